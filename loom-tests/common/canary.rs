@@ -1,0 +1,30 @@
+//! Planted bugs: a detector that does not report them is broken.
+
+use std::env;
+use std::process::Command;
+
+const CHILD: &str = "FILCH_CANARY";
+
+/// Runs a test that is to fail, in a process of its own, because a model that fails may abort.
+///
+/// `test` is the full name of the calling test, `complaints` parts of what it may say.
+///
+/// # Panics
+///
+/// Panics if the planted bug is not reported, or reported as something else.
+pub fn must_fail(test: &str, complaints: &[&str], planted: impl FnOnce()) {
+    if env::var(CHILD).is_ok_and(|it| it == test) {
+        planted();
+        return;
+    }
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, test)
+        .env_remove("FILCH_MODELS_TO")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success(), "{test}: the planted bug went unnoticed");
+    let as_expected = complaints.iter().any(|it| said.contains(it));
+    assert!(as_expected, "{test}: noticed, but not as one of {complaints:?}:\n{said}");
+}

@@ -1,0 +1,109 @@
+//! What every model needs: a budget, a row in the table, and proof that it explored something.
+//!
+//! A model passes if every execution that loom generates, up to the stated bound on preemptions,
+//! satisfies its assertions. It fails besides if it spawns no thread or explores fewer than a dozen
+//! executions, because then it shows nothing.
+
+#![allow(dead_code)] // each test target uses a part of it
+
+mod canary;
+pub mod deques;
+mod stack_cache;
+
+pub use canary::must_fail;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Arc;
+use std::time::Instant;
+use std::{env, fmt};
+
+/// How far a model is explored.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// Every execution that loom knows of.
+    Exhaustive,
+    /// Those with at most this many preemptions.
+    Preemptions(usize),
+}
+
+impl Bound {
+    /// The bound to use: `FILCH_PREEMPTIONS` replaces it.
+    fn effective(self) -> Option<usize> {
+        let asked = env::var("FILCH_PREEMPTIONS").ok();
+        match (asked.map(|it| it.parse().expect("FILCH_PREEMPTIONS is a number")), self) {
+            (Some(asked), _) => Some(asked),
+            (None, Bound::Exhaustive) => None,
+            (None, Bound::Preemptions(bound)) => Some(bound),
+        }
+    }
+}
+
+/// A model that explores fewer executions than this is suspect.
+const FLOOR: usize = 12;
+
+static SPAWNED: AtomicUsize = AtomicUsize::new(0);
+
+/// Spawns a modelled thread.
+pub fn spawn<R: 'static>(f: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
+    note_spawn();
+    loom::thread::spawn(f)
+}
+
+/// Tells the harness that the library has spawned a modelled thread.
+pub fn note_spawn() {
+    SPAWNED.fetch_add(1, SeqCst);
+}
+
+/// Explores a program.
+///
+/// # Panics
+///
+/// Panics if an execution fails, and for the reasons at the head of this file.
+pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'static) {
+    for early in ["LOOM_MAX_DURATION", "LOOM_MAX_PERMUTATIONS"] {
+        assert!(env::var_os(early).is_none(), "{early} stops a model early and calls it a success");
+    }
+    let bound = bound.effective();
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = bound;
+    builder.max_branches = 20_000;
+
+    let executions = Arc::new(AtomicUsize::new(0));
+    let (counter, spawned, start) = (executions.clone(), SPAWNED.load(SeqCst), Instant::now());
+    builder.check(move || {
+        counter.fetch_add(1, SeqCst);
+        program();
+    });
+
+    let executions = executions.load(SeqCst);
+    let seconds = start.elapsed().as_secs_f64();
+    report(name, bound, executions, seconds);
+    assert!(SPAWNED.load(SeqCst) > spawned, "{name} spawns no thread: it models nothing");
+    assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
+}
+
+/// Writes the model's row: for people to stdout, for `cargo xtask loom` to `FILCH_MODELS_TO`.
+fn report(name: &str, bound: Option<usize>, executions: usize, seconds: f64) {
+    let target = env!("CARGO_CRATE_NAME");
+    let bound = bound.map_or("none".to_owned(), |it| it.to_string());
+    println!("MODEL {target}::{name} bound={bound} executions={executions} seconds={seconds:.2}");
+    if let Ok(path) = env::var("FILCH_MODELS_TO") {
+        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        let row = format!("{target}\t{name}\t{bound}\t{executions}\t{seconds:.3}\n");
+        file.write_all(row.as_bytes()).unwrap();
+    }
+}
+
+/// Compares what was taken with what was pushed, in any order.
+///
+/// # Panics
+///
+/// Panics if an item is missing or there twice.
+pub fn each_once<T: Ord + fmt::Debug>(pushed: impl IntoIterator<Item = T>, taken: Vec<T>) {
+    let (mut pushed, mut taken) = (Vec::from_iter(pushed), taken);
+    pushed.sort();
+    taken.sort();
+    assert_eq!(pushed, taken, "an item was lost or taken twice: pushed, taken");
+}

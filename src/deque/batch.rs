@@ -1,0 +1,287 @@
+//! Stealing several items at once.
+//!
+//! A batch out of a FIFO deque is one claim. Out of a LIFO deque it is an announcement and a claim,
+//! because the owner takes from the other end without claiming: between our look at `bottom` and
+//! our claim it could take any number of items, down into the batch.
+//!
+//! ```text
+//!  thief                                       owner, popping item n
+//!  ─────                                       ─────────────────────
+//!  1  top: (t, OPEN) ─▶ (t, ANNOUNCED)         a  bottom := n
+//!  2  ── LAST_ITEM ───────┐           ┌─────── b  ── LAST_ITEM ──
+//!  3  read bottom: the    └───────────┘        c  read top: announced at t, and n within the reach
+//!     batch ends below it                         of a batch from there?
+//!  4  copy the items                           d  yes: (t, ANNOUNCED) ─▶ (t, WITHDRAWN)
+//!  5  top: (t, ANNOUNCED) ─▶ (t + k, OPEN)     e  take item n
+//!
+//!  Never: 3 misses a, c misses 1, and n is within the batch. So n is below the end of the batch only
+//!  if the owner comes to d; and of 5 and d, only one succeeds.
+//! ```
+//!
+//! A thief that stops between 1 and 5 holds up nobody: single steals go on from `ANNOUNCED`, and the
+//! owner withdraws.
+
+use super::index::{after, distance, Top};
+use super::{Flavor, Stealer, Worker, LAST_ITEM, MAX_BATCH};
+use crate::steal::Steal;
+use crate::sync::{Index, Relaxed, MAX_ANNOUNCED};
+
+impl<T> Stealer<T> {
+    /// Moves about half of the items, at most 32, into another deque.
+    ///
+    /// Returns `Success(())` if `dest` has items now because of it, [`Steal::Retry`] if somebody
+    /// else took the first item meanwhile, and [`Steal::Empty`] if there was none. `dest` pops them
+    /// in the order in which this deque's owner would have, or in the reverse, whichever its own
+    /// flavor gives; see [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let (theirs, ours) = (Worker::new_fifo(), Worker::new_fifo());
+    /// theirs.push_batch([1, 2, 3, 4]);
+    /// assert_eq!(theirs.stealer().steal_batch(&ours), Steal::Success(()));
+    /// assert_eq!(ours.pop(), Some(1));
+    /// assert_eq!(ours.pop(), Some(2));
+    /// ```
+    pub fn steal_batch(&self, dest: &Worker<T>) -> Steal<()> {
+        self.steal_batch_with_limit(dest, MAX_BATCH)
+    }
+
+    /// Moves about half of the items, at most `limit`, into another deque.
+    ///
+    /// With both deques FIFO, or both LIFO, `dest` holds the batch as this deque held it. Otherwise
+    /// it is reversed, so that popping from `dest` gives the same order as popping here would have.
+    ///
+    /// If `dest` is this deque's own worker, or is at its maximum capacity, nothing moves, and
+    /// `Success(())` says that `dest` has items to pop.
+    ///
+    /// # Progress
+    ///
+    /// Wait-free, apart from growing `dest`. From a FIFO deque: one compare-exchange in all. From a
+    /// LIFO deque: two for every 32 items.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `limit` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let (theirs, ours) = (Worker::new_lifo(), Worker::new_lifo());
+    /// theirs.push_batch([1, 2, 3, 4, 5, 6]);
+    /// assert_eq!(theirs.stealer().steal_batch_with_limit(&ours, 2), Steal::Success(()));
+    /// assert_eq!(ours.drain().collect::<Vec<_>>(), [2, 1]);
+    /// ```
+    pub fn steal_batch_with_limit(&self, dest: &Worker<T>, limit: usize) -> Steal<()> {
+        assert!(limit > 0, "a batch of at most zero items");
+        if self.is_stealer_of(dest) {
+            return if dest.is_empty() { Steal::Empty } else { Steal::Success(()) };
+        }
+        let (top, bottom) = self.look();
+        let len = distance(top.index(), bottom);
+        if len == 0 {
+            return Steal::Empty;
+        }
+        let room = dest.make_room(len.div_ceil(2).min(limit));
+        if room == 0 {
+            return Steal::Success(());
+        }
+        let _guard = self.shared.pin();
+        self.move_oldest(top, room, dest, false).map(|moved| {
+            dest.publish(after(dest.bottom(), moved));
+        })
+    }
+
+    /// Moves about half of the items, at most 32, into another deque, and pops one of them.
+    ///
+    /// See [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let (theirs, ours) = (Worker::new_fifo(), Worker::new_fifo());
+    /// theirs.push_batch([1, 2, 3, 4]);
+    /// assert_eq!(theirs.stealer().steal_batch_and_pop(&ours), Steal::Success(1));
+    /// assert_eq!(ours.pop(), Some(2));
+    /// ```
+    pub fn steal_batch_and_pop(&self, dest: &Worker<T>) -> Steal<T> {
+        self.steal_batch_with_limit_and_pop(dest, MAX_BATCH)
+    }
+
+    /// Moves about half of the items, at most `limit`, into another deque, and pops one of them.
+    ///
+    /// The item returned is the one of the batch that this deque's owner would have popped first.
+    /// Otherwise as [`steal_batch_with_limit`](Self::steal_batch_with_limit); from its own worker
+    /// this pops, and with `dest` at its maximum capacity it takes one item.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `limit` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let (theirs, ours) = (Worker::new_lifo(), Worker::new_lifo());
+    /// theirs.push_batch([1, 2, 3, 4, 5, 6]);
+    /// assert_eq!(theirs.stealer().steal_batch_with_limit_and_pop(&ours, 2), Steal::Success(2));
+    /// assert_eq!(ours.pop(), Some(1));
+    /// ```
+    pub fn steal_batch_with_limit_and_pop(&self, dest: &Worker<T>, limit: usize) -> Steal<T> {
+        assert!(limit > 0, "a batch of at most zero items");
+        if self.is_stealer_of(dest) {
+            return dest.pop().map_or(Steal::Empty, Steal::Success);
+        }
+        let (top, bottom) = self.look();
+        let len = distance(top.index(), bottom);
+        if len == 0 {
+            return Steal::Empty;
+        }
+        let room = dest.make_room(len.div_ceil(2).min(limit));
+        if room == 0 {
+            return self.steal();
+        }
+        let _guard = self.shared.pin();
+        self.move_oldest(top, room, dest, true).map(|moved| {
+            let popped = after(dest.bottom(), moved - 1);
+            dest.publish(popped);
+            // SAFETY: I2 — `move_oldest` put a claimed item there, and it is not published.
+            unsafe { dest.take(popped) }
+        })
+    }
+
+    /// Takes up to `limit` of the oldest items, one by one, and hands each to `sink`.
+    ///
+    /// Returns how many. It stops early when the deque is empty or somebody else takes an item at
+    /// the same moment; [`Steal::Retry`] means that this happened at the first. An item is the
+    /// sink's as soon as it is taken, so a sink that panics loses nothing else.
+    ///
+    /// # Progress
+    ///
+    /// Wait-free, apart from the sink: at most `limit` steals.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `limit` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let worker = Worker::new_lifo();
+    /// worker.push_batch([1, 2, 3]);
+    /// let mut taken = Vec::new();
+    /// assert_eq!(worker.stealer().steal_into(&mut taken, 2), Steal::Success(2));
+    /// assert_eq!(taken, [1, 2]);
+    /// ```
+    pub fn steal_into<S: Extend<T>>(&self, sink: &mut S, limit: usize) -> Steal<usize> {
+        assert!(limit > 0, "a batch of at most zero items");
+        let _guard = self.shared.pin();
+        for taken in 0..limit {
+            match self.steal() {
+                Steal::Success(item) => sink.extend(Some(item)),
+                _ if taken > 0 => return Steal::Success(taken),
+                Steal::Empty => return Steal::Empty,
+                Steal::Retry => return Steal::Retry,
+            }
+        }
+        Steal::Success(limit)
+    }
+
+    /// Moves up to `count` items from `top` into slots of `dest` that are not published yet, as
+    /// `dest` is to hold them. With `and_pop`, the one to pop comes last.
+    ///
+    /// The caller is pinned, has found `count` items, and has made room for them.
+    fn move_oldest(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> Steal<usize> {
+        let moved = match self.flavor {
+            Flavor::Fifo => self.move_at_once(top, count, dest, and_pop),
+            Flavor::Lifo => self.move_by_announcement(top, count, dest),
+        };
+        if moved == 0 {
+            return Steal::Retry;
+        }
+        if (self.flavor, dest.flavor) == (Flavor::Lifo, Flavor::Fifo) {
+            reverse(dest, moved - usize::from(and_pop));
+        }
+        Steal::Success(moved)
+    }
+
+    fn move_at_once(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> usize {
+        let (buffer, free) = (self.buffer(), dest.bottom());
+        for i in 0..count {
+            let place = match dest.flavor {
+                Flavor::Lifo => count - 1 - i,
+                // The oldest is the one to pop.
+                Flavor::Fifo if and_pop && i == 0 => count - 1,
+                Flavor::Fifo => i - usize::from(and_pop),
+            };
+            // Worth nothing until the claim (I5).
+            buffer.slot(after(top.index(), i)).copy_to(dest.slot(after(free, place)));
+        }
+        if self.claim(top, count) {
+            count
+        } else {
+            0
+        }
+    }
+
+    fn move_by_announcement(&self, mut top: Top, count: usize, dest: &Worker<T>) -> usize {
+        let free = dest.bottom();
+        let mut moved = 0;
+        while moved < count {
+            let wanted = (count - moved).min(MAX_ANNOUNCED);
+            let taken = self.move_some(top, wanted, dest, after(free, moved));
+            if taken == 0 {
+                break;
+            }
+            moved += taken;
+            top = top.taken(taken);
+        }
+        moved
+    }
+
+    /// Moves up to `wanted` items, at most a batch's reach, to slots of `dest` from `free` on.
+    #[inline]
+    fn move_some(&self, top: Top, wanted: usize, dest: &Worker<T>, free: Index) -> usize {
+        // One item needs no announcement. Where somebody else has announced, or the owner has
+        // withdrawn, there can be no other batch at this index; a single item there can.
+        let alone = wanted == 1 || !top.is_open();
+        let claimed = if alone { top } else { top.announced() };
+        if !alone {
+            let success = LAST_ITEM.strong(Relaxed);
+            // Relaxed, both: nothing is published, and nothing read; LAST_ITEM orders it before
+            // our look at `bottom`.
+            if self.shared.top.compare_exchange(top.0, claimed.0, success, Relaxed).is_err() {
+                return 0;
+            }
+        }
+        let there = distance(top.index(), self.look_at_bottom());
+        let count = if alone { there.min(1) } else { there.min(wanted) };
+        let buffer = self.buffer();
+        for i in 0..count {
+            // Worth nothing until the claim (I5).
+            buffer.slot(after(top.index(), i)).copy_to(dest.slot(after(free, i)));
+        }
+        if count > 0 && self.claim(claimed, count) {
+            count
+        } else {
+            0
+        }
+    }
+}
+
+/// Reverses the first `count` unpublished slots.
+fn reverse<T>(dest: &Worker<T>, count: usize) {
+    let free = dest.bottom();
+    for i in 0..count / 2 {
+        dest.slot(after(free, i)).swap(dest.slot(after(free, count - 1 - i)));
+    }
+}

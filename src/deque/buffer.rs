@@ -1,0 +1,56 @@
+//! The circular array that a deque lives in, until it outgrows it.
+
+use super::index::{after, place};
+use crate::sync::epoch::Protected;
+use crate::sync::slot::Slot;
+use crate::sync::Index;
+use alloc::boxed::Box;
+
+/// A power of two of slots, addressed by indices that wrap.
+pub(super) struct Buffer<T> {
+    slots: Box<[Slot<T>]>,
+    /// The buffer that this one replaced, if it is kept.
+    outgrown: *mut Protected<Buffer<T>>,
+}
+
+impl<T> Buffer<T> {
+    /// A buffer with nothing in it, on the heap.
+    ///
+    /// # Panics
+    ///
+    /// Panics with "capacity overflow" if the slots would take more than `isize::MAX` bytes.
+    pub(super) fn boxed(
+        capacity: usize,
+        outgrown: *mut Protected<Buffer<T>>,
+    ) -> *mut Protected<Self> {
+        debug_assert!(capacity.is_power_of_two(), "I7");
+        let slots = Slot::row(capacity);
+        Box::into_raw(Box::new(Protected::new(Buffer { slots, outgrown })))
+    }
+
+    /// The slot of an index.
+    #[inline(always)]
+    pub(super) fn slot(&self, index: Index) -> &Slot<T> {
+        let place = place(index) & (self.slots.len() - 1);
+        // SAFETY: I7 — the length is a power of two, so the mask keeps `place` below it.
+        unsafe { self.slots.get_unchecked(place) }
+    }
+
+    #[inline(always)]
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn outgrown(&self) -> *mut Protected<Buffer<T>> {
+        self.outgrown
+    }
+
+    /// Copies the slots of `indices` from another buffer.
+    pub(super) fn copy_from(&self, other: &Self, top: Index, bottom: Index) {
+        let mut index = top;
+        while index != bottom {
+            other.slot(index).copy_to(self.slot(index));
+            index = after(index, 1);
+        }
+    }
+}

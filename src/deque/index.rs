@@ -1,0 +1,111 @@
+//! Indices, and what else `top` says.
+//!
+//! An index is a counter that wraps, in steps of [`ONE`]: its two lowest bits are free. `bottom`
+//! leaves them zero. In `top` of a LIFO deque they are a [`State`]:
+//!
+//! ```text
+//!  63                                                    2 1     0
+//! ┌───────────────────────────────────────────────────────┬───────┐
+//! │ index                                                 │ state │
+//! └───────────────────────────────────────────────────────┴───────┘
+//!
+//!  (t, OPEN)  ── a thief announces a batch ──▶  (t, ANNOUNCED)
+//!      │                                          │    │    │
+//!      │ one item taken                           │    │    │ the batch taken: (t + n, OPEN)
+//!      ▼                                          │    ▼
+//!  (t + 1, OPEN)  ◀── one item taken ─────────────┘  (t, WITHDRAWN)  ── one item taken ──▶ (t + 1, OPEN)
+//!                                                     the owner withdrew it
+//! ```
+//!
+//! No transition leads back to an earlier word, so a compare-exchange on `top` succeeds only if
+//! nothing has happened to it since it was read: at most three words share an index, in this
+//! order, and indices only grow.
+
+use crate::sync::{Index, STEPS_TO_THE_WRAP};
+
+const STATE_BITS: u32 = 2;
+
+/// One step of an index.
+const ONE: Index = 1 << STATE_BITS;
+/// Where indices start: a little below their wrap, so that every deque soon goes through it, on
+/// every user's machine and in every test.
+pub(super) const FIRST: Index = Index::MIN.wrapping_sub(STEPS_TO_THE_WRAP * ONE);
+
+const STATE: Index = ONE - 1;
+const ANNOUNCED: Index = 1;
+const WITHDRAWN: Index = 2;
+
+/// What `top` holds: how many items have ever been taken there, and whether a batch is announced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Top(pub(super) Index);
+
+impl Top {
+    /// The oldest item's index.
+    #[inline(always)]
+    pub(super) fn index(self) -> Index {
+        self.0 & !STATE
+    }
+
+    /// Whether a batch may be announced: none has been at this index.
+    #[inline(always)]
+    pub(super) fn is_open(self) -> bool {
+        self.0 & STATE == 0
+    }
+
+    /// Whether a thief may take several items at once.
+    #[inline(always)]
+    pub(super) fn is_announced(self) -> bool {
+        self.0 & ANNOUNCED != 0
+    }
+
+    /// After a thief has announced that it is going to take several items.
+    #[inline(always)]
+    pub(super) fn announced(self) -> Top {
+        debug_assert!(self.is_open());
+        Top(self.0 | ANNOUNCED)
+    }
+
+    /// After the owner has withdrawn the announcement.
+    #[inline(always)]
+    pub(super) fn withdrawn(self) -> Top {
+        debug_assert!(self.is_announced());
+        Top(self.index() | WITHDRAWN)
+    }
+
+    /// After `count` items have been taken.
+    #[inline(always)]
+    pub(super) fn taken(self, count: usize) -> Top {
+        debug_assert!(count > 0);
+        Top(after(self.index(), count))
+    }
+}
+
+/// The index `count` items further.
+#[inline(always)]
+pub(super) fn after(index: Index, count: usize) -> Index {
+    index.wrapping_add((count as Index).wrapping_mul(ONE))
+}
+
+/// The index one item back.
+#[inline(always)]
+pub(super) fn before(index: Index) -> Index {
+    index.wrapping_sub(ONE)
+}
+
+/// The number of items between two indices: negative if the first is ahead of the second.
+#[inline(always)]
+pub(super) fn signed_distance(from: Index, to: Index) -> Index {
+    to.wrapping_sub(from) >> STATE_BITS
+}
+
+/// The number of items between two indices; none if the first is ahead of the second.
+#[inline(always)]
+pub(super) fn distance(from: Index, to: Index) -> usize {
+    signed_distance(from, to).max(0) as usize
+}
+
+/// Where in a buffer an index is, before the mask.
+#[inline(always)]
+pub(super) fn place(index: Index) -> usize {
+    (index >> STATE_BITS) as usize
+}

@@ -1,0 +1,162 @@
+//! Room in a deque: growing, shrinking, limits.
+
+use super::buffer::Buffer;
+use super::index::{after, distance, Top};
+use super::{Chain, Worker, CLAIM, GROWN};
+use crate::sync::{Arc, Index, Relaxed};
+use core::ptr;
+
+impl<T> Worker<T> {
+    /// The number of items for which the current buffer has slots: a power of two.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::<u32>::new_lifo();
+    /// assert_eq!(worker.capacity(), 64);
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer().capacity()
+    }
+
+    /// The most items that the deque holds, if [`Builder::max_capacity`](super::Builder) set it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::deque::{Builder, Flavor};
+    ///
+    /// let worker = Builder::<u32>::new(Flavor::Lifo).max_capacity(100).build();
+    /// assert_eq!(worker.max_capacity(), Some(100));
+    /// ```
+    #[must_use]
+    pub fn max_capacity(&self) -> Option<usize> {
+        (self.max_capacity < usize::MAX).then_some(self.max_capacity)
+    }
+
+    /// Makes room for `additional` more items, or for as many as the maximum capacity leaves, so
+    /// that pushing them does not allocate.
+    ///
+    /// # Panics
+    ///
+    /// Panics with "capacity overflow" if that takes more than `isize::MAX` bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::<u32>::new_lifo();
+    /// worker.reserve(100);
+    /// assert_eq!(worker.capacity(), 128);
+    /// ```
+    pub fn reserve(&self, additional: usize) {
+        if additional > 0 {
+            self.make_room(additional);
+        }
+    }
+
+    /// Gives back the memory that the present items do not need.
+    ///
+    /// A deque that shrinks gives back whatever its stealers are done with. Any other deque keeps
+    /// its buffers while a [`Stealer`](super::Stealer) exists, and then this does nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut worker = filch::Worker::new_lifo();
+    /// worker.push_batch(0..1000);
+    /// while worker.len() > 3 {
+    ///     worker.pop();
+    /// }
+    /// worker.shrink_to_fit();
+    /// assert_eq!(worker.capacity(), 4);
+    /// ```
+    pub fn shrink_to_fit(&mut self) {
+        let keeps = self.shared.rarely_written.domain.is_none();
+        if keeps && Arc::get_mut(&mut self.shared).is_none() {
+            return;
+        }
+        let bottom = self.bottom();
+        // Acquire: as in `make_room`.
+        let top = Top(self.shared.top.load(CLAIM.acquire()));
+        let top = top.index();
+        let capacity = power_of_two(distance(top, bottom));
+        if keeps {
+            // SAFETY: I6 — there is no stealer, so nobody but us looks at the buffers.
+            unsafe { self.replace_alone(capacity, top, bottom) };
+        } else if capacity < self.capacity() {
+            self.replace(capacity, top, bottom);
+        }
+        self.min_capacity = self.min_capacity.min(capacity);
+        self.set_limits(top);
+    }
+
+    /// Moves to a new buffer and frees the old one, with those it outgrew.
+    ///
+    /// # Safety
+    ///
+    /// No stealer exists.
+    unsafe fn replace_alone(&mut self, capacity: usize, top: Index, bottom: Index) {
+        let new = Buffer::boxed(capacity, ptr::null_mut());
+        // SAFETY: nobody else has the new buffer.
+        unsafe { &*new }.copy_from(self.buffer(), top, bottom);
+        // Relaxed: nobody else has a handle.
+        self.shared.rarely_written.buffer.store(new, Relaxed);
+        drop(Chain(self.buffer.replace(new)));
+    }
+
+    /// Makes room for `wanted` more items, or for as many as the maximum capacity leaves. Returns
+    /// for how many.
+    #[cold]
+    pub(super) fn make_room(&self, wanted: usize) -> usize {
+        let bottom = self.bottom();
+        // Acquire: who took the items below `top` has made its copies, so their slots are free.
+        let top = Top(self.shared.top.load(CLAIM.acquire()));
+        self.top_seen.set(top);
+        let top = top.index();
+        let len = distance(top, bottom);
+        let needed = len.saturating_add(wanted).min(self.max_capacity);
+        if needed > self.capacity() {
+            self.replace(power_of_two(needed), top, bottom);
+        }
+        self.set_limits(top);
+        wanted.min(needed - len)
+    }
+
+    pub(super) fn set_limits(&self, top: Index) {
+        let capacity = self.capacity();
+        self.full_at.set(after(top, capacity.min(self.max_capacity)));
+        let shrinks = self.shared.rarely_written.domain.is_some() && capacity > self.min_capacity;
+        self.few.set(if shrinks { (capacity as Index / 4).max(1) } else { 1 });
+    }
+
+    #[cold]
+    pub(super) fn halve(&self, top: Index, bottom: Index) {
+        self.replace(self.capacity() / 2, top, bottom);
+        self.set_limits(top);
+    }
+
+    /// Moves to a buffer of another capacity, which holds at least `bottom - top`.
+    fn replace(&self, capacity: usize, top: Index, bottom: Index) {
+        debug_assert!(distance(top, bottom) <= capacity, "I7");
+        let old = self.buffer.get();
+        let domain = &self.shared.rarely_written.domain;
+        let kept = if domain.is_some() { ptr::null_mut() } else { old };
+        let new = Buffer::boxed(capacity, kept);
+        // SAFETY: nobody else has the new buffer yet.
+        unsafe { &*new }.copy_from(self.buffer(), top, bottom);
+        self.buffer.set(new);
+        self.shared.rarely_written.buffer.store(new, GROWN.release());
+        if let Some(domain) = domain {
+            // SAFETY: I6 — unlinked by the store above and never written again. Its items have
+            // been copied, and a buffer does not drop any.
+            unsafe { domain.pin().retire(old) };
+        }
+    }
+}
+
+/// The smallest capacity that holds this many items.
+pub(super) fn power_of_two(items: usize) -> usize {
+    let capacity = items.checked_next_power_of_two();
+    capacity.filter(|&it| it <= isize::MAX as usize / 2 + 1).expect("capacity overflow")
+}

@@ -1,0 +1,214 @@
+//! The thieves' end: `Stealer`.
+
+use super::buffer::Buffer;
+use super::index::{distance, Top};
+use super::{Flavor, Shared, Worker, CLAIM, GROWN, LAST_ITEM, PUBLISH};
+use crate::steal::Steal;
+use crate::sync::epoch::{Guard, Protected};
+use crate::sync::{Arc, Index, Relaxed};
+use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+/// A thief's handle of a deque: takes the oldest items.
+///
+/// Any number of threads may use and clone it. The deque lives as long as its last handle.
+///
+/// # Examples
+///
+/// ```
+/// use filch::{Steal, Worker};
+///
+/// let worker = Worker::new_lifo();
+/// let stealer = worker.stealer();
+/// assert_eq!(stealer.steal(), Steal::Empty);
+/// worker.push(1);
+/// assert_eq!(stealer.steal(), Steal::Success(1));
+/// ```
+pub struct Stealer<T> {
+    pub(super) shared: Arc<Shared<T>>,
+    pub(super) flavor: Flavor,
+}
+
+// SAFETY: handles share nothing but `Shared`, whose fields are atomics. `T: Send`, since a thief
+// takes items that another thread made. `T: Sync` is not needed: no two threads see one item.
+unsafe impl<T: Send> Send for Stealer<T> {}
+// SAFETY: as for `Send`; every method takes `&self` and claims by compare-exchange (I3).
+unsafe impl<T: Send> Sync for Stealer<T> {}
+// No method runs code of the user's while an invariant is broken.
+impl<T> UnwindSafe for Stealer<T> {}
+impl<T> RefUnwindSafe for Stealer<T> {}
+
+impl<T> Stealer<T> {
+    /// How far the takers are, and how far the owner: in this order.
+    #[inline(always)]
+    pub(super) fn look(&self) -> (Top, Index) {
+        let top = Top(self.shared.top.load(LAST_ITEM.strong(CLAIM.acquire())));
+        let bottom = self.look_at_bottom();
+        (top, bottom)
+    }
+
+    /// How far the owner is, after whatever we know of `top`.
+    #[inline(always)]
+    pub(super) fn look_at_bottom(&self) -> Index {
+        // The owner of a FIFO deque takes by compare-exchange, as we do, and never lowers
+        // `bottom`: an old one shows fewer items than there are, and nothing else.
+        if self.flavor == Flavor::Lifo {
+            LAST_ITEM.light_fence();
+        }
+        self.shared.bottom.load(LAST_ITEM.strong(PUBLISH.acquire()))
+    }
+
+    /// The buffer. To be called after `bottom` was read, each time: an older buffer lacks items
+    /// that were pushed after it was replaced (RUSTSEC-2021-0093).
+    #[inline(always)]
+    pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
+        let buffer = self.shared.rarely_written.buffer.load(GROWN.acquire());
+        // SAFETY: I6 — it is kept until the last handle goes, or our caller is pinned.
+        unsafe { &*buffer }
+    }
+
+    /// Makes the `count` items at `top` ours, if that is still what `top` says.
+    #[inline(always)]
+    pub(super) fn claim(&self, top: Top, count: usize) -> bool {
+        let success = LAST_ITEM.strong(CLAIM.release());
+        // Relaxed, on failure: we forget what we copied.
+        self.shared.top.compare_exchange(top.0, top.taken(count).0, success, Relaxed).is_ok()
+    }
+
+    /// Takes the oldest item.
+    ///
+    /// One attempt: [`Steal::Retry`] means that somebody else took that item meanwhile, and that
+    /// there may be more.
+    ///
+    /// # Progress
+    ///
+    /// Wait-free: one compare-exchange, or two loads if there is nothing to take. Lock-free in a
+    /// loop that repeats on `Retry`, since each `Retry` is another's success.
+    ///
+    /// # Ordering
+    ///
+    /// What the owner did before it pushed the item happens before this returns it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let worker = Worker::new_lifo();
+    /// worker.push("older");
+    /// worker.push("newer");
+    /// assert_eq!(worker.stealer().steal(), Steal::Success("older"));
+    /// ```
+    #[inline]
+    pub fn steal(&self) -> Steal<T> {
+        self.steal_if(1)
+    }
+
+    /// Takes the oldest item if the deque holds at least `min_len`.
+    ///
+    /// With fewer items it returns [`Steal::Empty`] and touches nothing: leaving an owner its last
+    /// few items avoids cascades of thieves that steal from thieves. Zero means one. Otherwise as
+    /// [`steal`](Self::steal).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let worker = Worker::new_fifo();
+    /// worker.push_batch([1, 2]);
+    /// assert_eq!(worker.stealer().steal_if(2), Steal::Success(1));
+    /// assert_eq!(worker.stealer().steal_if(2), Steal::Empty);
+    /// ```
+    #[inline]
+    pub fn steal_if(&self, min_len: usize) -> Steal<T> {
+        let (top, bottom) = self.look();
+        if distance(top.index(), bottom) < min_len.max(1) {
+            return Steal::Empty;
+        }
+        match self.shared.pin() {
+            None => self.take(top),
+            Some(guard) => self.take_pinned(top, guard),
+        }
+    }
+
+    #[inline(never)] // keeps the registers that a guard needs out of the other path
+    fn take_pinned(&self, top: Top, _guard: Guard) -> Steal<T> {
+        self.take(top)
+    }
+
+    /// Takes the item at `top`, which is there, if that is still what `top` says.
+    #[inline(always)]
+    fn take(&self, top: Top) -> Steal<T> {
+        // Worth nothing until the claim (I5): after it the owner may write the slot again.
+        let copy = self.buffer().slot(top.index()).copy();
+        if !self.claim(top, 1) {
+            return Steal::Retry;
+        }
+        // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during the copy.
+        Steal::Success(unsafe { copy.assume_init() })
+    }
+
+    /// The number of items in the deque, at some moment during this call.
+    ///
+    /// Wait-free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_lifo();
+    /// worker.push(1);
+    /// assert_eq!(worker.stealer().len(), 1);
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let (top, bottom) = self.look();
+        distance(top.index(), bottom)
+    }
+
+    /// Whether the deque was empty, at some moment during this call.
+    ///
+    /// Wait-free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_lifo();
+    /// let stealer = worker.stealer();
+    /// assert!(stealer.is_empty());
+    /// worker.push(1);
+    /// assert!(!stealer.is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether this handle steals from `worker`'s deque.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Worker;
+    ///
+    /// let (ours, other) = (Worker::<u32>::new_lifo(), Worker::new_lifo());
+    /// assert!(ours.stealer().is_stealer_of(&ours));
+    /// assert!(!ours.stealer().is_stealer_of(&other));
+    /// ```
+    #[must_use]
+    pub fn is_stealer_of(&self, worker: &Worker<T>) -> bool {
+        Arc::ptr_eq(&self.shared, &worker.shared)
+    }
+}
+
+impl<T> Clone for Stealer<T> {
+    fn clone(&self) -> Self {
+        Stealer { shared: Arc::clone(&self.shared), flavor: self.flavor }
+    }
+}
+
+impl<T> fmt::Debug for Stealer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Stealer { .. }")
+    }
+}

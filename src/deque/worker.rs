@@ -1,0 +1,321 @@
+//! The owner's handle: `Worker`, and what is not pushing, popping or making room.
+
+use super::buffer::Buffer;
+use super::index::{distance, Top, FIRST};
+use super::room::power_of_two;
+use super::{Builder, Flavor, Shared, Stealer};
+use crate::sync::epoch::Protected;
+use crate::sync::slot::Slot;
+use crate::sync::{Arc, Index, Relaxed};
+use core::cell::Cell;
+use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+/// The owner's handle of a deque: pushes and pops.
+///
+/// Exactly one thread at a time holds it (it is `Send` but not `Sync`). Other threads take items
+/// through a [`Stealer`].
+///
+/// # Examples
+///
+/// ```
+/// use filch::{Steal, Worker};
+///
+/// let worker = Worker::new_lifo();
+/// worker.push("older");
+/// worker.push("newer");
+///
+/// let stealer = worker.stealer();
+/// let thief = std::thread::spawn(move || stealer.steal());
+/// assert_eq!(thief.join().unwrap(), Steal::Success("older"));
+/// assert_eq!(worker.pop(), Some("newer"));
+/// assert_eq!(worker.pop(), None);
+/// ```
+pub struct Worker<T> {
+    pub(super) shared: Arc<Shared<T>>,
+    pub(super) flavor: Flavor,
+    /// The current buffer (I1: nobody else changes it).
+    pub(super) buffer: Cell<*mut Protected<Buffer<T>>>,
+    /// The newest `top` that we have seen: the present one, or an earlier (I3). Saves `pop` a load
+    /// that would wait for the locked instruction before it.
+    pub(super) top_seen: Cell<Top>,
+    /// The `bottom` at which `push` must look at `top` again: the last `top` we saw, and the
+    /// capacity. Saves `push` the load of a line that thieves write.
+    pub(super) full_at: Cell<Index>,
+    /// `pop` looks closer at this many items or fewer: at one in any case, and at a quarter of the
+    /// capacity if the buffer is to be halved then.
+    pub(super) few: Cell<Index>,
+    pub(super) min_capacity: usize,
+    pub(super) max_capacity: usize,
+}
+
+// SAFETY: the handle may move to another thread together with the right to write `bottom` and the
+// slots (I1). `T: Send`, since another thread then pops what this one pushed. `T: Sync` is not
+// needed: no two threads see one item.
+unsafe impl<T: Send> Send for Worker<T> {}
+// No method runs code of the user's while an invariant is broken.
+impl<T> UnwindSafe for Worker<T> {}
+impl<T> RefUnwindSafe for Worker<T> {}
+
+impl<T> Worker<T> {
+    /// Creates a LIFO deque: `pop` takes the newest item.
+    ///
+    /// It has 64 slots, grows without limit and keeps its memory; see [`Builder`] for the rest.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_lifo();
+    /// worker.push(1);
+    /// worker.push(2);
+    /// assert_eq!(worker.pop(), Some(2));
+    /// ```
+    #[must_use]
+    pub fn new_lifo() -> Worker<T> {
+        Builder::new(Flavor::Lifo).build()
+    }
+
+    /// Creates a FIFO deque: `pop` takes the oldest item.
+    ///
+    /// Otherwise as [`new_lifo`](Self::new_lifo).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_fifo();
+    /// worker.push(1);
+    /// worker.push(2);
+    /// assert_eq!(worker.pop(), Some(1));
+    /// ```
+    #[must_use]
+    pub fn new_fifo() -> Worker<T> {
+        Builder::new(Flavor::Fifo).build()
+    }
+
+    /// Creates a deque with room for this many items, rounded up to a power of two.
+    ///
+    /// # Panics
+    ///
+    /// Panics with "capacity overflow" if that takes more than `isize::MAX` bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::deque::{Flavor, Worker};
+    ///
+    /// let worker = Worker::<u8>::with_capacity(Flavor::Lifo, 500);
+    /// assert_eq!(worker.capacity(), 512);
+    /// ```
+    #[must_use]
+    pub fn with_capacity(flavor: Flavor, items: usize) -> Worker<T> {
+        Builder::new(flavor).capacity(items).build()
+    }
+
+    pub(super) fn from_builder(builder: &Builder<T>) -> Self {
+        let capacity = power_of_two(builder.capacity);
+        let shared = Arc::new(Shared::new(capacity, builder.shrinking));
+        // Relaxed: nobody else has a handle yet.
+        let buffer = shared.rarely_written.buffer.load(Relaxed);
+        let worker = Worker {
+            shared,
+            flavor: builder.flavor,
+            buffer: Cell::new(buffer),
+            top_seen: Cell::new(Top(FIRST)),
+            full_at: Cell::new(0),
+            few: Cell::new(1),
+            min_capacity: capacity,
+            max_capacity: builder.max_capacity.unwrap_or(usize::MAX),
+        };
+        worker.set_limits(FIRST);
+        worker
+    }
+
+    /// The buffer. It is not freed while the borrow lives: only `replace` retires it.
+    #[inline(always)]
+    pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
+        // SAFETY: I6 — it is current, and only we replace it.
+        unsafe { &*self.buffer.get() }
+    }
+
+    /// The slot of an index.
+    #[inline(always)]
+    pub(super) fn slot(&self, index: Index) -> &Slot<T> {
+        self.buffer().slot(index)
+    }
+
+    /// Moves the item at an index out of the buffer.
+    ///
+    /// # Safety
+    ///
+    /// The item is ours (I2): it was claimed, or no thief can reach it, or it is not published.
+    #[inline(always)]
+    pub(super) unsafe fn take(&self, index: Index) -> T {
+        // SAFETY: I1 — only we write slots.
+        let copy = unsafe { self.slot(index).peek() };
+        // SAFETY: the caller's promise.
+        unsafe { copy.assume_init() }
+    }
+
+    #[inline(always)]
+    pub(super) fn bottom(&self) -> Index {
+        // Relaxed: only we write it (I1).
+        self.shared.bottom.load(Relaxed)
+    }
+
+    /// Creates a thief's handle.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let worker = Worker::new_lifo();
+    /// let stealer = worker.stealer();
+    /// worker.push(1);
+    /// assert_eq!(stealer.steal(), Steal::Success(1));
+    /// ```
+    #[must_use]
+    pub fn stealer(&self) -> Stealer<T> {
+        Stealer { shared: Arc::clone(&self.shared), flavor: self.flavor }
+    }
+
+    /// From which end [`pop`](Self::pop) takes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::deque::{Flavor, Worker};
+    /// assert_eq!(Worker::<()>::new_fifo().flavor(), Flavor::Fifo);
+    /// ```
+    #[must_use]
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+
+    /// The number of items in the deque.
+    ///
+    /// Items that thieves are taking at this moment may be counted. Wait-free: two loads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_lifo();
+    /// worker.push(1);
+    /// assert_eq!(worker.len(), 1);
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        // Relaxed: `top` only grows, so an old one counts items that are gone, as documented.
+        distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
+    }
+
+    /// Whether the deque is empty.
+    ///
+    /// `true` is certain until this handle pushes; `false` may be out of date by the time it
+    /// arrives, since thieves take without asking.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_lifo();
+    /// assert!(worker.is_empty());
+    /// worker.push(1);
+    /// assert!(!worker.is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes items until the deque is empty, in the order of [`pop`](Self::pop).
+    ///
+    /// Thieves go on stealing meanwhile. What the iterator has not given when it is dropped stays
+    /// in the deque.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_lifo();
+    /// worker.push_batch([1, 2, 3]);
+    /// assert_eq!(worker.drain().collect::<Vec<_>>(), [3, 2, 1]);
+    /// ```
+    #[must_use = "draining is lazy"]
+    pub fn drain(&self) -> Drain<'_, T> {
+        Drain(self)
+    }
+}
+
+impl<T> Default for Worker<T> {
+    /// A LIFO deque: [`new_lifo`](Worker::new_lifo).
+    fn default() -> Self {
+        Worker::new_lifo()
+    }
+}
+
+impl<T> Extend<T> for Worker<T> {
+    /// Pushes every item: [`push_batch`](Worker::push_batch).
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        self.push_batch(items);
+    }
+}
+
+impl<T> fmt::Debug for Worker<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Worker { .. }")
+    }
+}
+
+/// An iterator that pops until the deque is empty: [`Worker::drain`].
+#[derive(Debug)]
+pub struct Drain<'a, T>(&'a Worker<T>);
+
+impl<T> Iterator for Drain<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.pop()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, None) // thieves may take everything, and the owner may push while it drains
+    }
+}
+
+/// The item that a deque at its maximum capacity gave back.
+///
+/// # Examples
+///
+/// ```
+/// use filch::deque::Full;
+/// assert_eq!(Full("a task").to_string(), "the deque holds its maximum of items");
+/// assert_eq!(Full("a task").into_inner(), "a task");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Full<T>(pub T);
+
+impl<T> Full<T> {
+    /// The item.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(filch::deque::Full(1).into_inner(), 1);
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> fmt::Debug for Full<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Full(..)")
+    }
+}
+
+impl<T> fmt::Display for Full<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("the deque holds its maximum of items")
+    }
+}
+
+impl<T> core::error::Error for Full<T> {}

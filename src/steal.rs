@@ -1,0 +1,187 @@
+//! What came of an attempt to steal.
+
+use core::fmt;
+
+/// What came of an attempt to steal.
+///
+/// A loop that steals goes on while it gets `Retry`. A thread that is about to sleep counts `Retry`
+/// as work: somebody else was quicker to one item, and there may be others.
+///
+/// # Examples
+///
+/// Try several places, and retry only if some place asks for it:
+///
+/// ```
+/// use filch::{Steal, Stealer, Worker};
+///
+/// fn find<T>(own: &Worker<T>, others: &[Stealer<T>]) -> Option<T> {
+///     own.pop().or_else(|| loop {
+///         let found: Steal<T> = others.iter().map(|it| it.steal_batch_and_pop(own)).collect();
+///         if !found.is_retry() {
+///             break found.success();
+///         }
+///     })
+/// }
+///
+/// let (ours, theirs) = (Worker::new_lifo(), Worker::new_lifo());
+/// theirs.push("a task");
+/// assert_eq!(find(&ours, &[theirs.stealer()]), Some("a task"));
+/// ```
+#[must_use = "a stolen item is lost if nobody looks"]
+#[derive(PartialEq, Eq, Copy, Clone)]
+pub enum Steal<T> {
+    /// There was nothing to take.
+    Empty,
+    /// Something was taken.
+    Success(T),
+    /// Somebody else was quicker; it is worth trying again.
+    Retry,
+}
+
+impl<T> Steal<T> {
+    /// Whether there was nothing to take.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Steal::{Empty, Retry, Success};
+    /// assert!(Empty::<i32>.is_empty());
+    /// assert!(!Success(1).is_empty());
+    /// assert!(!Retry::<i32>.is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Steal::Empty)
+    }
+
+    /// Whether something was taken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Steal::{Empty, Success};
+    /// assert!(Success(1).is_success());
+    /// assert!(!Empty::<i32>.is_success());
+    /// ```
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        matches!(self, Steal::Success(_))
+    }
+
+    /// Whether somebody else was quicker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Steal::{Empty, Retry};
+    /// assert!(Retry::<i32>.is_retry());
+    /// assert!(!Empty::<i32>.is_retry());
+    /// ```
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
+        matches!(self, Steal::Retry)
+    }
+
+    /// Whether others were after the same item: the queue is worth backing off from, or is shared
+    /// by more thieves than it feeds.
+    ///
+    /// The same variant as [`is_retry`](Self::is_retry), asked about the queue and not about what
+    /// to do next.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Steal::{Empty, Retry, Success};
+    /// assert!(Retry::<i32>.is_contended());
+    /// assert!(!Success(1).is_contended());
+    /// assert!(!Empty::<i32>.is_contended());
+    /// ```
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        matches!(self, Steal::Retry)
+    }
+
+    /// What was taken, if anything.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Steal::{Empty, Retry, Success};
+    /// assert_eq!(Success(1).success(), Some(1));
+    /// assert_eq!(Empty::<i32>.success(), None);
+    /// assert_eq!(Retry::<i32>.success(), None);
+    /// ```
+    #[must_use]
+    pub fn success(self) -> Option<T> {
+        match self {
+            Steal::Success(taken) => Some(taken),
+            Steal::Empty | Steal::Retry => None,
+        }
+    }
+
+    /// Applies a function to what was taken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Steal::{Retry, Success};
+    /// assert_eq!(Success(1).map(|it| it + 1), Success(2));
+    /// assert_eq!(Retry.map(|it: i32| it + 1), Retry);
+    /// ```
+    pub fn map<U, F: FnOnce(T) -> U>(self, f: F) -> Steal<U> {
+        match self {
+            Steal::Empty => Steal::Empty,
+            Steal::Success(taken) => Steal::Success(f(taken)),
+            Steal::Retry => Steal::Retry,
+        }
+    }
+
+    /// Tries elsewhere if nothing was taken.
+    ///
+    /// If neither attempt took anything, the result is `Retry` if either was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Steal::{self, Empty, Retry, Success};
+    /// assert_eq!(Success(1).or_else(|| Success(2)), Success(1));
+    /// assert_eq!(Retry.or_else(|| Success(2)), Success(2));
+    /// assert_eq!(Retry.or_else(|| Empty), Steal::<i32>::Retry);
+    /// assert_eq!(Empty.or_else(|| Empty), Steal::<i32>::Empty);
+    /// ```
+    pub fn or_else<F: FnOnce() -> Steal<T>>(self, f: F) -> Steal<T> {
+        match self {
+            Steal::Success(_) => self,
+            Steal::Empty => f(),
+            Steal::Retry => match f() {
+                Steal::Empty => Steal::Retry,
+                second => second,
+            },
+        }
+    }
+}
+
+impl<T> fmt::Debug for Steal<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Steal::Empty => "Empty",
+            Steal::Success(_) => "Success(..)",
+            Steal::Retry => "Retry",
+        })
+    }
+}
+
+impl<T> FromIterator<Steal<T>> for Steal<T> {
+    /// The first `Success`, without looking further; else `Retry` if there was one; else `Empty`.
+    fn from_iter<I: IntoIterator<Item = Steal<T>>>(attempts: I) -> Steal<T> {
+        let mut result = Steal::Empty;
+        for attempt in attempts {
+            match attempt {
+                Steal::Success(_) => return attempt,
+                Steal::Retry => result = Steal::Retry,
+                Steal::Empty => {}
+            }
+        }
+        result
+    }
+}

@@ -1,0 +1,54 @@
+//! A lock and a bell, for what is not worth being lock-free.
+//!
+//! They are the standard library's, or loom's, without poisoning: no code of the user's runs under
+//! a lock of this crate, so there is no state that a panic could leave half-changed.
+
+#[cfg(loom)]
+use loom::sync as from;
+#[cfg(not(loom))]
+use std::sync as from;
+use std::sync::PoisonError;
+
+pub(crate) use from::MutexGuard;
+
+/// A value that one thread at a time may touch.
+pub(crate) struct Mutex<T>(from::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Mutex(from::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where threads sleep that hold a lock and wait for what it guards to change.
+pub(crate) struct Condvar(from::Condvar);
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Condvar(from::Condvar::new())
+    }
+
+    /// Sleeps while `waits` says so. The lock is given up meanwhile.
+    pub(crate) fn wait_while<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        mut waits: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        while waits(&mut guard) {
+            guard = self.0.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        guard
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}

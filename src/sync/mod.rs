@@ -1,0 +1,84 @@
+//! The one door to atomics, cells, threads and reclamation.
+//!
+//! No other module names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
+//! (`tests/house_rules.rs` checks), so this folder alone decides whether the crate runs on the
+//! machine or inside a loom model. Where the two must differ, the difference is one small type,
+//! and its file says why the model permits at least what the machine does:
+//!
+//! | file | on the machine | in a model |
+//! |---|---|---|
+//! | [`order`] | orderings are constants; one side of a [`Dekker`](order::Dekker) is made of `SeqCst` accesses | each may be weakened by name; both sides of a `Dekker` are made of `SeqCst` fences |
+//! | [`slot`] | a `T`, copied word by word | a pointer to a payload that loom watches |
+//! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
+//! | [`spin`] | spins for some microseconds | gives up at once |
+//! | [`thread`] | threads have names, panics can be caught | neither |
+
+pub(crate) mod epoch;
+#[cfg_attr(not(loom), allow(unreachable_pub))] // reachable in a model, through `for_models`
+pub(crate) mod order;
+pub(crate) mod slot;
+
+#[cfg(feature = "std")]
+pub(crate) mod lock;
+#[cfg(feature = "std")]
+pub(crate) mod spin;
+#[cfg(feature = "std")]
+pub(crate) mod thread;
+
+#[cfg(loom)]
+mod audit;
+
+#[cfg(not(loom))]
+mod machine {
+    pub(crate) use alloc::sync::Arc;
+    #[cfg(not(target_has_atomic = "64"))]
+    pub(crate) use core::sync::atomic::AtomicIsize as AtomicIndex;
+    pub(crate) use core::sync::atomic::AtomicPtr;
+    #[cfg(feature = "std")]
+    pub(crate) use core::sync::atomic::AtomicUsize;
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) use core::sync::atomic::{fence, AtomicI64 as AtomicIndex};
+
+    /// How many items a deque moves before its indices wrap.
+    pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
+    /// The most items that a thief takes from a LIFO deque by one claim.
+    pub(crate) const MAX_ANNOUNCED: usize = 32;
+}
+
+#[cfg(loom)]
+mod model {
+    pub(crate) use loom::sync::atomic::{fence, AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize};
+    pub(crate) use loom::sync::Arc;
+
+    /// How many items a deque moves before its indices wrap: models are small.
+    pub(crate) const STEPS_TO_THE_WRAP: super::Index = 2;
+    /// The most items that a thief takes from a LIFO deque by one claim: so few that a model holds
+    /// items which are beyond the reach of a batch.
+    pub(crate) const MAX_ANNOUNCED: usize = 2;
+}
+
+/// A position in a queue: a counter that wraps, compared by signed difference.
+#[cfg(any(loom, target_has_atomic = "64"))]
+pub(crate) type Index = i64;
+/// A position in a queue: a counter that wraps, compared by signed difference.
+#[cfg(not(any(loom, target_has_atomic = "64")))]
+pub(crate) type Index = isize;
+
+/// The one ordering that is written bare; the others have names, see [`order`].
+pub(crate) use core::sync::atomic::Ordering::Relaxed;
+
+#[cfg(not(loom))]
+pub(crate) use machine::*;
+#[cfg(loom)]
+pub(crate) use model::*;
+
+/// What the models need of this folder; empty on the machine, and no part of the public API.
+#[doc(hidden)]
+pub mod for_models {
+    #[cfg(loom)]
+    pub use super::epoch::{Domain, Guard, Protected};
+    #[cfg(loom)]
+    pub use super::order::{both, Dekker, FencePair, Pair};
+    #[cfg(loom)]
+    pub use super::slot::{Copied, Slot};
+}
