@@ -76,10 +76,7 @@ impl<T> Worker<T> {
         if keeps && Arc::get_mut(&mut self.shared).is_none() {
             return;
         }
-        let bottom = self.bottom();
-        // Acquire: as in `make_room`.
-        let top = Top(self.shared.top.load(CLAIM.acquire()));
-        let top = top.index();
+        let (top, bottom) = (self.see_top(), self.bottom());
         let capacity = power_of_two(distance(top, bottom));
         if keeps {
             // SAFETY: I6 — there is no stealer, so nobody but us looks at the buffers.
@@ -109,11 +106,7 @@ impl<T> Worker<T> {
     /// for how many.
     #[cold]
     pub(super) fn make_room(&self, wanted: usize) -> usize {
-        let bottom = self.bottom();
-        // Acquire: who took the items below `top` has made its copies, so their slots are free.
-        let top = Top(self.shared.top.load(CLAIM.acquire()));
-        self.top_seen.set(top);
-        let top = top.index();
+        let (top, bottom) = (self.see_top(), self.bottom());
         let len = distance(top, bottom);
         let needed = len.saturating_add(wanted).min(self.max_capacity);
         if needed > self.capacity() {
@@ -121,6 +114,14 @@ impl<T> Worker<T> {
         }
         self.set_limits(top);
         wanted.min(needed - len)
+    }
+
+    /// Looks how far the takers are: whoever took the items below has made its copies, so that
+    /// their slots are free.
+    fn see_top(&self) -> Index {
+        let top = Top(self.shared.top.load(CLAIM.acquire()));
+        self.top_seen.set(top);
+        top.index()
     }
 
     pub(super) fn set_limits(&self, top: Index) {
