@@ -86,26 +86,26 @@ fn a_batch_takes_what_is_there_now() {
 #[test]
 fn a_withdrawn_batch_stays_withdrawn() {
     let program = Program { before: "ppp", owner: "oo", thieves: &["b", "b"], ..LIFO };
-    an_item_is_taken_once("a_withdrawn_batch_stays_withdrawn", Preemptions(3), program);
+    an_item_is_taken_once("a_withdrawn_batch_stays_withdrawn", Preemptions(5), program);
 }
 
 #[test]
 fn a_batch_and_a_single_steal_meet() {
     let program = Program { before: "ppp", owner: "o", thieves: &["b", "s"], ..LIFO };
-    an_item_is_taken_once("a_batch_and_a_single_steal_meet", Preemptions(3), program);
+    an_item_is_taken_once("a_batch_and_a_single_steal_meet", Exhaustive, program);
 }
 
 #[test]
 fn two_batches_meet_fifo() {
     let program = Program { before: "ppp", owner: "o", thieves: &["b", "b"], ..FIFO };
-    an_item_is_taken_once("two_batches_meet_fifo", Preemptions(3), program);
+    an_item_is_taken_once("two_batches_meet_fifo", Exhaustive, program);
 }
 
 /// A batch that needs two announcements.
 #[test]
 fn a_long_batch_goes_on_where_it_was() {
     let program = Program { before: "ppppppp", owner: "oo", thieves: &["f"], ..LIFO };
-    an_item_is_taken_once("a_long_batch_goes_on_where_it_was", Preemptions(4), program);
+    an_item_is_taken_once("a_long_batch_goes_on_where_it_was", Exhaustive, program);
 }
 
 /// RUSTSEC-2021-0093 (row 1 of the list of known bugs): the buffer is replaced between two items of
@@ -124,7 +124,7 @@ fn a_batch_follows_the_owner_into_a_new_buffer_fifo() {
 
 /// Row 10 of the list of known bugs: what was stolen into a deque is stolen from there.
 fn a_stolen_batch_can_be_stolen_again(name: &str, flavor: Flavor) {
-    model(name, Preemptions(3), move || {
+    model(name, Exhaustive, move || {
         let first = Worker::with_capacity(flavor, 4);
         first.push_batch(1..=3);
         let second = Worker::with_capacity(flavor, 2);

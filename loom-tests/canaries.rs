@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{each_once, model, must_fail, spawn, Bound::*};
+use common::{canary::must_fail, each_once, model, spawn, Bound::*};
 use filch::for_models::Slot;
 use loom::sync::atomic::{fence, AtomicI64, AtomicPtr, Ordering::*};
 use std::cell::RefCell;
@@ -35,6 +35,7 @@ struct Small {
     bottom: AtomicI64,
     buffer: AtomicPtr<Buffer>,
     /// Every buffer there ever was; touched by the owner alone, and only between loom's operations.
+    #[allow(clippy::vec_box)] // the boxes stay where they are while the vector grows
     kept: RefCell<Vec<Box<Buffer>>>,
 }
 

@@ -58,13 +58,13 @@ fn two_items_have_one_taker_each_fifo() {
 #[test]
 fn pushes_and_pops_meet_two_thieves_lifo() {
     let program = Program { owner: "ppoo", thieves: &["s", "s"], ..LIFO };
-    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_lifo", Preemptions(3), program);
+    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_lifo", Preemptions(5), program);
 }
 
 #[test]
 fn pushes_and_pops_meet_two_thieves_fifo() {
     let program = Program { owner: "ppoo", thieves: &["s", "s"], ..FIFO };
-    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_fifo", Preemptions(3), program);
+    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_fifo", Preemptions(5), program);
 }
 
 /// Indices wrap after two items in a model, and a buffer of two goes round at the same time.

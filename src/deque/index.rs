@@ -1,7 +1,7 @@
 //! Indices, and what else `top` says.
 //!
 //! An index is a counter that wraps, in steps of [`ONE`]: its two lowest bits are free. `bottom`
-//! leaves them zero. In `top` of a LIFO deque they are a [`State`]:
+//! leaves them zero. In `top` of a LIFO deque they are a state:
 //!
 //! ```text
 //!  63                                                    2 1     0

@@ -18,8 +18,8 @@
 //! - **I2** Every slot in `top..bottom` holds an item that nobody has taken.
 //! - **I3** `top` only grows, and whoever makes it grow owns the items it passed.
 //! - **I4** While the owner of a LIFO deque takes an item without touching `top`, no thief reaches
-//!   that item: by single steals, because one of the two sees the other ([`LAST_ITEM`]); by a
-//!   batch, because a batch is announced in `top` first, takes at most [`MAX_ANNOUNCED`] items, and
+//!   that item: by single steals, because one of the two sees the other (`LAST_ITEM`); by a
+//!   batch, because a batch is announced in `top` first, takes at most `MAX_ANNOUNCED` items, and
 //!   the owner withdraws it before it takes an item within that reach (`index.rs`).
 //! - **I5** A slot is written only while its index is at or above `bottom`, and not before `top`
 //!   has passed the index that used it last. So a copy is whole if `top` is still at its index, or
@@ -150,7 +150,7 @@ impl<T> Drop for Shared<T> {
                 while *top != *bottom {
                     let index = *top;
                     *top = after(index, 1);
-                    // SAFETY: the last handle is going, so nobody writes.
+                    // SAFETY: I1 — only the owner writes slots, and the last handle is going.
                     let copy = unsafe { self.buffer.slot(index).peek() };
                     // SAFETY: I2 — nobody has taken it.
                     drop(unsafe { copy.assume_init() });

@@ -125,7 +125,7 @@ impl<T> Worker<T> {
     ///
     /// LIFO: wait-free, one locked instruction. FIFO: lock-free, a compare-exchange that is
     /// repeated when a thief took an item meanwhile. A deque built with
-    /// [`shrinking`](Builder::shrinking) may allocate and copy, amortised O(1).
+    /// [`shrinking`](super::Builder::shrinking) may allocate and copy, amortised O(1).
     ///
     /// # Examples
     ///

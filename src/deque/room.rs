@@ -95,7 +95,7 @@ impl<T> Worker<T> {
     /// No stealer exists.
     unsafe fn replace_alone(&mut self, capacity: usize, top: Index, bottom: Index) {
         let new = Buffer::boxed(capacity, ptr::null_mut());
-        // SAFETY: nobody else has the new buffer.
+        // SAFETY: I6 — the new buffer is ours alone, and nothing has retired it.
         unsafe { &*new }.copy_from(self.buffer(), top, bottom);
         // Relaxed: nobody else has a handle.
         self.shared.rarely_written.buffer.store(new, Relaxed);
@@ -144,7 +144,7 @@ impl<T> Worker<T> {
         let domain = &self.shared.rarely_written.domain;
         let kept = if domain.is_some() { ptr::null_mut() } else { old };
         let new = Buffer::boxed(capacity, kept);
-        // SAFETY: nobody else has the new buffer yet.
+        // SAFETY: I6 — the new buffer is ours alone as yet, and nothing has retired it.
         unsafe { &*new }.copy_from(self.buffer(), top, bottom);
         self.buffer.set(new);
         self.shared.rarely_written.buffer.store(new, GROWN.release());

@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::index::{distance, Top};
 use super::{Flavor, Shared, Worker, CLAIM, GROWN, LAST_ITEM, PUBLISH};
 use crate::steal::Steal;
-use crate::sync::epoch::{Guard, Protected};
+use crate::sync::epoch::{Domain, Protected};
 use crate::sync::{Arc, Index, Relaxed};
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -30,7 +30,7 @@ pub struct Stealer<T> {
 }
 
 // SAFETY: handles share nothing but `Shared`, whose fields are atomics. `T: Send`, since a thief
-// takes items that another thread made. `T: Sync` is not needed: no two threads see one item.
+// takes items that another thread made. `T: Sync` is not needed: an item has one taker (I3).
 unsafe impl<T: Send> Send for Stealer<T> {}
 // SAFETY: as for `Send`; every method takes `&self` and claims by compare-exchange (I3).
 unsafe impl<T: Send> Sync for Stealer<T> {}
@@ -126,14 +126,15 @@ impl<T> Stealer<T> {
         if distance(top.index(), bottom) < min_len.max(1) {
             return Steal::Empty;
         }
-        match self.shared.pin() {
+        match &self.shared.rarely_written.domain {
             None => self.take(top),
-            Some(guard) => self.take_pinned(top, guard),
+            Some(domain) => self.take_pinned(top, domain),
         }
     }
 
-    #[inline(never)] // keeps the registers that a guard needs out of the other path
-    fn take_pinned(&self, top: Top, _guard: Guard) -> Steal<T> {
+    #[cold] // keeps what a guard needs out of the other path
+    fn take_pinned(&self, top: Top, domain: &Domain) -> Steal<T> {
+        let _guard = domain.pin();
         self.take(top)
     }
 

@@ -80,8 +80,10 @@ mod machine {
         /// 2. No thread that pins after this call can load a pointer to it.
         /// 3. It may be freed by any thread, at any later time.
         pub(crate) unsafe fn retire<T>(&self, object: *mut Protected<T>) {
-            // SAFETY: 1 to 3.
-            unsafe { self.0.defer_unchecked(move || drop(Box::from_raw(object))) };
+            // SAFETY: 1.
+            let free = move || drop(unsafe { Box::from_raw(object) });
+            // SAFETY: 2 and 3.
+            unsafe { self.0.defer_unchecked(free) };
             self.0.flush();
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A thief copies an item before it knows whether the item is its own. Meanwhile the owner may
 //! write the slot again, so both must use atomic operations, and what the thief gets may be torn:
-//! a [`Copied`] is worth nothing until a claim has shown that nobody wrote the slot in between.
+//! a `Copied` is worth nothing until a claim has shown that nobody wrote the slot in between.
 //!
 //! *On the machine* a slot is copied word by word with relaxed atomic operations on possibly
 //! uninitialised memory (padding is uninitialised, and so is a slot that was never written).
@@ -15,7 +15,7 @@
 //! a claim. That a claimed copy is never torn is an invariant of the structure (I5 of the deque).
 
 #[cfg(not(loom))]
-pub(crate) use machine::{Copied, Slot};
+pub(crate) use machine::Slot;
 #[cfg(loom)]
 pub use model::{Copied, Slot};
 
@@ -237,9 +237,10 @@ mod model {
             let payload = self.0.expect("a slot was opened that nobody wrote");
             assert!(!payload.taken.swap(true, SeqCst), "an item was taken twice");
             payload.item.with_mut(|item| {
-                // SAFETY: `taken` was false, so the item is still there, and loom has just checked
-                // that whoever wrote it is done.
-                unsafe { item.as_ref().unwrap().assume_init_read() }
+                // SAFETY: loom has just checked that whoever wrote the item is done.
+                let item = unsafe { ptr::read(item) };
+                // SAFETY: `taken` was false, so it is still there.
+                unsafe { item.assume_init() }
             })
         }
     }

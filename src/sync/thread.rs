@@ -13,7 +13,7 @@ pub(crate) use model::*;
 #[cfg(not(loom))]
 mod machine {
     pub(crate) use std::thread::{current, JoinHandle};
-    pub(crate) use std::thread_local;
+    pub(crate) use std::thread_local as per_thread;
 
     use std::any::Any;
     use std::boxed::Box;
@@ -50,7 +50,7 @@ mod machine {
 #[cfg(loom)]
 mod model {
     pub(crate) use loom::thread::{current, JoinHandle};
-    pub(crate) use loom::thread_local;
+    pub(crate) use loom::thread_local as per_thread;
 
     use std::io;
     use std::string::String;

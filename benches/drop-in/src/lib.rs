@@ -1,0 +1,221 @@
+//! The same programs on crossbeam-deque and on filch under its name: same answers.
+//!
+//! This package depends on filch as a user would who replaces crossbeam-deque by it, with one line
+//! in Cargo.toml. `programs!` expands once for each crate, so whatever is written in it compiles
+//! against both; the tests compare what the two say, step by step.
+//!
+//! `Injector` is not here yet.
+
+/// Programs on the deque of one crate. They return what they saw, as text.
+macro_rules! programs {
+    ($module:ident, $the_crate:ident) => {
+        /// The programs on this crate's deque.
+        pub mod $module {
+            use crate::Rng;
+            use std::fmt::{Debug, Write as _};
+            use $the_crate::{Steal, Stealer, Worker};
+
+            /// Every method, as a function of exactly the signature that crossbeam-deque gives it.
+            #[must_use]
+            #[allow(clippy::type_complexity)]
+            pub fn signatures() -> usize {
+                let _: fn() -> Worker<u8> = Worker::new_fifo;
+                let _: fn() -> Worker<u8> = Worker::new_lifo;
+                let _: fn(&Worker<u8>) -> Stealer<u8> = Worker::stealer;
+                let _: fn(&Worker<u8>) -> bool = Worker::is_empty;
+                let _: fn(&Worker<u8>) -> usize = Worker::len;
+                let _: fn(&Worker<u8>, u8) = Worker::push;
+                let _: fn(&Worker<u8>) -> Option<u8> = Worker::pop;
+                let _: fn(&Stealer<u8>) -> bool = Stealer::is_empty;
+                let _: fn(&Stealer<u8>) -> usize = Stealer::len;
+                let _: fn(&Stealer<u8>) -> Steal<u8> = Stealer::steal;
+                let _: fn(&Stealer<u8>, &Worker<u8>) -> Steal<()> = Stealer::steal_batch;
+                let _: fn(&Stealer<u8>, &Worker<u8>, usize) -> Steal<()> =
+                    Stealer::steal_batch_with_limit;
+                let _: fn(&Stealer<u8>, &Worker<u8>) -> Steal<u8> = Stealer::steal_batch_and_pop;
+                let _: fn(&Stealer<u8>, &Worker<u8>, usize) -> Steal<u8> =
+                    Stealer::steal_batch_with_limit_and_pop;
+                let _: fn(&Steal<u8>) -> bool = Steal::is_empty;
+                let _: fn(&Steal<u8>) -> bool = Steal::is_success;
+                let _: fn(&Steal<u8>) -> bool = Steal::is_retry;
+                let _: fn(Steal<u8>) -> Option<u8> = Steal::success;
+                let _: fn(Steal<u8>, fn() -> Steal<u8>) -> Steal<u8> = Steal::or_else;
+                fn stealer<S: Clone + Debug + Send + Sync>(_: &S) -> usize {
+                    1
+                }
+                fn worker<W: Debug + Send>(_: &W) -> usize {
+                    2
+                }
+                fn plain<S: Copy + Clone + Eq + PartialEq + Debug>(_: &S) -> usize {
+                    4
+                }
+                // A closure that ends in `push` returns nothing.
+                let w = Worker::new_lifo();
+                (0..3).for_each(|it| w.push(it));
+                w.len() + stealer(&w.stealer()) + worker(&w) + plain(&w.stealer().steal())
+            }
+
+            fn new<T>(fifo: bool) -> Worker<T> {
+                if fifo {
+                    Worker::new_fifo()
+                } else {
+                    Worker::new_lifo()
+                }
+            }
+
+            /// A random program of every operation on two deques of these flavors.
+            #[must_use]
+            pub fn random<T: Copy + Debug>(
+                seed: u64,
+                flavors: (bool, bool),
+                item: fn(usize) -> T,
+            ) -> String {
+                let (mut rng, mut log) = (Rng::new(seed), String::new());
+                let deques: [Worker<T>; 2] = [new(flavors.0), new(flavors.1)];
+                let stealers: Vec<Stealer<T>> = deques.iter().map(Worker::stealer).collect();
+                let mut pushed = 0;
+                for _ in 0..2_000 {
+                    let (from, to) = (rng.below(2), rng.below(2));
+                    let (worker, stealer) = (&deques[from], stealers[from].clone());
+                    let limit = 1 + rng.below(40);
+                    let said = match rng.below(10) {
+                        0..=2 => {
+                            for _ in 0..rng.below(60) {
+                                pushed += 1;
+                                worker.push(item(pushed));
+                            }
+                            String::new()
+                        }
+                        3 => format!("{:?}", worker.pop()),
+                        4 => format!(
+                            "{:?}",
+                            (0..rng.below(40)).map(|_| worker.pop()).collect::<Vec<_>>()
+                        ),
+                        5 => format!("{:?}", stealer.steal().success()),
+                        6 => {
+                            let stolen = stealer.steal_batch(&deques[to]);
+                            format!("{:?} {}", stolen, stolen.is_success())
+                        }
+                        7 => format!("{:?}", stealer.steal_batch_with_limit(&deques[to], limit)),
+                        8 => format!("{:?}", stealer.steal_batch_and_pop(&deques[to]).success()),
+                        _ => {
+                            let stolen = stealer.steal_batch_with_limit_and_pop(&deques[to], limit);
+                            format!("{:?}", stolen.success())
+                        }
+                    };
+                    let lengths = deques.iter().map(Worker::len).collect::<Vec<_>>();
+                    let seen =
+                        stealers.iter().map(|it| (it.len(), it.is_empty())).collect::<Vec<_>>();
+                    let _ = writeln!(log, "{said} {lengths:?} {seen:?}");
+                }
+                for deque in &deques {
+                    let rest: Vec<_> = std::iter::from_fn(|| deque.pop()).collect();
+                    let _ = writeln!(log, "{rest:?} {deque:?} {:?}", deque.stealer());
+                }
+                log
+            }
+
+            /// What `Steal` makes of every combination of two attempts.
+            #[must_use]
+            pub fn combinations() -> String {
+                let attempts = [Steal::Empty, Steal::Success(1), Steal::Retry];
+                let mut log = String::new();
+                for first in attempts {
+                    for second in attempts {
+                        let collected: Steal<i32> = [first, second].into_iter().collect();
+                        let otherwise = first.or_else(|| second);
+                        let _ = writeln!(
+                            log,
+                            "{first:?} {second:?} {collected:?} {otherwise:?} {:?} {}",
+                            collected.success(),
+                            first == second,
+                        );
+                    }
+                }
+                log
+            }
+
+            /// What a batch of at most zero items does.
+            #[must_use]
+            pub fn zero_limit_panics() -> bool {
+                let attempt = || {
+                    let worker = Worker::<u8>::new_lifo();
+                    worker.stealer().steal_batch_with_limit(&Worker::new_lifo(), 0).is_empty()
+                };
+                std::panic::catch_unwind(attempt).is_err()
+            }
+        }
+    };
+}
+
+programs!(filch, crossbeam_deque);
+programs!(crossbeam, original);
+
+/// A small generator, so that both crates see the same program.
+#[derive(Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The generator of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below this one.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{crossbeam, filch};
+    use std::fmt::Debug;
+
+    const FLAVORS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+    fn same_answers<T: Copy + Debug>(item: fn(usize) -> T) {
+        for seed in 0..100 {
+            for flavors in FLAVORS {
+                let ours = filch::random(seed, flavors, item);
+                let theirs = crossbeam::random(seed, flavors, item);
+                let differs = ours.lines().zip(theirs.lines()).position(|(a, b)| a != b);
+                assert_eq!(
+                    differs, None,
+                    "seed {seed}, flavors {flavors:?}: step at which they differ"
+                );
+                assert_eq!(ours.len(), theirs.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_one_word_item_gets_the_same_answers() {
+        same_answers(|it| it);
+    }
+
+    /// As large as rayon's `JobRef`: two words.
+    #[test]
+    fn a_two_word_item_gets_the_same_answers() {
+        same_answers(|it| (it, !it));
+    }
+
+    #[test]
+    fn steal_combines_in_the_same_way() {
+        assert_eq!(filch::combinations(), crossbeam::combinations());
+    }
+
+    #[test]
+    fn a_batch_of_nothing_panics_in_both() {
+        assert!(filch::zero_limit_panics() && crossbeam::zero_limit_panics());
+    }
+
+    #[test]
+    fn every_method_has_the_same_signature() {
+        assert_eq!(filch::signatures(), crossbeam::signatures());
+    }
+}

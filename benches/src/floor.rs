@@ -1,0 +1,57 @@
+//! What the processor asks for the instructions that nobody can do without.
+
+use std::hint::black_box;
+use std::sync::atomic::{fence, AtomicUsize, Ordering::*};
+use std::time::Instant;
+
+const TIMES: usize = 500_000;
+
+fn time(mut operation: impl FnMut(usize)) -> f64 {
+    let run = |operation: &mut dyn FnMut(usize)| {
+        let start = Instant::now();
+        (0..TIMES).for_each(operation);
+        start.elapsed().as_nanos() as f64 / TIMES as f64
+    };
+    let mut times: Vec<_> = (0..5).map(|_| run(&mut operation)).collect();
+    times.sort_by(f64::total_cmp);
+    times[2]
+}
+
+/// Names and nanoseconds.
+#[must_use]
+pub fn all() -> Vec<(&'static str, f64)> {
+    let (mine, yours) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
+    vec![
+        (
+            "store, fence(SeqCst), load: what a LIFO pop needs",
+            time(|it| {
+                mine.store(it, Release);
+                fence(SeqCst);
+                black_box(yours.load(Relaxed));
+            }),
+        ),
+        (
+            "load and compare-exchange of one word: what a steal needs",
+            time(|_| {
+                let word = mine.load(SeqCst);
+                let _ = black_box(mine.compare_exchange(word, word + 1, SeqCst, Relaxed));
+            }),
+        ),
+        ("compare-exchange alone: what a FIFO pop needs", {
+            let word = AtomicUsize::new(0);
+            let mut expected = 0;
+            time(move |_| {
+                let _ = black_box(word.compare_exchange(expected, expected + 1, AcqRel, Relaxed));
+                expected += 1;
+            })
+        }),
+        ("exchange", time(|it| _ = black_box(mine.swap(it, SeqCst)))),
+        (
+            "two loads: what a failed steal needs",
+            time(|_| {
+                black_box(mine.load(SeqCst));
+                black_box(yours.load(SeqCst));
+            }),
+        ),
+    ]
+}

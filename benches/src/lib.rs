@@ -1,0 +1,11 @@
+//! What an item costs in a deque, for filch and its rivals.
+//!
+//! The scenarios are written once, here, and run by two programs: `cargo bench` for criterion's
+//! statistics, and `versus` for ratios taken in interleaved rounds, which a noisy machine does not
+//! disturb as much. One number is always the time for one item, in nanoseconds.
+
+pub mod contenders;
+pub mod floor;
+pub mod items;
+pub mod scenarios;
+pub mod threads;

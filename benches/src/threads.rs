@@ -1,0 +1,81 @@
+//! Scenarios with a second thread. What crosses between cores depends on where the host has put them:
+//! compare within a run only, and read [`round_trip`] beside.
+
+use crate::contenders::{Deque, Thief};
+use crate::items::Item;
+use crate::scenarios::Run;
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A thief on another thread takes all that the owner has pushed, while the owner waits.
+pub fn drain<T: Item, D: Deque<T>>(deque: D) -> Run {
+    Box::new(move |items| {
+        (0..items as usize).for_each(|it| deque.push(T::make(it)));
+        let thief = deque.thief();
+        let thread = thread::spawn(move || {
+            let start = Instant::now();
+            let mut taken = 0;
+            while taken < items {
+                taken += u64::from(black_box(thief.steal()).is_some());
+            }
+            start.elapsed()
+        });
+        (thread.join().expect("the thief"), items)
+    })
+}
+
+/// The owner pushes sixty-four and pops what is left of them, again and again, while a thief steals
+/// as fast as it can. The time is the owner's.
+pub fn under_attack<T: Item, D: Deque<T>>(deque: D) -> Run {
+    Box::new(move |items| {
+        let thief = deque.thief();
+        let (stop, barrier) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+        let (seen, begin) = (stop.clone(), barrier.clone());
+        let thread = thread::spawn(move || {
+            begin.wait();
+            while !seen.load(Relaxed) {
+                black_box(thief.steal());
+            }
+        });
+        barrier.wait();
+        let rounds = items.div_ceil(64);
+        let start = Instant::now();
+        for _ in 0..rounds {
+            (0..64).for_each(|it| deque.push(black_box(T::make(it))));
+            while black_box(deque.pop()).is_some() {}
+        }
+        let time = start.elapsed();
+        stop.store(true, Relaxed);
+        thread.join().expect("the thief");
+        (time, 64 * rounds)
+    })
+}
+
+/// How long a cache line takes to the other core and back.
+#[must_use]
+pub fn round_trip() -> Duration {
+    const TRIPS: usize = 20_000;
+    let line = Arc::new(AtomicUsize::new(0));
+    let theirs = line.clone();
+    let thread = thread::spawn(move || {
+        for trip in 0..TRIPS {
+            while theirs.load(Acquire) != 2 * trip + 1 {
+                spin_loop();
+            }
+            theirs.store(2 * trip + 2, Release);
+        }
+    });
+    let start = Instant::now();
+    for trip in 0..TRIPS {
+        line.store(2 * trip + 1, Release);
+        while line.load(Acquire) != 2 * trip + 2 {
+            spin_loop();
+        }
+    }
+    let time = start.elapsed();
+    thread.join().expect("the other end");
+    time / TRIPS as u32
+}

@@ -1,0 +1,56 @@
+//! Deques against `VecDeque`s, on one thread: any program, same answers, and nothing leaked.
+//!
+//! Interleavings are the models' business. This looks for what tiny models cannot reach: long
+//! programs, every fill level, rings that go round many times, deques that steal from each other.
+//! The programs are those of `tests/deque_against_vecdeque.rs`; here libFuzzer writes them, guided
+//! by what they reach, and AddressSanitizer looks on.
+#![no_main]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/program/mod.rs"]
+mod program;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use program::{Reference, Settings, Step, System, DEQUES};
+use std::fmt;
+
+/// A few small numbers per step, so that nearly every change of a byte is another program.
+#[derive(Arbitrary)]
+struct Program {
+    settings: [(u8, u8); DEQUES],
+    steps: Vec<(u8, u8, u8, u8)>,
+}
+
+impl Program {
+    fn settings(&self) -> [Settings; DEQUES] {
+        self.settings.map(|(kind, size)| Settings::numbered(kind, size))
+    }
+
+    fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+        self.steps
+            .iter()
+            .map(|&(kind, deque, other, amount)| Step::numbered(kind, deque, other, amount))
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#?} ", self.settings())?;
+        f.debug_list().entries(self.steps()).finish()
+    }
+}
+
+fuzz_target!(|program: Program| {
+    let mut reference = Reference::new(program.settings());
+    let items = program.steps().map(|step| step.items()).sum();
+    let mut system = System::new(&reference, items);
+    system.check(&reference);
+    for step in program.steps() {
+        reference.run(step);
+        assert_eq!(system.run(step), reference.answer, "{step:?}");
+        system.check(&reference);
+    }
+    system.finish();
+});

@@ -1,0 +1,169 @@
+//! Models of the stealing pool: how its workers sleep, wake and leave.
+//!
+//! A worker that sleeps on work shows in one of two ways: `wait_idle` takes the pool for idle and
+//! returns before the job has run, or a job waits for ever for another, which loom reports as a
+//! deadlock. For that the main thread must wait before it drops the pool, since closing wakes
+//! everybody.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `SLEEP_OR_SEE` | fence in `announce`, in `notify` | `an_accepted_job_runs` |
+#![cfg(loom)]
+
+mod common;
+
+use common::{model, note_spawn, spawn, Bound::*};
+use filch::StealingPool;
+use loom::cell::UnsafeCell;
+use loom::sync::{Condvar, Mutex};
+use std::sync::Arc;
+
+/// A pool of so many modelled threads.
+fn pool(threads: usize) -> Arc<StealingPool> {
+    (0..threads).for_each(|_| note_spawn());
+    Arc::new(StealingPool::new(threads).unwrap())
+}
+
+/// What a job leaves behind. Looking at it without being ordered after the job fails the model.
+#[derive(Clone)]
+struct Trace(Arc<UnsafeCell<usize>>);
+
+// SAFETY: loom checks each access to the cell; two at once fail the model rather than race.
+unsafe impl Send for Trace {}
+
+impl Trace {
+    fn new() -> Self {
+        Trace(Arc::new(UnsafeCell::new(0)))
+    }
+
+    /// A job that leaves it.
+    fn job(&self) -> impl FnOnce() + Send + 'static {
+        let trace = self.clone();
+        move || trace.leave()
+    }
+
+    fn leave(&self) {
+        // SAFETY: as above.
+        self.0.with_mut(|runs| unsafe { *runs += 1 });
+    }
+
+    fn runs(&self) -> usize {
+        // SAFETY: as above.
+        self.0.with(|runs| unsafe { *runs })
+    }
+}
+
+/// Where two jobs wait for each other, so that each needs a worker of its own.
+#[derive(Clone)]
+struct Meeting(Arc<(Mutex<usize>, Condvar)>);
+
+impl Meeting {
+    fn new() -> Self {
+        Meeting(Arc::new((Mutex::new(0), Condvar::new())))
+    }
+
+    fn attend(&self) {
+        let (present, all_here) = &*self.0;
+        let mut present = present.lock().unwrap();
+        *present += 1;
+        all_here.notify_all();
+        while *present < 2 {
+            present = all_here.wait(present).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_accepted_job_runs() {
+    model("an_accepted_job_runs", Exhaustive, || {
+        let (pool, trace) = (pool(1), Trace::new());
+        pool.spawn(trace.job()).unwrap();
+        pool.wait_idle().unwrap();
+        assert_eq!(trace.runs(), 1, "an accepted job runs once");
+    });
+}
+
+#[test]
+fn two_accepted_jobs_run() {
+    model("two_accepted_jobs_run", Exhaustive, || {
+        let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
+        for trace in &traces {
+            pool.spawn(trace.job()).unwrap();
+        }
+        pool.wait_idle().unwrap();
+        assert_eq!(traces.map(|it| it.runs()), [1, 1], "an accepted job runs once");
+    });
+}
+
+#[test]
+fn a_closed_pool_runs_what_it_accepted() {
+    model("a_closed_pool_runs_what_it_accepted", Preemptions(5), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (Arc::clone(&pool), trace.job());
+        let submitter = spawn(move || same_pool.spawn(job).is_ok());
+        pool.shutdown().unwrap();
+        let accepted = submitter.join().unwrap();
+        assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
+    });
+}
+
+#[test]
+fn a_job_that_spawns_is_accepted_and_runs_or_is_refused() {
+    model("a_job_that_spawns_is_accepted_and_runs_or_is_refused", Preemptions(5), || {
+        let (pool, outer, inner) = (pool(1), Trace::new(), Trace::new());
+        let (same_pool, ran, job) = (Arc::clone(&pool), outer.clone(), inner.job());
+        let spawned = pool.spawn(move || {
+            // Twice if the inner job was accepted.
+            ran.leave();
+            if same_pool.spawn(job).is_ok() {
+                ran.leave();
+            }
+        });
+        spawned.unwrap();
+        pool.shutdown().unwrap();
+        assert_eq!(outer.runs(), 1 + inner.runs(), "accepted and run, or refused");
+    });
+}
+
+#[test]
+fn waiting_includes_what_a_job_spawned() {
+    model("waiting_includes_what_a_job_spawned", Exhaustive, || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (Arc::clone(&pool), trace.job());
+        pool.spawn(move || same_pool.spawn(job).unwrap()).unwrap();
+        pool.wait_idle().unwrap();
+        assert_eq!(trace.runs(), 1, "an accepted job runs once");
+    });
+}
+
+/// The spawner blocks its worker, so the other one must be awake or be woken.
+#[test]
+fn nobody_sleeps_on_what_a_job_spawned() {
+    model("nobody_sleeps_on_what_a_job_spawned", Preemptions(2), || {
+        let (pool, meeting) = (pool(2), Meeting::new());
+        let (same_pool, spawned) = (Arc::clone(&pool), meeting.clone());
+        let spawner = move || {
+            same_pool.spawn(move || spawned.attend()).unwrap();
+            meeting.attend();
+        };
+        pool.spawn(spawner).unwrap();
+        pool.wait_idle().unwrap();
+    });
+}
+
+/// A thief takes the two older jobs as one batch and blocks in one of them. The other worker may
+/// have looked while they were on their way, and must be woken for the second.
+#[test]
+fn nobody_sleeps_on_a_batch_that_was_on_its_way() {
+    model("nobody_sleeps_on_a_batch_that_was_on_its_way", Preemptions(2), || {
+        let (pool, meeting) = (pool(2), Meeting::new());
+        let (same_pool, other) = (Arc::clone(&pool), meeting.clone());
+        let spawner = move || {
+            same_pool.spawn(move || meeting.attend()).unwrap();
+            same_pool.spawn(move || other.attend()).unwrap();
+            same_pool.spawn(|| ()).unwrap();
+        };
+        pool.spawn(spawner).unwrap();
+        pool.wait_idle().unwrap();
+    });
+}

@@ -1,0 +1,95 @@
+#![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
+//! Lock-free parts for people who build schedulers.
+//!
+//! filch has a work-stealing deque, the trait by which a scheduler accepts work, and two small
+//! thread pools made of them. The deque is a drop-in for crossbeam-deque's `Worker` and `Stealer`,
+//! free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
+//! machine checks that a model fails without each of them. DESIGN.md has the arguments.
+//!
+//! | structure | who pushes | who takes | order | progress | memory |
+//! |---|---|---|---|---|---|
+//! | [`Worker`], LIFO | its owner | the owner the newest, thieves the oldest | as said | pop and steal wait-free | doubles when full |
+//! | [`Worker`], FIFO | its owner | the owner and thieves the oldest | FIFO | pop lock-free, steal wait-free | doubles when full |
+//! | [`StealingPool`] | anybody | its threads | none promised | blocking | as its deques |
+//! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
+//!
+//! # Finding work
+//!
+//! ```
+//! use filch::{Steal, Stealer, Worker};
+//!
+//! /// Looks in our own deque, then in everybody else's.
+//! fn find_task<T>(local: &Worker<T>, stealers: &[Stealer<T>]) -> Option<T> {
+//!     local.pop().or_else(|| {
+//!         // Once more if somebody was quicker than we at some deque: there may be more there.
+//!         std::iter::repeat_with(|| {
+//!             stealers.iter().map(|it| it.steal_batch_and_pop(local)).collect::<Steal<T>>()
+//!         })
+//!         .find(|found| !found.is_retry())
+//!         .and_then(Steal::success)
+//!     })
+//! }
+//!
+//! let (ours, theirs) = (Worker::new_lifo(), Worker::new_lifo());
+//! theirs.push("a task");
+//! assert_eq!(find_task(&ours, &[theirs.stealer()]), Some("a task"));
+//! assert_eq!(find_task(&ours, &[theirs.stealer()]), None);
+//! ```
+//!
+//! # What is promised
+//!
+//! - Each item that is pushed is taken once, or dropped once with its deque. What its pusher did
+//!   before happens before what its taker does with it.
+//! - `Empty` is true: if it is reported, there was a moment during the call at which nothing was
+//!   there to take.
+//! - No operation waits for a thread that stands still. A thread that dies in the middle of a steal
+//!   holds up nobody.
+//! - Nothing is read that is being written, except by atomic operations.
+//!
+//! # What is not promised
+//!
+//! - That thieves get equal shares, or that any one of several thieves gets an item.
+//! - A bound on how long a `Stealer` keeps a deque's memory: that is until the last handle goes.
+//! - On targets without 64-bit atomics an index has 30 bits instead of 62: a thief that stands still
+//!   inside one steal while exactly a multiple of 2³⁰ items go by would take a wrong one.
+//!
+//! # Features
+//!
+//! - `std` (default): the executors, and [`deque::Builder::shrinking`]. Without it the crate needs
+//!   `alloc` alone.
+//!
+//! # Models
+//!
+//! Built with `--cfg loom`, the deque is made of loom's types and can be part of a model of yours.
+//! Orderings are checked as far as loom can; what it cannot see is listed with whoever judges it in
+//! `loom-tests/unwitnessed.md`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod sync;
+
+pub mod deque;
+#[cfg(feature = "std")]
+pub mod executor;
+#[cfg(feature = "std")]
+pub mod pool;
+mod steal;
+
+pub use deque::{Stealer, Worker};
+#[cfg(feature = "std")]
+pub use executor::{Executor, Job, Rejected};
+#[cfg(feature = "std")]
+pub use pool::{LockedPool, StealingPool};
+pub use steal::Steal;
+#[doc(hidden)]
+pub use sync::for_models;
+
+/// Runs the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,251 @@
+//! The pool that is obviously right: one queue under one lock.
+
+use super::{at_least_one, WouldDeadlock};
+use crate::executor::{Executor, Job, Reason, Rejected};
+use crate::sync::lock::{Condvar, Mutex};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::Arc;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::vec::Vec;
+use core::fmt;
+use core::num::NonZeroUsize;
+use std::io;
+
+/// A fixed number of threads that take jobs from one queue, first in, first out.
+///
+/// It is the baseline that a better pool has to beat, and the oracle that it has to agree with. A
+/// job that panics is counted, and the pool lives on. Dropping the pool is
+/// [`shutdown`](Self::shutdown) and waits for the threads; a worker that drops its own pool does
+/// not wait, and the threads leave when everything accepted has run.
+///
+/// # Examples
+///
+/// ```
+/// use filch::LockedPool;
+/// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+/// use std::sync::Arc;
+///
+/// let pool = LockedPool::new(2)?;
+/// let sum = Arc::new(AtomicUsize::new(0));
+/// for number in 1..=100 {
+///     let sum = Arc::clone(&sum);
+///     pool.spawn(move || {
+///         sum.fetch_add(number, Relaxed);
+///     })
+///     .unwrap();
+/// }
+/// pool.wait_idle().unwrap();
+/// assert_eq!(sum.load(Relaxed), 5050);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct LockedPool {
+    shared: Arc<Shared>,
+    size: NonZeroUsize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Rung when there is a job to take, or when there will be none.
+    work: Condvar,
+    /// Rung when everything accepted has run.
+    quiet: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    running: usize,
+    closed: bool,
+    panicked: usize,
+}
+
+impl State {
+    fn is_quiet(&self) -> bool {
+        self.jobs.is_empty() && self.running == 0
+    }
+}
+
+impl LockedPool {
+    /// Starts a pool of this many threads.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero, and the system's
+    /// error if it has no thread to give.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::LockedPool;
+    ///
+    /// assert!(LockedPool::new(2).is_ok());
+    /// assert_eq!(LockedPool::new(0).unwrap_err().to_string(), "a pool needs at least one thread");
+    /// ```
+    pub fn new(threads: usize) -> io::Result<LockedPool> {
+        let size = at_least_one(threads)?;
+        let (work, quiet) = (Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { state: Mutex::new(State::default()), work, quiet });
+        // If a thread cannot be started, dropping the pool ends those that were.
+        let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
+        for index in 0..threads {
+            let shared = Arc::clone(&pool.shared);
+            pool.threads
+                .push(thread::spawn(format!("filch-locked-{index}"), move || shared.work())?);
+        }
+        Ok(pool)
+    }
+
+    /// Accepts a closure, to be run once, or hands it back as a job.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Executor::execute): [`Reason::Closed`] after [`shutdown`](Self::shutdown).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::LockedPool::new(1)?;
+    /// assert!(pool.spawn(|| println!("on a thread of the pool")).is_ok());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
+        self.execute(Job::new(f))
+    }
+
+    /// Waits until everything accepted has run, what jobs spawned included.
+    ///
+    /// If others go on submitting, it returns at some moment at which nothing was left. What those
+    /// jobs did happens before this returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`], at once, on a thread of this pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::LockedPool::new(1)?;
+    /// pool.spawn(|| println!("first")).unwrap();
+    /// pool.wait_idle().unwrap();
+    /// println!("second");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
+        if self.is_current() {
+            return Err(WouldDeadlock);
+        }
+        let state = self.shared.state.lock();
+        drop(self.shared.quiet.wait_while(state, |it| !it.is_quiet()));
+        Ok(())
+    }
+
+    /// Refuses further jobs and waits until everything accepted has run.
+    ///
+    /// Jobs that are still to run are refused too if they spawn. A second call only waits.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`] on a thread of this pool, and changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Reason;
+    ///
+    /// let pool = filch::LockedPool::new(1)?;
+    /// pool.shutdown().unwrap();
+    /// assert_eq!(pool.spawn(|| ()).unwrap_err().reason, Reason::Closed);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown(&self) -> Result<(), WouldDeadlock> {
+        if self.is_current() {
+            return Err(WouldDeadlock);
+        }
+        self.shared.close();
+        self.wait_idle()
+    }
+
+    /// How many jobs have panicked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::LockedPool::new(1)?;
+    /// pool.spawn(|| panic!("this message goes to stderr")).unwrap();
+    /// pool.wait_idle().unwrap();
+    /// assert_eq!(pool.panicked(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn panicked(&self) -> usize {
+        self.shared.state.lock().panicked
+    }
+
+    /// Whether this thread is one of the pool's.
+    fn is_current(&self) -> bool {
+        let current = thread::current().id();
+        self.threads.iter().any(|it| it.thread().id() == current)
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        self.state.lock().closed = true;
+        self.work.notify_all();
+    }
+
+    /// The life of a thread.
+    fn work(&self) {
+        let mut state = self.state.lock();
+        loop {
+            state = self.work.wait_while(state, |it| it.jobs.is_empty() && !it.closed);
+            let Some(job) = state.jobs.pop_front() else { return };
+            state.running += 1;
+            drop(state);
+            let completed = thread::completes(|| job.run());
+            state = self.state.lock();
+            state.running -= 1;
+            state.panicked += usize::from(!completed);
+            if state.is_quiet() {
+                self.quiet.notify_all();
+            }
+        }
+    }
+}
+
+impl Executor for LockedPool {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        let mut state = self.shared.state.lock();
+        if state.closed {
+            return Err(Rejected { job, reason: Reason::Closed });
+        }
+        state.jobs.push_back(job);
+        drop(state);
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.size
+    }
+}
+
+impl Drop for LockedPool {
+    fn drop(&mut self) {
+        self.shared.close();
+        if !self.is_current() {
+            for thread in self.threads.drain(..) {
+                // An error would be a panic, and no thread of ours ends by one.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LockedPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("LockedPool { .. }")
+    }
+}

@@ -1,0 +1,52 @@
+//! An allocator that counts, so that a leak fails a test without a sanitizer.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+/// Blocks of this size are counted for all threads together. No test asks for one by accident.
+pub(crate) const MARKED: usize = 24 * 8192;
+
+static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
+
+thread_local! {
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+/// The bytes that this thread has allocated, less those it has freed.
+pub(crate) fn bytes() -> isize {
+    BYTES.get()
+}
+
+/// How many blocks of the size [`MARKED`] there are.
+pub(crate) fn marked_blocks() -> isize {
+    MARKED_BLOCKS.load(SeqCst)
+}
+
+struct Counting;
+
+fn count(layout: Layout, sign: isize) {
+    // A thread that ends frees things when it has no counter any more.
+    let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + sign * layout.size() as isize));
+    if layout.size() == MARKED {
+        MARKED_BLOCKS.fetch_add(sign, SeqCst);
+    }
+}
+
+// SAFETY: it is the system's allocator; counting neither allocates nor panics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout, 1);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(layout, -1);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+}

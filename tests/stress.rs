@@ -1,0 +1,194 @@
+//! Real threads, many items: each item is taken once, and whole.
+//!
+//! An item is a box whose contents the taker checks, so that a sanitizer sees who wrote what who
+//! reads. `FILCH_STRESS=10` makes everything ten times as long; `FILCH_SEED` repeats the choices of
+//! a run, though not its interleaving.
+//!
+//! The standard library is not instrumented, and ThreadSanitizer knows no fences. So each thread
+//! is joined by hand, results travel through `join`, and the last handle of a deque goes after the
+//! threads have been joined: then what is reported is ours, or the channel by which libtest itself
+//! returns a result. The canaries at the end are planted bugs that a sanitizer must report; without
+//! them its silence would mean nothing.
+#![cfg(not(loom))]
+
+mod common;
+mod theft;
+
+use common::{scaled, seed, Random, THREAD_SANITIZED};
+use filch::deque::{Builder, Flavor};
+use filch::Worker;
+use std::cell::UnsafeCell;
+use std::hint::black_box;
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+use std::sync::Arc;
+use std::thread;
+use theft::{each_item_is_taken_once, item, warm_up, Item, Owner, Taken, Ways};
+
+#[test]
+fn stress_lifo_ebb_and_flow() {
+    let builder = Builder::new(Flavor::Lifo).capacity(1);
+    each_item_is_taken_once(builder, Owner::ebb_and_flow, Ways::All);
+}
+
+#[test]
+fn stress_fifo_ebb_and_flow() {
+    let builder = Builder::new(Flavor::Fifo).capacity(1);
+    each_item_is_taken_once(builder, Owner::ebb_and_flow, Ways::All);
+}
+
+#[test]
+fn stress_lifo_hand_to_mouth() {
+    let builder = Builder::new(Flavor::Lifo);
+    each_item_is_taken_once(builder, Owner::hand_to_mouth, Ways::All);
+}
+
+#[test]
+fn stress_fifo_hand_to_mouth() {
+    let builder = Builder::new(Flavor::Fifo);
+    each_item_is_taken_once(builder, Owner::hand_to_mouth, Ways::All);
+}
+
+#[test]
+fn stress_lifo_within_reach_of_batches() {
+    let builder = Builder::new(Flavor::Lifo);
+    each_item_is_taken_once(builder, Owner::within_reach, Ways::Batches);
+}
+
+#[test]
+fn stress_fifo_within_reach_of_batches() {
+    let builder = Builder::new(Flavor::Fifo);
+    each_item_is_taken_once(builder, Owner::within_reach, Ways::Batches);
+}
+
+#[test]
+fn stress_lifo_flood_and_drought() {
+    let builder = Builder::new(Flavor::Lifo).capacity(1);
+    each_item_is_taken_once(builder, Owner::flood_and_drought, Ways::All);
+}
+
+#[test]
+fn stress_lifo_shrinking() {
+    let builder = Builder::new(Flavor::Lifo).capacity(1).shrinking(true);
+    each_item_is_taken_once(builder, Owner::flood_and_drought, Ways::All);
+}
+
+#[test]
+fn stress_fifo_shrinking() {
+    let builder = Builder::new(Flavor::Fifo).capacity(1).shrinking(true);
+    each_item_is_taken_once(builder, Owner::flood_and_drought, Ways::All);
+}
+
+#[test]
+fn stress_shrinking_ebb_and_flow() {
+    let builder = Builder::new(Flavor::Lifo).capacity(1).shrinking(true);
+    each_item_is_taken_once(builder, Owner::ebb_and_flow, Ways::All);
+}
+
+/// An owner that is alone with its item for most of the time, and one thief that looks for it: each
+/// answer of `pop` is right even if the thief has been there since the last.
+#[test]
+fn stress_an_empty_deque_is_empty() {
+    for flavor in [Flavor::Lifo, Flavor::Fifo] {
+        let worker = Worker::with_capacity(flavor, 1);
+        let (stealer, keep) = (worker.stealer(), worker.stealer());
+        let done = Arc::new(AtomicBool::new(false));
+        let (rounds, finished) = (scaled(300_000), Arc::clone(&done));
+        let thief = thread::spawn(move || {
+            let mut taken = Taken::default();
+            while !finished.load(Acquire) {
+                taken.extend(stealer.steal().success());
+            }
+            taken
+        });
+        let mut taken = Taken::default();
+        for number in 0..rounds {
+            worker.push(item(number));
+            taken.extend(worker.pop());
+            assert!(worker.is_empty() && worker.pop().is_none(), "round {number}");
+        }
+        done.store(true, Release);
+        taken.0.extend(thief.join().unwrap().0);
+        taken.assert_each_once(rounds);
+        assert!(keep.is_empty());
+    }
+}
+
+/// The last handle of a deque that still holds items goes on any thread, at any time.
+///
+/// ThreadSanitizer does not see the fence by which `Arc` orders the last drop. Where it looks on,
+/// the handles come back through `join`.
+#[test]
+fn stress_the_last_handle_drops_the_rest() {
+    struct Noisy(Item);
+
+    impl Drop for Noisy {
+        fn drop(&mut self) {
+            self.0.assert_whole();
+            DROPPED.fetch_add(1, Relaxed);
+        }
+    }
+
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+    let mut random = Random::from_seed(seed());
+    let mut made = 0;
+    warm_up();
+    for round in 0..scaled(5000) {
+        let flavor = [Flavor::Lifo, Flavor::Fifo][round % 2];
+        let worker = Builder::new(flavor).capacity(1).shrinking(round % 4 < 2).build();
+        let thieves = [(); 2].map(|()| {
+            let (stealer, steals) = (worker.stealer(), random.below(20));
+            thread::spawn(move || {
+                (0..steals).for_each(|_| drop(stealer.steal().success()));
+                THREAD_SANITIZED.then_some(stealer)
+            })
+        });
+        let items = random.below(40);
+        worker.push_batch((made..made + items).map(|number| Noisy(item(number))));
+        made += items;
+        drop(worker);
+        let handles = thieves.map(|thief| thief.join().unwrap());
+        drop(handles);
+        assert_eq!(DROPPED.load(Relaxed), made, "in round {round}");
+    }
+}
+
+/// Shared by two threads that do not ask each other.
+struct Racy(UnsafeCell<usize>);
+
+// SAFETY: there is none. It is a data race, planted for ThreadSanitizer.
+unsafe impl Sync for Racy {}
+
+#[test]
+#[ignore = "a planted data race, which ThreadSanitizer must report"]
+fn canary_tsan_a_plain_race() {
+    static RACY: Racy = Racy(UnsafeCell::new(0));
+    let count = || {
+        for _ in 0..1000 {
+            // SAFETY: there is none, as above.
+            unsafe { *black_box(RACY.0.get()) += 1 };
+        }
+    };
+    let other = thread::spawn(count);
+    count();
+    other.join().unwrap();
+}
+
+#[test]
+#[ignore = "a planted use after free, which AddressSanitizer must report"]
+fn canary_asan_a_use_after_free() {
+    let item = item(1);
+    let number: *const usize = black_box(&item.number);
+    drop(item);
+    // SAFETY: there is none. It is a use after free, planted for AddressSanitizer.
+    black_box(unsafe { *number });
+}
+
+#[test]
+#[ignore = "a planted leak, which LeakSanitizer must report"]
+fn canary_asan_a_leak() {
+    for number in 0..100 {
+        std::mem::forget(black_box(item(number)));
+    }
+}

@@ -1,0 +1,240 @@
+//! `cargo xtask loom`: every model, with the number of executions that loom explored.
+//!
+//! Each model runs in a process of its own, because a model that fails may well abort while it
+//! unwinds. A model that passes is not believed unless it reports how much it explored.
+
+use crate::cargo::{self, plain_name, relative, TestBinary};
+use crate::process::{self, Progress};
+use crate::table::{grouped, Table};
+use crate::{Arguments, Result};
+use std::env;
+use std::fs;
+use std::process::Command;
+
+/// Fewer executions than this hold no concurrency worth the name.
+const FLOOR: u64 = 12;
+
+pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let bound = arguments.number("--bound")?;
+    let filter = arguments.last()?.unwrap_or_default();
+    refuse_early_ends()?;
+
+    let tests: Vec<Test> =
+        tests()?.into_iter().filter(|test| test.name.contains(&filter)).collect();
+    if tests.is_empty() {
+        return Err(format!("no model is called `{filter}`").into());
+    }
+    let progress = Progress::of(tests.len());
+    let outcomes = process::each(&tests, |test| {
+        let outcome = run(test, bound);
+        progress.step(describe(test, &outcome));
+        outcome
+    });
+    report(&tests, outcomes.into_iter().collect::<Result<Vec<_>>>()?)
+}
+
+/// loom stops at these limits and reports success.
+pub(crate) fn refuse_early_ends() -> Result {
+    for limit in ["LOOM_MAX_DURATION", "LOOM_MAX_PERMUTATIONS"] {
+        if env::var_os(limit).is_some() {
+            return Err(format!("{limit} is set: loom would stop early and report success").into());
+        }
+    }
+    Ok(())
+}
+
+/// A cargo command for a model build, which has a target folder of its own so that neither kind of
+/// build disturbs the other.
+pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
+    let mut command = cargo::stable();
+    command.env("RUSTFLAGS", "--cfg loom");
+    command.args([subcommand, "--package", "filch", "--target-dir"]);
+    command.arg(cargo::target_dir()?.join("loom"));
+    Ok(command)
+}
+
+/// One test of a model binary.
+pub(crate) struct Test {
+    pub(crate) binary: TestBinary,
+    pub(crate) name: String,
+}
+
+impl Test {
+    /// Whether it explores a structure, rather than checking that the harness would notice.
+    pub(crate) fn is_model(&self) -> bool {
+        let name = plain_name(&self.name);
+        !name.starts_with("canary_") && !name.starts_with("harness_")
+    }
+
+    /// Its name as part of a file's.
+    pub(crate) fn file_stem(&self) -> String {
+        format!("{}-{}", self.binary.target, self.name.replace("::", "-"))
+    }
+}
+
+/// Builds the model binaries and lists their tests.
+pub(crate) fn tests() -> Result<Vec<Test>> {
+    let mut build = model_build("test")?;
+    build.args(["--release", "--test", "loom_*"]);
+    let mut tests = Vec::new();
+    for binary in cargo::build_tests(build)? {
+        let names = binary.tests()?.into_iter();
+        tests.extend(names.map(|name| Test { binary: binary.clone(), name }));
+    }
+    if tests.is_empty() {
+        return Err("there are no models: the test targets called `loom_…` have no tests".into());
+    }
+    Ok(tests)
+}
+
+/// What loom explored for one model: a line that the harness writes.
+#[derive(Debug, PartialEq)]
+struct Explored {
+    name: String,
+    bound: String,
+    executions: u64,
+    seconds: f64,
+}
+
+impl Explored {
+    /// Parses `target⇥name⇥bound⇥executions⇥seconds`.
+    fn parse(line: &str) -> Result<Self> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [_, name, bound, executions, seconds] = fields[..] else {
+            return Err(format!("the harness wrote `{line}`, not five fields").into());
+        };
+        Ok(Explored {
+            name: name.to_owned(),
+            bound: bound.to_owned(),
+            executions: executions.parse().map_err(|_| format!("executions in `{line}`"))?,
+            seconds: seconds.parse().map_err(|_| format!("seconds in `{line}`"))?,
+        })
+    }
+}
+
+struct Outcome {
+    explored: Vec<Explored>,
+    /// Why the test does not count as passed.
+    failure: Option<String>,
+    seconds: f64,
+}
+
+fn run(test: &Test, bound: Option<u64>) -> Result<Outcome> {
+    let folder = cargo::folder(cargo::reports()?.join("models"))?;
+    let log = folder.join(test.file_stem() + ".log");
+    let rows = folder.join(test.file_stem() + ".tsv");
+    // The harness appends: rows of an earlier run must not count.
+    let _ = fs::remove_file(&rows);
+
+    let mut child = test.binary.test(&test.name);
+    child.env("FILCH_MODELS_TO", &rows);
+    if let Some(bound) = bound {
+        child.env("FILCH_PREEMPTIONS", bound.to_string());
+    }
+    let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
+
+    let written = fs::read_to_string(&rows).unwrap_or_default();
+    let explored = written.lines().map(Explored::parse).collect::<Result<Vec<_>>>()?;
+    let failure = if end.is_success() {
+        doubt(test, &explored)
+    } else {
+        Some(format!("failed; {}:\n{}", relative(&log), process::tail(&log, 30)))
+    };
+    Ok(Outcome { explored, failure, seconds })
+}
+
+/// Why a model that passed is not to be believed.
+fn doubt(test: &Test, explored: &[Explored]) -> Option<String> {
+    if !test.is_model() {
+        return None;
+    }
+    if explored.is_empty() {
+        return Some("passed, but reported no executions: it ran outside the harness".into());
+    }
+    let shallow = explored.iter().find(|row| row.executions < FLOOR)?;
+    Some(format!("explored {} executions, fewer than {FLOOR}", shallow.executions))
+}
+
+fn describe(test: &Test, outcome: &Result<Outcome>) -> String {
+    let verdict = match outcome {
+        Ok(Outcome { failure: None, seconds, .. }) => format!("ok      {seconds:>7.2} s"),
+        Ok(Outcome { seconds, .. }) => format!("FAILED  {seconds:>7.2} s"),
+        Err(_) => "FAILED".to_owned(),
+    };
+    format!("{verdict}  {}::{}", test.binary.target, test.name)
+}
+
+fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {
+    let mut table = Table::new(&["target", "model", "bound", "executions", "seconds", "verdict"]);
+    let (mut models, mut executions, mut seconds, mut failures) = (0, 0, 0.0, Vec::new());
+    for (test, outcome) in tests.iter().zip(outcomes) {
+        let target = &test.binary.target;
+        let verdict = if outcome.failure.is_some() { "FAILED" } else { "ok" };
+        for row in &outcome.explored {
+            models += 1;
+            executions += row.executions;
+            let [count, time] = [row.executions.to_string(), format!("{:.2}", row.seconds)];
+            let [name, bound] = [row.name.clone(), row.bound.clone()];
+            table.row([target.clone(), name, bound, count, time, verdict.into()]);
+        }
+        if outcome.explored.is_empty() {
+            let [dash, time] = ["-".to_owned(), format!("{:.2}", outcome.seconds)];
+            let name = test.name.clone();
+            table.row([target.clone(), name, dash.clone(), dash, time, verdict.into()]);
+        }
+        seconds += outcome.seconds;
+        failures.extend(outcome.failure.map(|why| format!("{target}::{}: {why}", test.name)));
+    }
+    table.publish("loom")?;
+
+    let checks = tests.iter().filter(|test| !test.is_model()).count();
+    let executions = grouped(&executions.to_string());
+    println!("\n{models} models, {executions} executions, {checks} harness checks, {seconds:.1} s");
+    match failures.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} of {} failed\n\n{}", tests.len(), failures.join("\n")).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{doubt, Explored, Test};
+    use crate::cargo::TestBinary;
+
+    fn test(name: &str) -> Test {
+        let binary = TestBinary { target: "loom_deque".into(), path: "/t/loom_deque-1".into() };
+        Test { binary, name: name.into() }
+    }
+
+    #[test]
+    fn a_row_of_the_harness_is_read() {
+        let row = Explored::parse("loom_deque\tan_item_is_taken_once\tnone\t5338\t0.05").unwrap();
+        let expected = Explored {
+            name: "an_item_is_taken_once".into(),
+            bound: "none".into(),
+            executions: 5338,
+            seconds: 0.05,
+        };
+        assert_eq!(row, expected);
+        assert!(Explored::parse("loom_deque\tname\t2\tmany\t0.05").is_err());
+        assert!(Explored::parse("name 2 5 0.05").is_err());
+    }
+
+    #[test]
+    fn a_model_that_explored_little_or_nothing_is_not_believed() {
+        let row = |executions| {
+            let line = format!("loom_deque\tm\t2\t{executions}\t0.05");
+            vec![Explored::parse(&line).unwrap()]
+        };
+        assert!(doubt(&test("m"), &[]).is_some());
+        assert!(doubt(&test("m"), &row(11)).is_some());
+        assert!(doubt(&test("m"), &row(12)).is_none());
+    }
+
+    #[test]
+    fn checks_of_the_harness_need_no_executions() {
+        assert!(doubt(&test("canary_missing_pin"), &[]).is_none());
+        assert!(doubt(&test("inner::harness_needs_a_thread"), &[]).is_none());
+        assert_eq!(test("inner::harness_x").file_stem(), "loom_deque-inner-harness_x");
+    }
+}

@@ -1,0 +1,129 @@
+//! The checks of this repository, each as one command: `cargo xtask <command>`.
+//!
+//! A command prints a table and writes the same table to `target/filch/<command>.tsv`; progress
+//! goes to stderr. It fails, with a reason, unless everything it looked at is as it should be.
+
+mod cargo;
+mod fuzz;
+mod listing;
+mod loom;
+mod nightly;
+mod orderings;
+mod process;
+mod sanitize;
+mod sites;
+mod steps;
+mod table;
+mod verify;
+mod versus;
+
+use std::process::ExitCode;
+
+/// What a command returns: the reason is written for the person who typed it.
+pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  loom [--bound N] [FILTER]        run the models; N preemptions at most, instead of each model's own bound
+  orderings [FILTER]               weaken each named ordering in turn: which model notices?
+  fuzz [--seconds N] [TARGET]      fuzz each target for N seconds (60)
+  sanitize [--only tsan|asan]      the stress tests under ThreadSanitizer and AddressSanitizer
+  versus [deque]                   our speed as a ratio to the rivals'
+  verify [--quick]                 everything, and a table; quick: no audit, sanitizers or fuzzing
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), Arguments(rest.to_vec())),
+        None => ("", Arguments(Vec::new())),
+    };
+    if matches!(command, "help" | "--help" | "-h") {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    match cargo::enter_repository().and_then(|()| dispatch(command, rest)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: &str, rest: Arguments) -> Result {
+    match command {
+        "loom" => loom::command(rest),
+        "orderings" => orderings::command(rest),
+        "fuzz" => fuzz::command(rest),
+        "sanitize" => sanitize::command(rest),
+        "versus" => versus::command(rest),
+        "verify" => verify::command(rest),
+        "" => Err(format!("no command\n\n{USAGE}").into()),
+        unknown => Err(format!("unknown command `{unknown}`\n\n{USAGE}").into()),
+    }
+}
+
+/// What stands behind the command's name.
+pub(crate) struct Arguments(Vec<String>);
+
+impl Arguments {
+    /// Takes `--name` out, and says whether it was there.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        let before = self.0.len();
+        self.0.retain(|argument| argument != name);
+        self.0.len() != before
+    }
+
+    /// Takes `--name value` out.
+    pub(crate) fn option(&mut self, name: &str) -> Result<Option<String>> {
+        let Some(at) = self.0.iter().position(|argument| argument == name) else {
+            return Ok(None);
+        };
+        if at + 1 == self.0.len() {
+            return Err(format!("{name} needs a value\n\n{USAGE}").into());
+        }
+        self.0.remove(at);
+        Ok(Some(self.0.remove(at)))
+    }
+
+    /// As [`option`](Self::option), for a number.
+    pub(crate) fn number(&mut self, name: &str) -> Result<Option<u64>> {
+        let Some(value) = self.option(name)? else { return Ok(None) };
+        value.parse().map(Some).map_err(|_| format!("{name} {value}: not a number").into())
+    }
+
+    /// The one positional argument, if any; whatever else is left is an error.
+    pub(crate) fn last(mut self) -> Result<Option<String>> {
+        let word = self.0.pop();
+        match self.0.first().or(word.as_ref().filter(|word| word.starts_with('-'))) {
+            Some(extra) => Err(format!("unexpected argument `{extra}`\n\n{USAGE}").into()),
+            None => Ok(word),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+
+    fn arguments(line: &str) -> Arguments {
+        Arguments(line.split_whitespace().map(String::from).collect())
+    }
+
+    #[test]
+    fn options_and_the_positional_come_in_any_order() {
+        let mut given = arguments("steal --bound 3");
+        assert_eq!(given.number("--bound").unwrap(), Some(3));
+        assert_eq!(given.last().unwrap().as_deref(), Some("steal"));
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_an_error() {
+        assert!(arguments("a b").last().is_err());
+        assert!(arguments("--quik").last().is_err());
+        assert!(arguments("--bound").number("--bound").is_err());
+        assert!(arguments("--bound x").number("--bound").is_err());
+    }
+}

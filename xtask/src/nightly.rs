@@ -1,0 +1,41 @@
+//! What needs a nightly toolchain, and what to say when there is none.
+
+use crate::{cargo, Result};
+use std::process::{Command, Stdio};
+
+/// The nightly cargo.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    cargo::isolate(&mut command);
+    command.arg("+nightly");
+    command
+}
+
+/// The nightly is not there: how to get it.
+pub(crate) fn missing() -> Option<String> {
+    let there = succeeds(cargo().arg("--version"));
+    (!there).then(|| "no nightly: `rustup toolchain install nightly --profile minimal`".to_owned())
+}
+
+/// The nightly or cargo-fuzz is not there: how to get it.
+pub(crate) fn missing_for_fuzz() -> Option<String> {
+    missing().or_else(|| {
+        let there = succeeds(cargo().args(["fuzz", "--version"]));
+        (!there).then(|| "no cargo-fuzz: `cargo install cargo-fuzz --locked`".to_owned())
+    })
+}
+
+/// The triple of this machine, as the nightly spells it.
+pub(crate) fn host() -> Result<String> {
+    let mut rustc = Command::new("rustc");
+    cargo::isolate(&mut rustc);
+    let output = rustc.args(["+nightly", "-vV"]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "`rustc +nightly -vV` names no host".into())
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}

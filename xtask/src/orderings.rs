@@ -1,0 +1,214 @@
+//! `cargo xtask orderings`: is each named ordering needed?
+//!
+//! Every named ordering is weakened in turn, and the models that pass it run until one fails: that
+//! one is its witness. An ordering without a witness must be listed in `unwitnessed.md` with the
+//! tool or proof that judges it, and what is listed there must be true.
+
+use crate::cargo::{self, relative};
+use crate::listing::{self, Listed};
+use crate::loom::{self, Test};
+use crate::process::{self, End, Progress};
+use crate::sites::{self, Site};
+use crate::table::Table;
+use crate::{Arguments, Result};
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Weakenings of a deque are all seen at one preemption or two; more would only take longer.
+const PREEMPTIONS: &str = "2";
+
+pub(crate) fn command(arguments: Arguments) -> Result {
+    let filter = arguments.last()?.unwrap_or_default();
+    loom::refuse_early_ends()?;
+    let listed = listing::read()?;
+
+    let models = models()?;
+    let mut audited = audited(&models)?;
+    let keys: BTreeSet<String> = audited.iter().map(|one| one.key.clone()).collect();
+    audited.retain(|one| one.key.contains(&filter));
+    if audited.is_empty() {
+        return Err(format!("no named ordering's key contains `{filter}`").into());
+    }
+
+    let progress = Progress::of(audited.len());
+    let verdicts = process::each(&audited, |one| {
+        let verdict = judge(one, &models);
+        progress.step(format!("{:<8}  {}", describe(&verdict).0, one.key));
+        verdict
+    });
+    report(&audited, verdicts.into_iter().collect::<Result<Vec<_>>>()?, &listed, &keys)
+}
+
+/// A model, with what it passes and what it costs.
+struct Model {
+    test: Test,
+    sites: BTreeSet<Site>,
+    seconds: f64,
+}
+
+/// Runs every model once as written, cheapest first in the result.
+fn models() -> Result<Vec<Model>> {
+    let tests: Vec<Test> = loom::tests()?.into_iter().filter(Test::is_model).collect();
+    let progress = Progress::of(tests.len());
+    let runs = process::each(&tests, |test| {
+        let run = passed_sites(test);
+        progress.step(format!("passes   {}::{}", test.binary.target, test.name));
+        run
+    });
+    let runs = runs.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut models: Vec<Model> = tests
+        .into_iter()
+        .zip(runs)
+        .map(|(test, (sites, seconds))| Model { test, sites, seconds })
+        .collect();
+    models.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    Ok(models)
+}
+
+/// The sites in `src` that a model passes, and its seconds.
+fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
+    let folder = cargo::folder(cargo::reports()?.join("sites"))?;
+    let [log, list] = ["log", "txt"].map(|kind| folder.join(test.file_stem() + "." + kind));
+    // The library appends.
+    let _ = fs::remove_file(&list);
+    let mut child = child(test);
+    child.env("FILCH_SITES_TO", &list);
+    let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
+    if !end.is_success() {
+        let (name, log, tail) = (&test.name, relative(&log), process::tail(&log, 30));
+        return Err(format!("{name} fails with nothing weakened; {log}:\n{tail}").into());
+    }
+    let text = fs::read_to_string(&list).unwrap_or_default();
+    let parse = |line| Site::parse(line).ok_or_else(|| format!("not a site: `{line}`"));
+    let sites = text.lines().map(parse).collect::<std::result::Result<BTreeSet<_>, _>>()?;
+    Ok((sites.into_iter().filter(|site| site.file.starts_with("src/")).collect(), seconds))
+}
+
+fn child(test: &Test) -> Command {
+    let mut child = test.binary.test(&test.name);
+    child.env("FILCH_PREEMPTIONS", PREEMPTIONS);
+    child.env_remove("FILCH_WEAKEN").env_remove("FILCH_SITES_TO").env_remove("FILCH_MODELS_TO");
+    child
+}
+
+/// A site under its stable name.
+struct Audited {
+    site: Site,
+    key: String,
+}
+
+/// The sites in the source, and those that a model passed, in one list.
+fn audited(models: &[Model]) -> Result<Vec<Audited>> {
+    let mut all: BTreeSet<Site> = sites::in_source()?.into_iter().collect();
+    all.extend(models.iter().flat_map(|model| model.sites.iter().cloned()));
+    let all: Vec<Site> = all.into_iter().collect();
+    let keys = sites::keys(&all, |file| {
+        fs::read_to_string(file).map_err(|error| format!("{file}: {error}").into())
+    })?;
+    Ok(all.into_iter().zip(keys).map(|(site, key)| Audited { site, key }).collect())
+}
+
+/// What became of a weakened site.
+#[derive(Clone, Debug, PartialEq)]
+enum Verdict {
+    Caught {
+        witness: String,
+    },
+    Survives,
+    /// No model passes it, so nothing can be said.
+    Unreached,
+}
+
+fn judge(one: &Audited, models: &[Model]) -> Result<Verdict> {
+    let mut passed = false;
+    for model in models.iter().filter(|model| model.sites.contains(&one.site)) {
+        passed = true;
+        let mut child = child(&model.test);
+        child.env("FILCH_WEAKEN", one.site.text()).stdout(Stdio::null()).stderr(Stdio::null());
+        let limit = Duration::from_secs_f64(60.0 + 10.0 * model.seconds);
+        let witness = match process::run(&mut child, Some(limit))? {
+            (End::Exited(status), _) if status.success() => continue,
+            (End::Exited(_), _) => model.test.name.clone(),
+            (End::Hung, _) => format!("{} (hung)", model.test.name),
+        };
+        return Ok(Verdict::Caught { witness });
+    }
+    Ok(if passed { Verdict::Survives } else { Verdict::Unreached })
+}
+
+/// The verdict in a word, and the witness.
+fn describe(verdict: &Result<Verdict>) -> (&'static str, &str) {
+    match verdict {
+        Ok(Verdict::Caught { witness }) => ("caught", witness),
+        Ok(Verdict::Survives) => ("SURVIVES", ""),
+        Ok(Verdict::Unreached) => ("NO MODEL", ""),
+        Err(_) => ("ERROR", ""),
+    }
+}
+
+fn report(
+    audited: &[Audited],
+    verdicts: Vec<Verdict>,
+    listed: &[Listed],
+    keys: &BTreeSet<String>,
+) -> Result {
+    let mut table = Table::new(&["verdict", "site", "witness", "line"]);
+    let mut errors = Vec::new();
+    let (mut caught, mut survive) = (0, 0);
+    for (one, verdict) in audited.iter().zip(verdicts) {
+        let row = listed.iter().find(|row| row.key == one.key);
+        errors.extend(objection(&one.key, &verdict, row.is_some()));
+        caught += usize::from(matches!(verdict, Verdict::Caught { .. }));
+        survive += usize::from(verdict == Verdict::Survives && row.is_some());
+        let verdict = Ok(verdict);
+        let (word, witness) = describe(&verdict);
+        let witness = match row {
+            // The first clause names the judge.
+            Some(row) if witness.is_empty() => {
+                format!("listed: {}", row.judge.split(';').next().unwrap_or_default())
+            }
+            _ => witness.to_owned(),
+        };
+        let line = format!("{}:{}", one.site.file, one.site.line);
+        table.row([word.to_owned(), one.key.clone(), witness, line]);
+    }
+    let gone = listed.iter().filter(|row| !keys.contains(&row.key));
+    errors.extend(gone.map(|row| format!("listed, but there is no such site: {}", row.key)));
+    table.publish("orderings")?;
+
+    println!("\n{} sites: {caught} caught, {survive} listed survivors", audited.len());
+    match errors.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} against {}\n  {}", listing::PATH, errors.join("\n  ")).into()),
+    }
+}
+
+/// What is wrong with a site's verdict, given whether it is listed as having no witness.
+fn objection(key: &str, verdict: &Verdict, listed: bool) -> Option<String> {
+    match (verdict, listed) {
+        (Verdict::Caught { .. }, false) | (Verdict::Survives, true) => None,
+        (Verdict::Caught { witness }, true) => {
+            Some(format!("listed, but {witness} catches it: {key}"))
+        }
+        (Verdict::Survives, false) => Some(format!("survives and is not listed: {key}")),
+        (Verdict::Unreached, _) => Some(format!("no model passes it: {key}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{objection, Verdict};
+
+    #[test]
+    fn the_list_and_the_models_must_agree() {
+        let caught = Verdict::Caught { witness: "an_item_is_taken_once".into() };
+        assert_eq!(objection("k", &caught, false), None);
+        assert_eq!(objection("k", &Verdict::Survives, true), None);
+        assert!(objection("k", &caught, true).is_some());
+        assert!(objection("k", &Verdict::Survives, false).is_some());
+        assert!(objection("k", &Verdict::Unreached, true).is_some());
+        assert!(objection("k", &Verdict::Unreached, false).is_some());
+    }
+}

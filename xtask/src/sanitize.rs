@@ -1,0 +1,249 @@
+//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and under AddressSanitizer.
+//!
+//! A sanitizer that reports nothing is believed only if it reports the canaries: planted errors in
+//! the same binary, run in the same way.
+
+use crate::cargo::{self, plain_name, relative, TestBinary};
+use crate::process::{self, End, Progress};
+use crate::table::Table;
+use crate::{nightly, Arguments, Result};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A stress test that takes longer than this under a sanitizer hangs.
+const LIMIT: Duration = Duration::from_secs(300);
+
+struct Sanitizer {
+    name: &'static str,
+    rustflags: &'static str,
+    /// How its run-time options are set. The exit code is left to the test: reports are counted.
+    options: (&'static str, &'static str),
+    /// What a report begins with.
+    marks: &'static [&'static str],
+}
+
+const SANITIZERS: [Sanitizer; 2] = [
+    Sanitizer {
+        name: "tsan",
+        // The standard library is not instrumented, which the second flag allows.
+        rustflags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+        options: ("TSAN_OPTIONS", "exitcode=0 history_size=7"),
+        marks: &["WARNING: ThreadSanitizer:"],
+    },
+    Sanitizer {
+        name: "asan",
+        rustflags: "-Zsanitizer=address",
+        options: ("ASAN_OPTIONS", "detect_leaks=1"),
+        marks: &["ERROR: AddressSanitizer:", "ERROR: LeakSanitizer:"],
+    },
+];
+
+pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let only = arguments.option("--only")?;
+    if let Some(extra) = arguments.last()? {
+        return Err(format!("unexpected argument `{extra}`").into());
+    }
+    let wanted = |one: &&Sanitizer| only.as_deref().is_none_or(|only| only == one.name);
+    let chosen: Vec<&Sanitizer> = SANITIZERS.iter().filter(wanted).collect();
+    if chosen.is_empty() {
+        return Err("--only takes `tsan` or `asan`".into());
+    }
+    if let Some(reason) = nightly::missing() {
+        return Err(reason.into());
+    }
+
+    let mut table = Table::new(&["sanitizer", "test", "verdict", "reports", "in std", "seconds"]);
+    let (mut clean, mut canaries, mut failures) = (0, 0, Vec::new());
+    for sanitizer in chosen {
+        let binary = build(sanitizer)?;
+        let tests = relevant(sanitizer, binary.tests()?)?;
+        let progress = Progress::of(tests.len());
+        for test in tests {
+            let run = run(sanitizer, &binary, &test)?;
+            let verdict = run.verdict();
+            progress.step(format!("{verdict:<6} {} {test}", sanitizer.name));
+            canaries += usize::from(verdict == "caught");
+            clean += usize::from(verdict == "clean");
+            if !matches!(verdict, "caught" | "clean") {
+                let (log, excerpt) = (relative(&run.log), &run.excerpt);
+                failures.push(format!("{} {test}: {verdict}; {log}:\n{excerpt}", sanitizer.name));
+            }
+            table.row([
+                sanitizer.name.to_owned(),
+                test,
+                verdict.to_owned(),
+                run.reports.to_string(),
+                run.in_std.to_string(),
+                format!("{:.1}", run.seconds),
+            ]);
+        }
+    }
+    table.publish("sanitize")?;
+    println!("\n{clean} tests clean, {canaries} canaries caught");
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failures.join("\n").into()),
+    }
+}
+
+fn build(sanitizer: &Sanitizer) -> Result<TestBinary> {
+    eprintln!("building for {}", sanitizer.name);
+    let mut build = nightly::cargo();
+    build.env("RUSTFLAGS", sanitizer.rustflags);
+    build.args(["test", "--release", "--package", "filch", "--test", "stress"]);
+    // With a target named, build scripts and macros are not sanitized.
+    build.args(["--target", &nightly::host()?, "--target-dir"]);
+    build.arg(cargo::target_dir()?.join(sanitizer.name));
+    let binaries = cargo::build_tests(build)?;
+    let stress = binaries.into_iter().find(|binary| binary.target == "stress");
+    stress.ok_or_else(|| "there is no test target `stress`".into())
+}
+
+/// The stress tests, and the canaries of that sanitizer. There must be some of either.
+fn relevant(sanitizer: &Sanitizer, tests: Vec<String>) -> Result<Vec<String>> {
+    let canary = format!("canary_{}_", sanitizer.name);
+    for prefix in ["stress_", &canary] {
+        if !tests.iter().any(|test| plain_name(test).starts_with(prefix)) {
+            return Err(format!("`tests/stress.rs` has no test called `{prefix}…`").into());
+        }
+    }
+    let wanted = |test: &String| {
+        let name = plain_name(test);
+        name.starts_with("stress_") || name.starts_with(&canary)
+    };
+    Ok(tests.into_iter().filter(wanted).collect())
+}
+
+struct Run {
+    canary: bool,
+    end: End,
+    /// Reports about the test.
+    reports: usize,
+    /// Reports about the standard library alone.
+    in_std: usize,
+    seconds: f64,
+    log: PathBuf,
+    /// The part of the log that a failure shows.
+    excerpt: String,
+}
+
+impl Run {
+    fn verdict(&self) -> &'static str {
+        match (self.canary, self.reports, &self.end) {
+            (_, _, End::Hung) => "HUNG",
+            (true, 0, _) => "MISSED",
+            (true, _, _) => "caught",
+            (false, 0, end) if end.is_success() => "clean",
+            (false, 0, _) => "FAILED",
+            (false, _, _) => "REPORTS",
+        }
+    }
+}
+
+/// Runs one test in a process of its own, which keeps the reports apart.
+fn run(sanitizer: &Sanitizer, binary: &TestBinary, test: &str) -> Result<Run> {
+    let folder = cargo::folder(cargo::reports()?.join(sanitizer.name))?;
+    let log = folder.join(test.replace("::", "-") + ".log");
+    let mut child = binary.test(test);
+    child.env(sanitizer.options.0, sanitizer.options.1);
+    let (end, seconds) = process::run(process::log_to(&mut child, &log)?, Some(LIMIT))?;
+
+    let text = fs::read(&log)?;
+    let text = String::from_utf8_lossy(&text);
+    let (in_std, ours): (Vec<_>, Vec<_>) =
+        reports(&text, sanitizer.marks).into_iter().partition(|report| is_in_std(report));
+    let canary = plain_name(test).starts_with("canary_");
+    // A canary is caught by a report about itself.
+    let count = |report: &&&str| !canary || report.contains(plain_name(test));
+    let reports = ours.iter().filter(count).count();
+    let head = |report: &&str| report.lines().take(30).collect::<Vec<_>>().join("\n") + "\n";
+    let excerpt = ours.first().map_or_else(|| process::tail(&log, 30), head);
+    Ok(Run { canary, end, reports, in_std: in_std.len(), seconds, log, excerpt })
+}
+
+/// The reports in a log, each from its mark to the next.
+fn reports<'a>(log: &'a str, marks: &[&str]) -> Vec<&'a str> {
+    let mut starts: Vec<usize> =
+        marks.iter().flat_map(|mark| log.match_indices(mark)).map(|(at, _)| at).collect();
+    starts.sort_unstable();
+    let ends = starts.iter().skip(1).copied().chain([log.len()]);
+    starts.iter().zip(ends).map(|(&start, end)| &log[start..end]).collect()
+}
+
+/// Whether both accesses of a race are the standard library's, with none of our code on the stack.
+///
+/// libtest hands over each test and its result through code that is not instrumented, so every test
+/// has such a report. A suppression is no way to leave it out: it looks for a name anywhere in
+/// either stack, and could hide a race of ours.
+fn is_in_std(report: &str) -> bool {
+    let stacks: Vec<&str> = report.split("\n\n").take(2).collect();
+    report.starts_with("WARNING: ThreadSanitizer: data race")
+        && stacks.len() == 2
+        && stacks.iter().all(|stack| {
+            let mut frames = stack.lines().filter(|line| line.starts_with("    #")).peekable();
+            frames.peek().is_some() && frames.all(is_frame_of_std)
+        })
+}
+
+fn is_frame_of_std(frame: &str) -> bool {
+    let theirs = [" /rustc/", " (libc.so", " __rust_try"].iter().any(|mark| frame.contains(mark));
+    theirs && !frame.contains("stress::") && !frame.contains("filch::")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_in_std, relevant, reports, SANITIZERS};
+
+    /// A report with one frame on each stack.
+    fn race(first: &str, second: &str) -> String {
+        let heap =
+            "    #0 calloc /rustc/llvm/x.cpp:1\n    #1 filch::deque::new /home/me/deque.rs:1";
+        format!(
+            "WARNING: ThreadSanitizer: data race (pid=1)\n  Read of size 8 by main thread:\n    \
+             #0 memcpy /rustc/llvm/memintrinsics.inc:117:5 (stress-98+0x66)\n    #1 {first}\n\n  \
+             Previous write of size 8 by thread T1:\n    #0 {second}\n\n  \
+             Location is heap block allocated by thread T1:\n{heap}\n\n==================\n"
+        )
+    }
+
+    const RECV: &str =
+        "<std::sync::mpmc::list::Channel<E>>::recv /rustc/e5/list.rs:431:33 (stress-98+0x11)";
+    const TRY: &str = "__rust_try stress.9ac6f05677f23d25-cgu.1 (stress-98+0xfa)";
+    const LIBC: &str = "__libc_start_call_main csu/../nptl/start.h:58:16 (libc.so.6+0x27)";
+    const GLUE: &str =
+        "core::ptr::drop_glue::<stress::Parcel> /rustc/e5/mod.rs:825:1 (stress-98+0xf5)";
+    const OURS: &str =
+        "<filch::deque::Worker<u8>>::pop /home/me/src/deque/owner.rs:12:3 (stress-98+0x9)";
+    const LOST: &str = "[failed to restore the stack]";
+
+    #[test]
+    fn a_race_is_in_std_only_if_every_frame_is() {
+        for (first, second) in [(RECV, RECV), (LIBC, RECV), (RECV, TRY)] {
+            assert!(is_in_std(&race(first, second)), "{first} {second}");
+        }
+        for (first, second) in [(RECV, OURS), (OURS, RECV), (RECV, GLUE), (RECV, LOST)] {
+            assert!(!is_in_std(&race(first, second)), "{first} {second}");
+        }
+        let restored_nowhere = race(RECV, RECV).replace("    #0 <std", "    [failed <std");
+        assert!(!is_in_std(&restored_nowhere));
+    }
+
+    #[test]
+    fn a_log_is_cut_into_reports() {
+        let log = format!("running 1 test\n{}{}", race(RECV, RECV), race(OURS, RECV));
+        let verdicts: Vec<bool> =
+            reports(&log, SANITIZERS[0].marks).into_iter().map(is_in_std).collect();
+        assert_eq!(verdicts, [true, false]);
+    }
+
+    #[test]
+    fn a_sanitizer_without_a_canary_is_refused() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let all = names(&["canary_asan_leak", "canary_tsan_race", "other", "stress_steal"]);
+        let chosen = relevant(&SANITIZERS[0], all).unwrap();
+        assert_eq!(chosen, ["canary_tsan_race", "stress_steal"]);
+        assert!(relevant(&SANITIZERS[0], names(&["canary_asan_leak", "stress_steal"])).is_err());
+        assert!(relevant(&SANITIZERS[1], names(&["canary_asan_leak"])).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! The steps of `cargo xtask verify`, in their order.
+//!
+//! Ordinary builds share the target folder, and model builds share `loom` inside it; no step
+//! changes flags within a folder, so nothing is built twice.
+
+use crate::loom::model_build;
+use crate::{cargo, nightly, Result};
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+/// One line of the final table.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// Run one after another, until one fails.
+    pub(crate) commands: Vec<Command>,
+    /// Why the step does not run.
+    pub(crate) skipped: Option<String>,
+}
+
+/// All steps; `quick` skips those that take minutes.
+pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
+    let slow = |reason: Option<String>| if quick { Some("--quick".to_owned()) } else { reason };
+    let mut steps = vec![
+        step("fmt", formatting()),
+        step("clippy", [lint(cargo(["clippy", "--workspace", "--all-targets"]))]),
+        step(
+            "clippy-no-std",
+            [lint(cargo(["clippy", "--package", "filch", "--no-default-features"]))],
+        ),
+        step("clippy-models", [lint_models()?]),
+        step("docs", [docs()]),
+        step("tests", [cargo(["test", "--workspace", "--no-fail-fast"])]),
+        step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
+        step("examples", [cargo(["build", "--release", "--examples"])]),
+        step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
+        step("models", [ours(if quick { &["loom", "--bound", "2"] } else { &["loom"] })?]),
+    ];
+    steps.extend([
+        Step { skipped: slow(None), ..step("audit", [ours(&["orderings"])?]) },
+        Step { skipped: slow(nightly::missing()), ..step("sanitizers", [ours(&["sanitize"])?]) },
+        Step {
+            skipped: slow(nightly::missing_for_fuzz()),
+            ..step("fuzz", [ours(&["fuzz", "--seconds", "30"])?])
+        },
+    ]);
+    Ok(steps)
+}
+
+fn step(name: &'static str, commands: impl Into<Vec<Command>>) -> Step {
+    Step { name, commands: commands.into(), skipped: None }
+}
+
+fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
+    let mut command = cargo::stable();
+    command.args(arguments);
+    command
+}
+
+/// One of our own commands.
+fn ours(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    command.args(arguments);
+    Ok(command)
+}
+
+fn formatting() -> Vec<Command> {
+    let mut commands = vec![cargo(["fmt", "--all"])];
+    if Path::new("fuzz/Cargo.toml").exists() {
+        commands.push(cargo(["fmt", "--manifest-path", "fuzz/Cargo.toml"]));
+    }
+    // rustfmt colours even what goes to a file, unless told otherwise.
+    for command in &mut commands {
+        command.args(["--check", "--", "--color", "never"]);
+    }
+    commands
+}
+
+fn lint(mut command: Command) -> Command {
+    command.args(["--", "-D", "warnings"]);
+    command
+}
+
+fn lint_models() -> Result<Command> {
+    let mut command = model_build("clippy")?;
+    command.arg("--tests");
+    Ok(lint(command))
+}
+
+fn docs() -> Command {
+    let mut command = cargo(["doc", "--no-deps", "--workspace"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    command
+}

@@ -1,0 +1,144 @@
+//! `cargo xtask verify`: everything, and a table.
+//!
+//! Every step runs even if an earlier one failed. What a step prints goes to
+//! `target/filch/verify-<step>.log`, and its end is shown if the step fails.
+
+use crate::cargo::{self, relative};
+use crate::steps::{self, Step};
+use crate::table::Table;
+use crate::{process, Arguments, Result};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let quick = arguments.flag("--quick");
+    if let Some(extra) = arguments.last()? {
+        return Err(format!("unexpected argument `{extra}`").into());
+    }
+
+    let start = Instant::now();
+    let mut table = Table::new(&["step", "verdict", "seconds", "detail"]);
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for step in steps::all(quick)? {
+        let name = step.name.to_owned();
+        if let Some(reason) = step.skipped {
+            eprintln!("{name}: skipped: {reason}");
+            table.row([name, format!("skipped: {reason}"), "0.0".to_owned(), String::new()]);
+            skipped += 1;
+            continue;
+        }
+        eprint!("{name} ... ");
+        let outcome = run(step)?;
+        let seconds = format!("{:.1}", outcome.seconds);
+        if outcome.passed {
+            eprintln!("ok, {seconds} s");
+            table.row([name, "ok".to_owned(), seconds, outcome.detail]);
+            passed += 1;
+        } else {
+            eprintln!("FAILED, {seconds} s; {}:\n{}", outcome.log, outcome.tail);
+            table.row([name, "FAILED".to_owned(), seconds, outcome.log]);
+            failed += 1;
+        }
+    }
+    eprintln!("{:.0} s\n", start.elapsed().as_secs_f64());
+    table.publish("verify")?;
+    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    match failed {
+        0 => Ok(()),
+        // The line above is the last one, and says it all.
+        _ => std::process::exit(1),
+    }
+}
+
+struct Outcome {
+    passed: bool,
+    seconds: f64,
+    /// What there is to say about a step that passed.
+    detail: String,
+    log: String,
+    /// The end of the log.
+    tail: String,
+}
+
+fn run(step: Step) -> Result<Outcome> {
+    let log = cargo::reports()?.join(format!("verify-{}.log", step.name));
+    let mut file = File::create(&log)?;
+    let start = Instant::now();
+    let mut passed = true;
+    for mut command in step.commands {
+        writeln!(file, "$ {}", typed(&command))?;
+        command.stdout(file.try_clone()?).stderr(file.try_clone()?);
+        passed = process::run(&mut command, None)?.0.is_success();
+        if !passed {
+            break;
+        }
+    }
+    Ok(Outcome {
+        passed,
+        seconds: start.elapsed().as_secs_f64(),
+        detail: detail(step.name, &log),
+        tail: process::tail(&log, 60),
+        log: relative(&log),
+    })
+}
+
+/// A command as a person would type it.
+fn typed(command: &Command) -> String {
+    let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let flags = set.filter(|(name, _)| name.to_string_lossy().ends_with("FLAGS"));
+    let flags = flags.map(|(name, value)| format!("{}={value:?} ", name.to_string_lossy()));
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    format!("{}{}", flags.collect::<String>(), words.join(" "))
+}
+
+fn detail(step: &str, log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    match step {
+        "tests" => tests_in(&text),
+        // Our own commands end with a sentence that sums them up.
+        "models" | "audit" | "sanitizers" | "fuzz" => {
+            text.lines().next_back().unwrap_or_default().to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Adds up the lines that libtest ends with.
+fn tests_in(log: &str) -> String {
+    let results = || log.lines().filter_map(|line| line.strip_prefix("test result: "));
+    let sum = |what: &str| -> u64 {
+        let count = |part: &str| part.trim().strip_suffix(what)?.trim().parse::<u64>().ok();
+        let parts = results().flat_map(|line| line.split([';', '.']));
+        parts.filter_map(count).sum()
+    };
+    format!("{} tests passed, {} ignored", sum("passed"), sum("ignored"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{tests_in, typed};
+    use std::process::Command;
+
+    #[test]
+    fn a_command_is_shown_with_the_flags_it_sets() {
+        let mut command = Command::new("cargo");
+        command.env("RUSTFLAGS", "--cfg loom").env_remove("RUSTDOCFLAGS").env("OTHER", "1");
+        command.args(["test", "--release"]);
+        assert_eq!(typed(&command), "RUSTFLAGS=\"--cfg loom\" cargo test --release");
+    }
+
+    #[test]
+    fn test_results_are_added_up() {
+        let log = "\
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
+
+test result: ok. 40 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.50s
+";
+        assert_eq!(tests_in(log), "43 tests passed, 3 ignored");
+    }
+}
