@@ -1,5 +1,5 @@
-#![cfg(not(loom))]
 //! Every item is dropped exactly once, and every buffer freed, however a deque ends.
+#![cfg(not(loom))]
 
 mod common;
 mod heap;

@@ -81,12 +81,7 @@ impl<T> Stealer<T> {
         if self.is_stealer_of(dest) {
             return if dest.is_empty() { Steal::Empty } else { Steal::Success(()) };
         }
-        let (top, bottom) = self.look();
-        let len = distance(top.index(), bottom);
-        if len == 0 {
-            return Steal::Empty;
-        }
-        let room = dest.make_room(len.div_ceil(2).min(limit));
+        let Some((top, room)) = self.plan(dest, limit) else { return Steal::Empty };
         if room == 0 {
             return Steal::Success(());
         }
@@ -139,12 +134,7 @@ impl<T> Stealer<T> {
         if self.is_stealer_of(dest) {
             return dest.pop().map_or(Steal::Empty, Steal::Success);
         }
-        let (top, bottom) = self.look();
-        let len = distance(top.index(), bottom);
-        if len == 0 {
-            return Steal::Empty;
-        }
-        let room = dest.make_room(len.div_ceil(2).min(limit));
+        let Some((top, room)) = self.plan(dest, limit) else { return Steal::Empty };
         if room == 0 {
             return self.steal();
         }
@@ -194,6 +184,14 @@ impl<T> Stealer<T> {
             }
         }
         Steal::Success(limit)
+    }
+
+    /// Where a batch begins, and of how many items it is: half of those there are, as far as the
+    /// limit and the room in `dest` allow. Nothing if there are none.
+    fn plan(&self, dest: &Worker<T>, limit: usize) -> Option<(Top, usize)> {
+        let (top, bottom) = self.look();
+        let len = distance(top.index(), bottom);
+        (len > 0).then(|| (top, dest.make_room(len.div_ceil(2).min(limit))))
     }
 
     /// Moves up to `count` items from `top` into slots of `dest` that are not published yet, as

@@ -31,13 +31,13 @@ mod audit;
 #[cfg(not(loom))]
 mod machine {
     pub(crate) use alloc::sync::Arc;
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) use core::sync::atomic::AtomicI64 as AtomicIndex;
     #[cfg(not(target_has_atomic = "64"))]
     pub(crate) use core::sync::atomic::AtomicIsize as AtomicIndex;
-    pub(crate) use core::sync::atomic::AtomicPtr;
     #[cfg(feature = "std")]
     pub(crate) use core::sync::atomic::AtomicUsize;
-    #[cfg(target_has_atomic = "64")]
-    pub(crate) use core::sync::atomic::{fence, AtomicI64 as AtomicIndex};
+    pub(crate) use core::sync::atomic::{fence, AtomicPtr};
 
     /// How many items a deque moves before its indices wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;

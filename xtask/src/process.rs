@@ -58,11 +58,12 @@ pub(crate) fn log_to<'a>(command: &'a mut Command, path: &Path) -> Result<&'a mu
     Ok(command.stdout(file.try_clone()?).stderr(file))
 }
 
-/// The last lines of a log, indented.
+/// The last lines of a log, indented; tests that passed are left out.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let all: Vec<&str> = text.lines().collect();
+    let passed = |line: &&str| line.starts_with("test ") && line.ends_with(" ok");
+    let all: Vec<&str> = text.lines().filter(|line| !passed(line)).collect();
     all[all.len().saturating_sub(lines)..].iter().map(|line| format!("    {line}\n")).collect()
 }
 
