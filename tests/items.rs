@@ -1,141 +1,253 @@
-//! Items of every size, alignment and kind go through a deque unchanged.
 #![cfg(not(loom))]
+//! Items of any type: every size and alignment, padding, nothing at all, and far too much.
 
-use filch::deque::{Builder, Flavor, Worker};
-use filch::Steal;
+use filch::deque::{Builder, Drain, Flavor, Full};
+use filch::{Steal, Stealer, Worker};
+use std::cell::Cell;
 use std::fmt::Debug;
-use std::num::NonZeroU16;
-use std::ptr::NonNull;
+use std::mem::MaybeUninit;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr::{self, NonNull};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// Through growth, every kind of taking, and the wrap of the indices.
-fn goes_through<T: Clone + PartialEq + Debug>(make: impl Fn(u8) -> T) {
-    for flavor in [Flavor::Lifo, Flavor::Fifo] {
-        let (worker, dest) = (Worker::with_capacity(flavor, 1), Worker::with_capacity(flavor, 1));
-        let stealer = worker.stealer();
-        for round in 0..20_u8 {
-            let items: Vec<T> = (0..20).map(|it| make(it ^ round)).collect();
-            worker.push_batch(items.iter().cloned());
-            assert_eq!(stealer.steal(), Steal::Success(items[0].clone()));
-            assert_eq!(stealer.steal_batch_with_limit(&dest, 4), Steal::Success(()));
-            let mut moved: Vec<T> = dest.drain().collect();
-            let mut rest: Vec<T> = worker.drain().collect();
-            if flavor == Flavor::Lifo {
-                moved.reverse();
-                rest.reverse();
+const FLAVORS: [Flavor; 2] = [Flavor::Lifo, Flavor::Fifo];
+
+/// What happens to items in a deque: they are pushed, moved to larger and smaller buffers, stolen,
+/// copied between deques in the same and in the reverse order, and popped. Twice around a ring.
+fn all_come_back<T: PartialEq + Debug>(make: impl Fn(usize) -> T) {
+    for (source, dest) in FLAVORS.into_iter().flat_map(|it| FLAVORS.map(|other| (it, other))) {
+        let mut worker = Worker::with_capacity(source, 1);
+        let dest = Worker::with_capacity(dest, 1);
+        for _ in 0..2 {
+            worker.push_batch((0..100).map(&make));
+            let mut found = Vec::new();
+            assert_eq!(worker.stealer().steal_into(&mut found, 5), Steal::Success(5));
+            assert_eq!(worker.stealer().steal_batch(&dest), Steal::Success(()));
+            found.extend(worker.stealer().steal_batch_and_pop(&dest).success());
+            found.extend(worker.stealer().steal_batch_with_limit_and_pop(&dest, 9).success());
+            found.extend(worker.drain().take(20));
+            worker.shrink_to_fit();
+            found.extend(worker.drain());
+            found.extend(dest.drain());
+            assert_eq!(found.len(), 100);
+            for number in 0..100 {
+                assert!(found.contains(&make(number)), "{:?} is missing", make(number));
             }
-            assert_eq!([moved, rest].concat(), items[1..]);
         }
     }
 }
 
 #[test]
-fn items_of_odd_sizes() {
-    goes_through(|it| it);
-    goes_through(|it| [it; 2]);
-    goes_through(|it| [it, !it, it]);
-    goes_through(|it| [it, !it, it, 3, 4]);
-    goes_through(|it| [it; 7]);
-    goes_through(|it| [u32::from(it), 1, 2]);
-    goes_through(|it| [u64::from(it), 1, 2]);
-    goes_through(|it| ([it; 13], it));
+fn items_of_every_size_come_back() {
+    all_come_back(|number| number as u8);
+    all_come_back(|number| number as u16);
+    all_come_back(|number| [number as u8; 3]);
+    all_come_back(|number| number as u32);
+    all_come_back(|number| [number as u8; 5]);
+    all_come_back(|number| [number as u16; 3]);
+    all_come_back(|number| [number as u8; 7]);
+    all_come_back(|number| number as f64);
+    all_come_back(|number| [number as u32; 3]);
+    all_come_back(|number| [number as u8; 13]);
+    all_come_back(|number| number as u128);
+    all_come_back(|number| [number; 3]);
+    all_come_back(|number| [number as u8; 31]);
+    all_come_back(|number| [number; 100]);
 }
 
+/// Bytes that differ, so that one at the wrong place is seen.
 #[test]
-fn items_with_padding() {
-    goes_through(|it| (it, u32::from(it)));
-    goes_through(|it| (u64::from(it), it, u16::from(it)));
-    goes_through(|it| (it % 2 == 0).then_some(u64::from(it)));
-}
-
-#[test]
-fn items_of_large_alignment() {
-    #[repr(align(32))]
-    #[derive(Clone, PartialEq, Debug)]
-    struct Wide(u8);
-    #[repr(align(64))]
-    #[derive(Clone, PartialEq, Debug)]
-    struct Wider(u8, u64);
-    goes_through(Wide);
-    goes_through(|it| Wider(it, u64::from(it) << 32));
-}
-
-#[test]
-fn items_with_forbidden_values() {
-    goes_through(|it| NonZeroU16::new(u16::from(it) + 1));
-    goes_through(|it| NonNull::from(&*Box::leak(Box::new(it))).as_ptr() as usize);
-    goes_through(char::from);
-    goes_through(|it| it % 2 == 0);
-}
-
-#[test]
-fn items_that_own_memory() {
-    goes_through(|it| it.to_string());
-    goes_through(|it| vec![it; usize::from(it)]);
-}
-
-/// As large as rayon's `JobRef`, and made like it.
-#[test]
-fn items_of_two_words() {
-    fn run(data: *const ()) -> usize {
-        data as usize
+fn every_byte_of_an_item_comes_back() {
+    fn check<const BYTES: usize>() {
+        all_come_back(|number| -> [u8; BYTES] {
+            std::array::from_fn(|at| (number * 41 + at * 7) as u8)
+        });
     }
-    goes_through(|it| (usize::from(it) as *const (), run as fn(*const ()) -> usize));
+
+    check::<2>();
+    check::<3>();
+    check::<6>();
+    check::<7>();
+    check::<8>();
+    check::<11>();
+    check::<15>();
+    check::<16>();
+    check::<17>();
+    check::<24>();
+    check::<63>();
 }
 
 #[test]
-fn items_of_no_size() {
-    #[derive(Clone, PartialEq, Debug)]
-    struct Nothing;
-    goes_through(|_| Nothing);
-    goes_through(|_| ());
-    let worker = Worker::new_fifo();
-    worker.push_batch([(); 1000]);
-    assert_eq!(worker.drain().count(), 1000);
+fn padding_is_no_part_of_an_item() {
+    all_come_back(|number| (number as u8, number as u32));
+    all_come_back(|number| (number as u64, number as u8));
+    all_come_back(|number| (number as u8, number as u64, number as u16));
+    all_come_back(|number| (number % 2 == 0).then_some(number as u32));
+    all_come_back(|number| if number % 3 == 0 { Ok(number as u8) } else { Err(number as u128) });
 }
 
+/// Nobody reads what was never written, here the item itself.
 #[test]
-fn boxed_closures_can_be_called() {
-    let worker: Worker<Box<dyn FnOnce() -> u32 + Send>> = Worker::new_lifo();
-    for item in 0..100 {
-        worker.push(Box::new(move || item));
-    }
-    let stealer = worker.stealer();
-    let thief = thread::spawn(move || stealer.steal().success().map(|it| it()));
-    assert_eq!(thief.join().unwrap(), Some(0));
-    assert_eq!(worker.drain().map(|it| it()).sum::<u32>(), (1..100).sum());
-}
-
-/// A deque of items that are not `Send` is of use to its owner, and to nobody else.
-#[test]
-fn items_need_not_be_send_on_one_thread() {
-    let item = Rc::new(1);
-    let worker = Worker::new_lifo();
-    worker.push(item.clone());
-    let stolen = worker.stealer().steal().success();
-    assert_eq!(Rc::strong_count(&item), 2);
-    drop(stolen);
-    assert_eq!(Rc::strong_count(&item), 1);
-}
-
-/// Row 13 of the list of known bugs: a buffer of slots is made where it stays, so a thread needs
-/// stack for the items that it holds itself, and not for a buffer of them.
-#[test]
-fn large_items_need_no_large_stack() {
-    const SIZE: usize = 32 << 10;
-    // A few copies of one item, where the compiler makes them; a buffer of 64 would be 2 MiB.
-    let builder = thread::Builder::new().stack_size(12 * SIZE);
-    let thread = builder.spawn(|| {
-        let worker = Builder::<[u8; SIZE]>::new(Flavor::Lifo).capacity(1).shrinking(true).build();
-        for item in 0..100 {
-            worker.push([item; SIZE]);
-        }
-        let dest = Worker::with_capacity(Flavor::Fifo, 1);
+fn items_may_be_uninitialised() {
+    for flavor in FLAVORS {
+        let worker = Worker::with_capacity(flavor, 1);
+        worker.push_batch((0..40).map(|_| MaybeUninit::<(u8, u64)>::uninit()));
+        let dest = Worker::new_fifo();
         assert!(worker.stealer().steal_batch(&dest).is_success());
-        assert_eq!(dest.len(), 32);
-        assert_eq!(worker.pop().map(|it| it[SIZE - 1]), Some(99));
-        assert_eq!(worker.stealer().steal().map(|it| it[0]), Steal::Success(32));
-    });
-    thread.unwrap().join().unwrap();
+        assert_eq!(worker.drain().count() + dest.drain().count(), 40);
+    }
+}
+
+#[test]
+fn aligned_items_stay_aligned() {
+    #[derive(PartialEq, Debug)]
+    #[repr(align(32))]
+    struct Wide(u8);
+
+    #[derive(PartialEq, Debug)]
+    #[repr(align(64))]
+    struct Line([u64; 9]);
+
+    all_come_back(|number| Wide(number as u8));
+    all_come_back(|number| Line([number as u64; 9]));
+}
+
+#[test]
+fn items_that_point_come_back() {
+    let places = [0_u8; 100];
+    let run: fn() = items_that_point_come_back;
+    all_come_back(Box::new);
+    all_come_back(|number| number.to_string());
+    all_come_back(|number| vec![number; number]);
+    all_come_back(|number| (ptr::from_ref(&places[number]).cast::<()>(), run as *const ()));
+    all_come_back(|number| (number > 0).then(|| NonNull::from(&places[number])));
+}
+
+/// Two words, of which the second says what to do with the first: a thread pool's job.
+#[test]
+fn closures_run_once() {
+    type Task = Box<dyn FnOnce() + Send>;
+
+    for flavor in FLAVORS {
+        let (sum, worker) = (std::sync::Arc::new(AtomicUsize::new(0)), Worker::new_lifo());
+        let dest = Worker::with_capacity(flavor, 1);
+        for number in 0..100 {
+            let sum = sum.clone();
+            worker.push(Box::new(move || _ = sum.fetch_add(number, Relaxed)) as Task);
+        }
+        let stealer = worker.stealer();
+        let thief = thread::spawn(move || {
+            while let Some(task) = stealer.steal_batch_and_pop(&dest).success() {
+                task();
+                dest.drain().for_each(|task| task());
+            }
+        });
+        thief.join().unwrap();
+        worker.drain().for_each(|task| task());
+        assert_eq!(sum.load(Relaxed), 99 * 100 / 2);
+    }
+}
+
+#[test]
+fn items_of_no_size_are_counted() {
+    all_come_back(|_| ());
+    let worker = Builder::<()>::new(Flavor::Lifo).capacity(1 << 40).build();
+    assert_eq!(worker.capacity(), 1 << 40, "they need no memory");
+    worker.push_batch(std::iter::repeat_n((), 1000));
+    assert_eq!((worker.len(), worker.drain().count()), (1000, 1000));
+}
+
+#[test]
+fn items_of_no_size_are_dropped() {
+    thread_local!(static DROPS: Cell<usize> = const { Cell::new(0) });
+
+    struct Token;
+
+    impl Drop for Token {
+        fn drop(&mut self) {
+            DROPS.set(DROPS.get() + 1);
+        }
+    }
+
+    for (flavor, before) in FLAVORS.into_iter().zip([0, 100]) {
+        let (worker, dest) = (Worker::with_capacity(flavor, 1), Worker::new_fifo());
+        worker.push_batch((0..100).map(|_| Token));
+        assert!(worker.stealer().steal_batch(&dest).is_success());
+        assert_eq!(worker.drain().count(), 68);
+        assert_eq!(DROPS.get(), before + 68);
+        drop((worker, dest));
+        assert_eq!(DROPS.get(), before + 100);
+    }
+}
+
+/// An item of 32 KiB passes through the stack of whoever pushes it or gets it, a few times if the
+/// compiler is not told to optimise; growing, shrinking and batches do not touch the stack. So the
+/// stack is for the moves of one item, and too small for a buffer of the smallest size.
+#[test]
+fn large_items_need_room_for_a_few_on_the_stack() {
+    const LARGE: usize = 32 << 10;
+    const STACK: usize = 8 * LARGE;
+
+    fn check(kind: (Flavor, Flavor)) {
+        let (mut worker, dest) =
+            (Worker::with_capacity(kind.0, 1), Worker::with_capacity(kind.1, 1));
+        for number in 0..20 {
+            worker.push([number; LARGE]);
+        }
+        let whole = |item: &[u8; LARGE]| item.iter().all(|&byte| byte == item[0]);
+        assert!(worker.stealer().steal().success().is_some_and(|item| whole(&item)));
+        assert!(worker.stealer().steal_batch(&dest).is_success());
+        worker.shrink_to_fit();
+        assert!(worker.drain().all(|item| whole(&item)));
+        assert_eq!(dest.len(), 10);
+        assert!(dest.drain().all(|item| whole(&item)));
+    }
+
+    for kind in FLAVORS.into_iter().flat_map(|it| FLAVORS.map(|other| (it, other))) {
+        let small = thread::Builder::new().stack_size(STACK);
+        small.spawn(move || check(kind)).unwrap().join().unwrap();
+    }
+}
+
+/// A trait that a type implements twice if it implements another: then its item is ambiguous, and
+/// the line that names it does not compile.
+macro_rules! assert_not_impl {
+    ($type:ty: $trait:path) => {
+        const _: fn() = || {
+            trait Once<A> {
+                fn only_once() {}
+            }
+            impl<T: ?Sized> Once<()> for T {}
+            struct Again;
+            impl<T: ?Sized + $trait> Once<Again> for T {}
+            <$type as Once<_>>::only_once();
+        };
+    };
+}
+
+#[test]
+fn handles_go_where_their_items_may_go() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync>() {}
+    fn unwind_safe<T: UnwindSafe + RefUnwindSafe>() {}
+
+    // An item moves from thread to thread; no two see it at once, so it need not be `Sync`.
+    send::<Worker<Cell<u8>>>();
+    send::<Stealer<Cell<u8>>>();
+    sync::<Stealer<Cell<u8>>>();
+    send::<Builder<Rc<u8>>>();
+    send::<Steal<u8>>();
+    send::<Full<u8>>();
+
+    assert_not_impl!(Worker<u8>: Sync);
+    assert_not_impl!(Worker<Rc<u8>>: Send);
+    assert_not_impl!(Stealer<Rc<u8>>: Send);
+    assert_not_impl!(Stealer<Rc<u8>>: Sync);
+    assert_not_impl!(Drain<'static, u8>: Send);
+    assert_not_impl!(Worker<u8>: Clone);
+
+    unwind_safe::<Worker<Cell<u8>>>();
+    unwind_safe::<Stealer<Cell<u8>>>();
 }

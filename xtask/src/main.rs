@@ -25,12 +25,12 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Erro
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  loom [--bound N] [FILTER]        run the models; N preemptions at most, instead of each model's own bound
-  orderings [FILTER]               weaken each named ordering in turn: which model notices?
-  fuzz [--seconds N] [TARGET]      fuzz each target for N seconds (60)
-  sanitize [--only tsan|asan]      the stress tests under ThreadSanitizer and AddressSanitizer
-  versus [deque]                   our speed as a ratio to the rivals'
-  verify [--quick]                 everything, and a table; quick: no audit, sanitizers or fuzzing
+  loom [--bound N] [FILTER]       run the models, with N preemptions at most if N is given
+  orderings [FILTER]              weaken each named ordering in turn: which model notices?
+  fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)
+  sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
+  versus [deque]                  our speed as a ratio to the rivals'
+  verify [--quick]                everything, and a table; quick: no audit, sanitizers, fuzzing
 ";
 
 fn main() -> ExitCode {

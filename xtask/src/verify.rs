@@ -26,7 +26,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
         let name = step.name.to_owned();
         if let Some(reason) = step.skipped {
             eprintln!("{name}: skipped: {reason}");
-            table.row([name, format!("skipped: {reason}"), "0.0".to_owned(), String::new()]);
+            table.row([name, "skipped".to_owned(), "0.0".to_owned(), reason]);
             skipped += 1;
             continue;
         }
