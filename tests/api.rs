@@ -1,5 +1,5 @@
-#![cfg(not(loom))]
 //! The promises of the documentation, one by one.
+#![cfg(not(loom))]
 
 use filch::deque::{Builder, Flavor, Full};
 use filch::Steal::{self, Empty, Retry, Success};

@@ -236,6 +236,9 @@ fn models_and_tests_keep_out_of_each_others_builds() {
             if !file.text.lines().any(|line| line == gate) {
                 findings.add(&file.path, &format!("has no `{gate}`"));
             }
+            if file.text.starts_with(gate) {
+                findings.add(&file.path, "has its gate before its `//!`, which rustc then drops");
+            }
         }
     }
 }

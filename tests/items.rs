@@ -1,5 +1,5 @@
-#![cfg(not(loom))]
 //! Items of any type: every size and alignment, padding, nothing at all, and far too much.
+#![cfg(not(loom))]
 
 use filch::deque::{Builder, Drain, Flavor, Full};
 use filch::{Steal, Stealer, Worker};
