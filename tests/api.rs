@@ -55,6 +55,19 @@ fn a_deque_holds_its_maximum_and_no_more() {
     }
 }
 
+/// The owner looks at what thieves have taken only when the deque seems full.
+#[test]
+fn a_steal_makes_room_in_a_full_deque() {
+    for flavor in FLAVORS {
+        let worker = Builder::new(flavor).max_capacity(1).build();
+        for item in 0..500 {
+            assert_eq!(worker.try_push(item), Ok(()));
+            assert_eq!(worker.try_push(999), Err(Full(999)));
+            assert_eq!(worker.stealer().steal(), Success(item));
+        }
+    }
+}
+
 #[test]
 fn a_maximum_of_nothing_is_refused() {
     let message = panic_of(|| Builder::<u8>::new(Flavor::Lifo).max_capacity(0));
@@ -180,14 +193,20 @@ fn draining_gives_what_popping_would() {
         let (drained, popped) = (filled(flavor, 100), filled(flavor, 100));
         assert!(drained.drain().eq(iter::from_fn(|| popped.pop())));
     }
-    let worker = filled(Flavor::Lifo, 3);
-    let mut drain = worker.drain();
-    assert_eq!(drain.size_hint(), (0, None));
-    assert_eq!(drain.next(), Some(2));
-    worker.push(9);
-    assert_eq!(drain.next(), Some(9), "the deque may be used meanwhile");
-    assert_eq!(worker.stealer().steal(), Success(0));
-    assert_eq!(worker.len(), 1, "what was not drained stays");
+}
+
+#[test]
+fn a_drain_leaves_what_it_has_not_given() {
+    let worker = filled(Flavor::Lifo, 4);
+    {
+        let mut drain = worker.drain();
+        assert_eq!(drain.size_hint(), (0, None));
+        assert_eq!(drain.next(), Some(3));
+        worker.push(9);
+        assert_eq!(drain.next(), Some(9), "the deque may be used meanwhile");
+        assert_eq!(worker.stealer().steal(), Success(0));
+    }
+    assert_eq!(worker.len(), 2);
 }
 
 #[test]

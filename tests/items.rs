@@ -128,6 +128,14 @@ fn items_that_point_come_back() {
     all_come_back(|number| (number > 0).then(|| NonNull::from(&places[number])));
 }
 
+/// On one thread an item may be anything.
+#[test]
+fn items_that_stay_on_their_thread_come_back() {
+    let shared = Rc::new(Cell::new(0));
+    all_come_back(|number| (Rc::clone(&shared), number));
+    assert_eq!(Rc::strong_count(&shared), 1);
+}
+
 /// Two words, of which the second says what to do with the first: a thread pool's job.
 #[test]
 fn closures_run_once() {

@@ -135,6 +135,44 @@ macro_rules! programs {
                 log
             }
 
+            /// What is shown of results and handles whose items cannot be shown.
+            #[must_use]
+            pub fn opaque() -> String {
+                struct Opaque;
+
+                let worker = Worker::<Opaque>::new_fifo();
+                worker.push(Opaque);
+                let stealer = worker.stealer();
+                let steals = [stealer.steal(), stealer.steal(), Steal::Retry];
+                format!("{steals:?} {worker:>12?} {stealer:?}")
+            }
+
+            /// Boxed numbers go from one thread to two others. Returns their sum.
+            #[must_use]
+            pub fn threads(fifo: bool, items: usize) -> usize {
+                let worker: Worker<Box<usize>> = new(fifo);
+                let thieves = [(); 2].map(|()| {
+                    let (stealer, own) = (worker.stealer(), new(!fifo));
+                    std::thread::spawn(move || {
+                        let (mut sum, mut stolen) = (0, 0);
+                        while stolen < items / 4 {
+                            let first = stealer.steal_batch_and_pop(&own).success();
+                            let rest = std::iter::from_fn(|| own.pop());
+                            for item in first.into_iter().chain(rest) {
+                                sum += *item;
+                                stolen += 1;
+                            }
+                            std::thread::yield_now();
+                        }
+                        sum
+                    })
+                });
+                (0..items).for_each(|item| worker.push(Box::new(item)));
+                let stolen: usize = thieves.into_iter().map(|it| it.join().unwrap()).sum();
+                let left = std::iter::from_fn(|| worker.pop()).map(|item| *item);
+                stolen + left.sum::<usize>()
+            }
+
             /// What a batch of at most zero items does.
             #[must_use]
             pub fn zero_limit_panics() -> bool {
@@ -198,10 +236,24 @@ mod tests {
         same_answers(|it| it);
     }
 
-    /// As large as rayon's `JobRef`: two words.
+    /// As rayon's `JobRef` is: two words, what to run and how.
     #[test]
     fn a_two_word_item_gets_the_same_answers() {
         same_answers(|it| (it, !it));
+        same_answers(|it| (it as *const (), usize::count_ones as fn(usize) -> u32));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_shown_alike() {
+        assert_eq!(filch::opaque(), crossbeam::opaque());
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        for (fifo, items) in [(false, 40_000), (true, 40_000)] {
+            let sum = items * (items - 1) / 2;
+            assert_eq!([filch::threads(fifo, items), crossbeam::threads(fifo, items)], [sum; 2]);
+        }
     }
 
     #[test]
