@@ -83,7 +83,8 @@ impl<T> Stealer<T> {
     /// # Progress
     ///
     /// Wait-free: one compare-exchange, or two loads if there is nothing to take. Lock-free in a
-    /// loop that repeats on `Retry`, since each `Retry` is another's success.
+    /// loop that repeats on `Retry`: each is due to another's success, or to one of the two marks
+    /// that an index can get when somebody announces a batch there.
     ///
     /// # Ordering
     ///

@@ -13,6 +13,8 @@ macro_rules! programs {
         pub mod $module {
             use crate::Rng;
             use std::fmt::{Debug, Write as _};
+            use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+            use std::sync::Arc;
             use $the_crate::{Steal, Stealer, Worker};
 
             /// Every method, as a function of exactly the signature that crossbeam-deque gives it.
@@ -147,30 +149,27 @@ macro_rules! programs {
                 format!("{steals:?} {worker:>12?} {stealer:?}")
             }
 
-            /// Boxed numbers go from one thread to two others. Returns their sum.
+            /// Boxed numbers go from one thread to two others. Returns the sum of what arrives.
             #[must_use]
             pub fn threads(fifo: bool, items: usize) -> usize {
-                let worker: Worker<Box<usize>> = new(fifo);
+                let (worker, done) = (new(fifo), Arc::new(AtomicBool::new(false)));
                 let thieves = [(); 2].map(|()| {
-                    let (stealer, own) = (worker.stealer(), new(!fifo));
+                    let (stealer, own): (Stealer<Box<usize>>, _) = (worker.stealer(), new(!fifo));
+                    let done = Arc::clone(&done);
                     std::thread::spawn(move || {
-                        let (mut sum, mut stolen) = (0, 0);
-                        while stolen < items / 4 {
+                        let mut sum = 0;
+                        while !done.load(Acquire) || !stealer.is_empty() {
                             let first = stealer.steal_batch_and_pop(&own).success();
                             let rest = std::iter::from_fn(|| own.pop());
-                            for item in first.into_iter().chain(rest) {
-                                sum += *item;
-                                stolen += 1;
-                            }
+                            sum += first.into_iter().chain(rest).map(|item| *item).sum::<usize>();
                             std::thread::yield_now();
                         }
                         sum
                     })
                 });
                 (0..items).for_each(|item| worker.push(Box::new(item)));
-                let stolen: usize = thieves.into_iter().map(|it| it.join().unwrap()).sum();
-                let left = std::iter::from_fn(|| worker.pop()).map(|item| *item);
-                stolen + left.sum::<usize>()
+                done.store(true, Release);
+                thieves.into_iter().map(|thief| thief.join().unwrap()).sum()
             }
 
             /// What a batch of at most zero items does.
