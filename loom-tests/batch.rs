@@ -122,6 +122,20 @@ fn a_batch_follows_the_owner_into_a_new_buffer_fifo() {
     an_item_is_taken_once("a_batch_follows_the_owner_into_a_new_buffer_fifo", Exhaustive, program);
 }
 
+/// Row 1 again: the buffer is replaced while nothing in it changes, and then something does. A thief
+/// that takes its buffer before it looks at `bottom` finds an old item, or none.
+#[test]
+fn a_batch_takes_its_buffer_after_its_look() {
+    let program = Program { capacity: 4, before: "ppp", owner: "oorp", thieves: &["b"], ..LIFO };
+    an_item_is_taken_once("a_batch_takes_its_buffer_after_its_look", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_takes_its_buffer_after_its_look_fifo() {
+    let program = Program { capacity: 2, before: "p", owner: "rpp", thieves: &["b"], ..FIFO };
+    an_item_is_taken_once("a_batch_takes_its_buffer_after_its_look_fifo", Exhaustive, program);
+}
+
 /// Row 10 of the list of known bugs: what was stolen into a deque is stolen from there.
 fn a_stolen_batch_can_be_stolen_again(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {

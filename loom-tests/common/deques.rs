@@ -3,7 +3,7 @@
 use super::{each_once, model, spawn, Bound};
 use filch::deque::{Builder, Flavor, Stealer, Worker};
 
-/// What happens on one thread, one letter a step: `p`ush the next number, p`o`p, `s`teal, steal a
+/// What happens on one thread, one letter a step: `p`ush the next number, p`o`p, `r`eserve, `s`teal, steal a
 /// `b`atch of two, steal a batch of `f`our, steal a batch of two `a`nd pop.
 pub type Steps = &'static str;
 
@@ -49,6 +49,7 @@ impl Owner {
                     self.worker.push(self.pushed);
                 }
                 'o' => self.popped.extend(self.worker.pop()),
+                'r' => self.worker.reserve(4),
                 _ => panic!("an owner cannot `{step}`"),
             }
         }

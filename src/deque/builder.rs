@@ -1,6 +1,7 @@
 //! How a deque is set up.
 
 use super::Worker;
+use core::fmt;
 use core::marker::PhantomData;
 
 /// From which end the owner takes.
@@ -27,7 +28,6 @@ pub enum Flavor {
 /// assert_eq!(worker.capacity(), 256);
 /// assert_eq!(worker.max_capacity(), Some(1024));
 /// ```
-#[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder<T> {
     pub(super) flavor: Flavor,
@@ -119,5 +119,23 @@ impl<T> Builder<T> {
     #[must_use]
     pub fn build(self) -> Worker<T> {
         Worker::from_builder(&self)
+    }
+}
+
+// By hand, since a derive would ask the same of `T`, of which a builder has none.
+impl<T> Clone for Builder<T> {
+    fn clone(&self) -> Self {
+        Builder { items: PhantomData, ..*self }
+    }
+}
+
+impl<T> fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("flavor", &self.flavor)
+            .field("capacity", &self.capacity)
+            .field("max_capacity", &self.max_capacity)
+            .field("shrinking", &self.shrinking)
+            .finish()
     }
 }

@@ -31,6 +31,13 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// assert_eq!(worker.pop(), Some("newer"));
 /// assert_eq!(worker.pop(), None);
 /// ```
+///
+/// Two threads cannot share it:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>(_: T) {}
+/// shared(filch::Worker::<u32>::new_lifo());
+/// ```
 pub struct Worker<T> {
     pub(super) shared: Arc<Shared<T>>,
     pub(super) flavor: Flavor,
@@ -266,8 +273,13 @@ impl<T> fmt::Debug for Worker<T> {
 }
 
 /// An iterator that pops until the deque is empty: [`Worker::drain`].
-#[derive(Debug)]
 pub struct Drain<'a, T>(&'a Worker<T>);
+
+impl<T> fmt::Debug for Drain<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Drain").field(self.0).finish()
+    }
+}
 
 impl<T> Iterator for Drain<'_, T> {
     type Item = T;

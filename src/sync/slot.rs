@@ -158,6 +158,7 @@ mod machine {
             debug_assert!(at % size_of::<P>() == 0 && at + size_of::<P>() <= size_of::<T>());
             // SAFETY: `at` is within the slot, as asserted.
             let piece = unsafe { self.value.get().cast::<u8>().add(at) };
+            debug_assert!(piece.cast::<P>().is_aligned());
             // SAFETY: the slot is aligned for words and `at` for `P`; the memory lives as long as
             // `self`; whoever writes it meanwhile does so through this function.
             unsafe { AtomicMaybeUninit::from_ptr(piece.cast()) }
