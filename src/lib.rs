@@ -76,6 +76,8 @@ mod sync;
 pub mod deque;
 #[cfg(feature = "std")]
 pub mod executor;
+#[cfg(target_has_atomic = "64")]
+pub mod injector;
 #[cfg(feature = "std")]
 pub mod pool;
 mod steal;
@@ -83,6 +85,8 @@ mod steal;
 pub use deque::{Stealer, Worker};
 #[cfg(feature = "std")]
 pub use executor::{Executor, Job, Rejected};
+#[cfg(target_has_atomic = "64")]
+pub use injector::Injector;
 #[cfg(feature = "std")]
 pub use pool::{LockedPool, StealingPool};
 pub use steal::Steal;

@@ -277,7 +277,7 @@ impl<T> Stealer<T> {
 }
 
 /// Reverses the first `count` unpublished slots.
-fn reverse<T>(dest: &Worker<T>, count: usize) {
+pub(super) fn reverse<T>(dest: &Worker<T>, count: usize) {
     let free = dest.bottom();
     for i in 0..count / 2 {
         dest.slot(after(free, i)).swap(dest.slot(after(free, count - 1 - i)));

@@ -46,6 +46,7 @@
 mod batch;
 mod buffer;
 mod builder;
+mod delivery;
 mod index;
 mod owner;
 mod room;
@@ -87,7 +88,7 @@ const GROWN: Pair = Pair::named("deque::GROWN");
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most that a batch steal takes, unless it is given a smaller limit.
-const MAX_BATCH: usize = 32;
+pub(crate) const MAX_BATCH: usize = 32;
 
 /// What the owner and the thieves share.
 struct Shared<T> {

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`order`] | orderings are constants; one side of a [`Dekker`](order::Dekker) is made of `SeqCst` accesses | each may be weakened by name; both sides of a `Dekker` are made of `SeqCst` fences |
 //! | [`slot`] | a `T`, copied word by word | a pointer to a payload that loom watches |
+//! | [`place`] | room for a `T` | a cell that loom watches |
 //! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
@@ -16,12 +17,12 @@
 pub(crate) mod epoch;
 #[cfg_attr(not(loom), allow(unreachable_pub))] // reachable in a model, through `for_models`
 pub(crate) mod order;
+pub(crate) mod place;
 pub(crate) mod slot;
+pub(crate) mod spin;
 
 #[cfg(feature = "std")]
 pub(crate) mod lock;
-#[cfg(feature = "std")]
-pub(crate) mod spin;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
 
@@ -35,19 +36,33 @@ mod machine {
     pub(crate) use core::sync::atomic::AtomicI64 as AtomicIndex;
     #[cfg(not(target_has_atomic = "64"))]
     pub(crate) use core::sync::atomic::AtomicIsize as AtomicIndex;
-    #[cfg(feature = "std")]
-    pub(crate) use core::sync::atomic::AtomicUsize;
-    pub(crate) use core::sync::atomic::{fence, AtomicPtr};
+    pub(crate) use core::sync::atomic::{fence, AtomicPtr, AtomicUsize};
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64, AtomicU8};
 
     /// How many items a deque moves before its indices wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
     /// The most items that a thief takes from a LIFO deque by one claim.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
+    /// The most slots of an injector's segment.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) const MAX_SLOTS: usize = 256;
+
+    /// A function that is `const` on the machine; loom's types have no `const` constructors.
+    #[cfg(target_has_atomic = "64")]
+    macro_rules! const_on_the_machine {
+        ($(#[$meta:meta])* $visibility:vis fn $($rest:tt)*) => {
+            $(#[$meta])* $visibility const fn $($rest)*
+        };
+    }
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) use const_on_the_machine;
 }
 
 #[cfg(loom)]
 mod model {
     pub(crate) use loom::sync::atomic::{fence, AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicU8};
     pub(crate) use loom::sync::Arc;
 
     /// How many items a deque moves before its indices wrap: models are small.
@@ -55,6 +70,16 @@ mod model {
     /// The most items that a thief takes from a LIFO deque by one claim: so few that a model holds
     /// items which are beyond the reach of a batch.
     pub(crate) const MAX_ANNOUNCED: usize = 2;
+    /// The most slots of an injector's segment: so few that models change segments.
+    pub(crate) const MAX_SLOTS: usize = 2;
+
+    /// A function that is `const` on the machine.
+    macro_rules! const_on_the_machine {
+        ($(#[$meta:meta])* $visibility:vis fn $($rest:tt)*) => {
+            $(#[$meta])* $visibility fn $($rest)*
+        };
+    }
+    pub(crate) use const_on_the_machine;
 }
 
 /// A position in a queue: a counter that wraps, compared by signed difference.

@@ -38,11 +38,9 @@ impl Pair {
 }
 
 /// Two threads each write one variable, fence, and read the other's: not both can miss.
-#[cfg(any(feature = "std", loom))] // the pool's; no primitive has one yet
 #[derive(Debug)]
 pub struct FencePair(&'static str);
 
-#[cfg(any(feature = "std", loom))]
 impl FencePair {
     /// A pair of fences; the name is the constant's, with its module in front.
     #[must_use]

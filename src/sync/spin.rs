@@ -5,12 +5,42 @@
 //! *In a model* it sleeps at once. Looking again changes nothing that others see, so a run with
 //! spinning is a run without, in which the thread arrived later.
 
-#[cfg(not(loom))]
+#[cfg(all(not(loom), not(feature = "std")))]
+pub(crate) use counted::{relax, Patience};
+#[cfg(all(not(loom), feature = "std"))]
 pub(crate) use machine::{relax, Patience};
 #[cfg(loom)]
 pub(crate) use model::{relax, Patience};
 
-#[cfg(not(loom))]
+/// How often one looks again for what another thread is about to write, before it counts as waiting.
+pub(crate) const LOOKS: usize = if cfg!(loom) { 0 } else { 64 };
+
+#[cfg(all(not(loom), not(feature = "std")))]
+mod counted {
+    pub(crate) use core::hint::spin_loop as relax;
+
+    /// How many times one relaxes where there is no clock: some microseconds.
+    const RELAXATIONS: usize = 512;
+
+    /// How much longer a thread may look again.
+    pub(crate) struct Patience(usize);
+
+    impl Patience {
+        /// All of it.
+        pub(crate) const fn full() -> Self {
+            Patience(RELAXATIONS)
+        }
+
+        /// Relaxes a little, or says that it is time for something else.
+        pub(crate) fn lasts(&mut self) -> bool {
+            relax();
+            self.0 = self.0.saturating_sub(1);
+            self.0 > 0
+        }
+    }
+}
+
+#[cfg(all(not(loom), feature = "std"))]
 mod machine {
     pub(crate) use core::hint::spin_loop as relax;
     use std::time::{Duration, Instant};

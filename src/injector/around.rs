@@ -1,0 +1,192 @@
+//! Going around a producer that has been stopped.
+//!
+//! ```text
+//!  consumer X, which claimed slot i             consumer Y
+//!  ────────────────────────────────             ──────────
+//!  1  slot i is empty, and stays so             a  read tail
+//!  2  put an orphan for i in the list           b  an atomic instruction on head that moves it on,
+//!  3  head: orphans += 1                           or adds nothing, and finds no orphan counted
+//!  4  look at slot i again: an item there       c  take what is at head, or report Empty
+//!     is taken, if nobody was quicker
+//!
+//!  Never: an item was in slot i when Y did a, 4 misses it, and b misses the orphan.
+//!  3 and b are atomic instructions on one word. If b comes first, 4 sees what Y saw.
+//! ```
+//!
+//! Once counted, an orphan is looked at by whoever wants an item, before anything else, and the one
+//! with the lowest position first: so an item whose producer goes on at last is not overtaken by
+//! items that were pushed after its push had returned.
+
+use super::segment::{Content, Segment};
+use super::word::{Head, Position, MAX_ORPHANS, ORPHAN};
+use super::{Injector, CLAIMED, LINKED};
+use crate::steal::Steal;
+use crate::sync::order::both;
+use crate::sync::spin::Patience;
+use crate::sync::{AtomicBool, AtomicPtr, Relaxed};
+use alloc::boxed::Box;
+use core::ptr;
+
+/// A slot that the consumer which had claimed it did not wait for.
+pub(super) struct Orphan<T> {
+    segment: *mut Segment<T>,
+    offset: usize,
+    position: Position,
+    is_claimed: AtomicBool,
+    /// Only the sweeper changes it once the orphan is in the list.
+    pub(super) next: AtomicPtr<Orphan<T>>,
+    /// The sweeper's own.
+    pub(super) next_resolved: AtomicPtr<Orphan<T>>,
+}
+
+impl<T> Orphan<T> {
+    /// Claims it, for the one who may settle its slot.
+    fn claim(&self) -> bool {
+        // Relaxed, both: one of several gets it; what is in the slot is FILLED's business.
+        self.is_claimed.compare_exchange(false, true, Relaxed, Relaxed).is_ok()
+    }
+
+    pub(super) fn is_claimed(&self) -> bool {
+        self.is_claimed.load(Relaxed) // Relaxed: who claims is a visitor, for whom the sweeper waits
+    }
+
+    /// What the slot shows.
+    ///
+    /// # Safety
+    ///
+    /// The caller is a visitor who has found the orphan unclaimed (I5).
+    unsafe fn look(&self) -> Content {
+        // SAFETY: I5 — the slot was not settled after the caller had come.
+        unsafe { Segment::slot(self.segment, self.offset) }.look()
+    }
+}
+
+impl Head {
+    /// Whether there is room in the count, for us and for as many threads again as can be.
+    pub(super) fn can_give_up(self) -> bool {
+        self.orphans() < MAX_ORPHANS / 2
+    }
+}
+
+impl<T> Injector<T> {
+    /// Makes a claimed slot everybody's. Returns its item if it has come at the last moment.
+    ///
+    /// # Safety
+    ///
+    /// The caller has claimed the slot (I3), and does not touch it afterwards.
+    #[cold]
+    pub(super) unsafe fn give_up(
+        &self,
+        segment: *mut Segment<T>,
+        offset: usize,
+        position: Position,
+    ) -> Option<T> {
+        let _visit = self.visit();
+        let orphan = Box::into_raw(Box::new(Orphan {
+            segment,
+            offset,
+            position,
+            is_claimed: AtomicBool::new(false),
+            next: AtomicPtr::new(ptr::null_mut()),
+            next_resolved: AtomicPtr::new(ptr::null_mut()),
+        }));
+        // SAFETY: I5 — from before it was linked we are a visitor, and it was ours until then.
+        let orphan = unsafe { &*orphan };
+        let list = &self.shelf.orphans;
+        let mut first = list.load(Relaxed); // Relaxed: only compared
+        loop {
+            orphan.next.store(first, Relaxed); // Relaxed: linking publishes it
+            let (this, order) = (ptr::from_ref(orphan).cast_mut(), LINKED.release());
+            match list.compare_exchange(first, this, order, Relaxed) {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+        let order = both(CLAIMED.acquire(), CLAIMED.release());
+        self.head.word.fetch_add(ORPHAN, order);
+        // SAFETY: I5 — a slot that was ours until now.
+        let content = unsafe { orphan.look() };
+        if content == Content::Nothing || !orphan.claim() {
+            return None;
+        }
+        // SAFETY: I3 — we have just claimed the orphan.
+        unsafe { self.settle(orphan, content) }
+    }
+
+    /// Takes what is in the slot of an orphan that we have claimed.
+    ///
+    /// # Safety
+    ///
+    /// The caller is a visitor, has claimed the orphan, and `content` is what it showed, not
+    /// `Nothing`.
+    unsafe fn settle(&self, orphan: &Orphan<T>, content: Content) -> Option<T> {
+        // SAFETY: I4 — its slot is not settled, and that is the caller's to do.
+        let slot = unsafe { Segment::slot(orphan.segment, orphan.offset) };
+        // SAFETY: the caller's promise.
+        let item = unsafe { slot.settle(content) };
+        let order = both(CLAIMED.acquire(), CLAIMED.release());
+        self.head.word.fetch_sub(ORPHAN, order);
+        item
+    }
+
+    /// Takes an item while there are orphans. Nothing if there is none any more.
+    #[cold]
+    pub(super) fn steal_around(&self) -> Option<Steal<T>> {
+        loop {
+            let visit = self.visit();
+            let tail = self.tail_position();
+            let order = both(CLAIMED.acquire(), CLAIMED.release());
+            let head = Head(self.head.word.fetch_add(0, order));
+            if head.orphans() == 0 {
+                return None;
+            }
+            if let Some((orphan, content)) = self.oldest_filled() {
+                if orphan.claim() {
+                    // SAFETY: I3 — we have just claimed it, as a visitor.
+                    if let Some(item) = unsafe { self.settle(orphan, content) } {
+                        return Some(Steal::Success(item));
+                    }
+                }
+                continue;
+            }
+            if head.position(Self::SLOTS).distance(tail, Self::SLOTS) == 0 {
+                return Some(Steal::Empty);
+            }
+            if head.offset() == Self::SLOTS {
+                drop(visit);
+                self.leave_segment(head.number());
+                continue;
+            }
+            if let Some(segment) = self.claim_slots(head, 1) {
+                // SAFETY: I3 — claimed.
+                let item = unsafe { self.receive(segment, head, 0, &mut Patience::full()) };
+                if let Some(item) = item {
+                    return Some(Steal::Success(item));
+                }
+            }
+        }
+    }
+
+    /// Of the orphans that nobody has claimed and whose producer has gone on, the one with the
+    /// lowest position. The caller is a visitor.
+    fn oldest_filled(&self) -> Option<(&Orphan<T>, Content)> {
+        let mut best: Option<(&Orphan<T>, Content)> = None;
+        let mut next = self.shelf.orphans.load(LINKED.acquire());
+        while !next.is_null() {
+            // SAFETY: I5 — the caller is a visitor and has found it in the list.
+            let orphan = unsafe { &*next };
+            next = orphan.next.load(LINKED.acquire());
+            if orphan.is_claimed() {
+                continue;
+            }
+            // SAFETY: I5 — as above.
+            let content = unsafe { orphan.look() };
+            let is_older =
+                |than: &Orphan<T>| orphan.position.distance(than.position, Self::SLOTS) > 0;
+            if content != Content::Nothing && best.is_none_or(|(best, _)| is_older(best)) {
+                best = Some((orphan, content));
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,138 @@
+//! The consumers' end: several items at once.
+
+use super::Injector;
+use crate::deque::{Worker, MAX_BATCH};
+use crate::steal::Steal;
+use crate::sync::spin::Patience;
+use crossbeam_utils::Backoff;
+
+impl<T> Injector<T> {
+    /// Moves about half of the items, at most 32, into a deque.
+    ///
+    /// See [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Injector, Steal, Worker};
+    ///
+    /// let (injector, worker) = (Injector::from_iter(1..=4), Worker::new_fifo());
+    /// assert_eq!(injector.steal_batch(&worker), Steal::Success(()));
+    /// assert_eq!(worker.drain().collect::<Vec<_>>(), [1, 2]);
+    /// ```
+    pub fn steal_batch(&self, dest: &Worker<T>) -> Steal<()> {
+        self.steal_batch_with_limit(dest, MAX_BATCH)
+    }
+
+    /// Moves about half of the items, at most `limit`, into a deque.
+    ///
+    /// Returns `Success(())` if `dest` has items now because of it, and [`Steal::Empty`] if there
+    /// was nothing. The batch ends where its segment ends. `dest` pops the batch oldest first,
+    /// whatever its flavor. With `dest` at its maximum capacity nothing moves, and `Success(())`
+    /// says that `dest` has items to pop.
+    ///
+    /// A batch pays from a backlog: one compare-exchange for all of it. In a stream that is nearly
+    /// empty it is of one item, and [`steal`](Self::steal) is quicker.
+    ///
+    /// # Progress
+    ///
+    /// As [`steal`](Self::steal), apart from growing `dest`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `limit` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Injector, Steal, Worker};
+    ///
+    /// let (injector, worker) = (Injector::from_iter(1..=100), Worker::new_lifo());
+    /// assert_eq!(injector.steal_batch_with_limit(&worker, 3), Steal::Success(()));
+    /// assert_eq!(worker.drain().collect::<Vec<_>>(), [1, 2, 3]);
+    /// ```
+    pub fn steal_batch_with_limit(&self, dest: &Worker<T>, limit: usize) -> Steal<()> {
+        assert!(limit > 0, "a batch of at most zero items");
+        if dest.room(1) == 0 {
+            return Steal::Success(());
+        }
+        self.move_batch(dest, limit, false).map(drop)
+    }
+
+    /// Moves about half of the items, at most 32, into a deque, and returns the oldest of them.
+    ///
+    /// See [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Injector, Steal, Worker};
+    ///
+    /// let (injector, worker) = (Injector::from_iter(1..=4), Worker::new_fifo());
+    /// assert_eq!(injector.steal_batch_and_pop(&worker), Steal::Success(1));
+    /// assert_eq!(worker.pop(), Some(2));
+    /// ```
+    pub fn steal_batch_and_pop(&self, dest: &Worker<T>) -> Steal<T> {
+        self.steal_batch_with_limit_and_pop(dest, MAX_BATCH)
+    }
+
+    /// Moves about half of the items, at most `limit`, into a deque, except for the oldest, which it
+    /// returns.
+    ///
+    /// Otherwise as [`steal_batch_with_limit`](Self::steal_batch_with_limit). With `dest` at its
+    /// maximum capacity it takes one item.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `limit` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Injector, Steal, Worker};
+    ///
+    /// let (injector, worker) = (Injector::from_iter(1..=100), Worker::new_fifo());
+    /// assert_eq!(injector.steal_batch_with_limit_and_pop(&worker, 2), Steal::Success(1));
+    /// assert_eq!(worker.drain().collect::<Vec<_>>(), [2]);
+    /// ```
+    pub fn steal_batch_with_limit_and_pop(&self, dest: &Worker<T>, limit: usize) -> Steal<T> {
+        assert!(limit > 0, "a batch of at most zero items");
+        self.move_batch(dest, limit, true).map(|oldest| match oldest {
+            Some(oldest) => oldest,
+            None => unreachable!("a batch of at least one item, of which none was kept"),
+        })
+    }
+
+    /// Moves a batch. Returns its oldest item, if that is wanted.
+    fn move_batch(&self, dest: &Worker<T>, limit: usize, and_pop: bool) -> Steal<Option<T>> {
+        let backoff = Backoff::new();
+        loop {
+            let head = self.head();
+            let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
+            if head.orphans() > 0 || there == 0 {
+                // One item, or none: `steal` knows how.
+                return self.steal().map(|item| dest.take_in(item, and_pop));
+            }
+            if head.offset() == Self::SLOTS {
+                self.leave_segment(head.number());
+                continue;
+            }
+            let wanted = there.div_ceil(2).min(limit).min(Self::SLOTS - head.offset());
+            let kept = usize::from(and_pop);
+            let count = dest.room(wanted - kept) + kept;
+            let Some(segment) = self.claim_slots(head, count) else {
+                backoff.spin();
+                continue;
+            };
+            let mut patience = Patience::full();
+            let received = (0..count).filter_map(|further| {
+                // SAFETY: I3 — claimed, and received once.
+                unsafe { self.receive(segment, head, further, &mut patience) }
+            });
+            if let Some(found) = dest.take_in_batch(received, and_pop) {
+                return Steal::Success(found);
+            }
+            // Nothing but void slots, and such as nobody waits for.
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The producers' end.
+
+use super::segment::{Segment, Slot};
+use super::word::{closed_bit, number_after, Position, Tail};
+use super::{Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
+use crate::sync::order::both;
+use crate::sync::Relaxed;
+use core::fmt;
+use core::ptr;
+
+/// Slots that are ours to fill, in one segment.
+struct Claim<T> {
+    segment: *mut Segment<T>,
+    number: u64,
+    next: usize,
+    end: usize,
+}
+
+impl<T> Claim<T> {
+    /// The next slot that has neither been filled nor made void.
+    #[inline(always)]
+    fn slot(&mut self) -> &Slot<T> {
+        let offset = self.next;
+        self.next += 1;
+        // SAFETY: I4 — the slot is ours, and not settled.
+        unsafe { Segment::slot(self.segment, offset) }
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, item: T) {
+        // SAFETY: I2 — we have claimed it, and `next` has moved on.
+        unsafe { self.slot().fill(item) };
+    }
+}
+
+impl<T> Drop for Claim<T> {
+    /// Slots for which no item came, because an iterator was shorter than it said or panicked, or
+    /// because the injector was closed, must not be waited for.
+    #[inline(always)]
+    fn drop(&mut self) {
+        while self.next < self.end {
+            self.slot().make_void();
+        }
+    }
+}
+
+impl<T> Injector<T> {
+    /// Pushes an item.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the injector is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// injector.push(1);
+    /// injector.push(2);
+    /// assert_eq!(injector.steal().success(), Some(1));
+    /// ```
+    #[inline]
+    pub fn push(&self, item: T) {
+        match self.claim(1) {
+            Some(mut claim) => claim.fill(item),
+            None => closed(),
+        }
+    }
+
+    /// Pushes an item, or gives it back if the injector is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`] with the item. Of a push and a [`close`](Self::close) at the same time one comes
+    /// first: the item is refused, or it is there to be taken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// assert!(injector.try_push(1).is_ok());
+    /// injector.close();
+    /// assert_eq!(injector.try_push(2).unwrap_err().into_inner(), 2);
+    /// ```
+    #[inline]
+    pub fn try_push(&self, item: T) -> Result<(), Closed<T>> {
+        match self.claim(1) {
+            Some(mut claim) => {
+                claim.fill(item);
+                Ok(())
+            }
+            None => Err(Closed(item)),
+        }
+    }
+
+    /// Pushes an item, and says whether every earlier one had been claimed by then.
+    ///
+    /// For whoever wakes sleepers only when a queue becomes non-empty. The answer costs a fence. It
+    /// errs on the side of `true`, provided that whoever goes to sleep does a `SeqCst` fence after
+    /// its last successful steal and finds the injector empty after the fence.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the injector is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// assert!(injector.push_was_empty(1));
+    /// assert!(!injector.push_was_empty(2));
+    /// ```
+    pub fn push_was_empty(&self, item: T) -> bool {
+        let Some(mut claim) = self.claim(1) else { closed() };
+        let place = Position::of(claim.number, claim.next, Self::SLOTS);
+        claim.fill(item);
+        WAS_EMPTY.fence();
+        // Relaxed: WAS_EMPTY orders it, and nothing is taken by it.
+        let head = super::Head(self.head.word.load(Relaxed));
+        head.position(Self::SLOTS).distance(place, Self::SLOTS) == 0
+    }
+
+    /// Pushes every item of an iterator, in this order.
+    ///
+    /// One fetch-add claims as many slots as the iterator promises to fill and the segment has; items
+    /// of other producers come before or after, not among those. If the iterator panics, what it gave
+    /// before is in the queue.
+    ///
+    /// Between claim and filling the iterator runs: one that takes long makes consumers go around
+    /// its slots.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the injector is closed, even if the iterator has nothing to give. If it is closed
+    /// meanwhile, the items not yet pushed are dropped with the iterator.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// injector.push_batch(["a", "b", "c"]);
+    /// assert_eq!(injector.drain().collect::<String>(), "abc");
+    /// ```
+    pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
+        let mut items = items.into_iter();
+        loop {
+            if self.is_closed() {
+                closed();
+            }
+            let promised = items.size_hint().0;
+            if promised == 0 {
+                // The iterator may take its time, so it runs before we claim.
+                let Some(item) = items.next() else { return };
+                self.push(item);
+                continue;
+            }
+            let Some(mut claim) = self.claim(promised) else { closed() };
+            while claim.next < claim.end {
+                let Some(item) = items.next() else { return };
+                claim.fill(item);
+            }
+        }
+    }
+
+    /// Closes the injector: from now on nothing is pushed. What is there can be taken.
+    ///
+    /// Returns whether this call closed it. Wait-free. Items of pushes that came first may still be
+    /// on their way: [`Steal::Empty`](crate::Steal) after `close` means that nothing more will come
+    /// only once those pushes have returned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// injector.push(1);
+    /// assert!(injector.close());
+    /// assert!(!injector.close());
+    /// assert_eq!(injector.steal().success(), Some(1));
+    /// ```
+    pub fn close(&self) -> bool {
+        let order = both(PUSHED.acquire(), PUSHED.release());
+        !Tail(self.tail.word.fetch_or(closed_bit(), order)).is_closed()
+    }
+
+    /// Whether the injector is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::<u32>::new();
+    /// assert!(!injector.is_closed());
+    /// injector.close();
+    /// assert!(injector.is_closed());
+    /// ```
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.tail().is_closed()
+    }
+
+    /// Claims at least one slot and at most `wanted`; none if the injector is closed.
+    #[inline(always)]
+    fn claim(&self, wanted: usize) -> Option<Claim<T>> {
+        loop {
+            let seen = self.tail();
+            if seen.is_closed() {
+                return None;
+            }
+            if seen.offset() >= Self::SLOTS {
+                self.add_segment(seen.number());
+                continue;
+            }
+            // I7: before the claim. Relaxed: PUSHED has ordered it.
+            let segment = self.tail.segment.load(Relaxed);
+            let count = wanted.min(Self::SLOTS - seen.offset());
+            let order = both(PUSHED.acquire(), PUSHED.release());
+            let tail = Tail(self.tail.word.fetch_add(count as u64, order));
+            let (number, next) = (tail.number(), tail.offset());
+            if next >= Self::SLOTS {
+                continue; // it claimed nothing
+            }
+            let is_same = number == seen.number();
+            let segment = if is_same { segment } else { self.find(number) };
+            let end = Self::SLOTS.min(next + count);
+            let claim = Claim { segment, number, next, end };
+            if tail.is_closed() {
+                return None; // after making the slots void
+            }
+            return Some(claim);
+        }
+    }
+
+    /// The segment of this number, in which the caller owns a slot: it may be older than the newest.
+    #[cold]
+    fn find(&self, wanted: u64) -> *mut Segment<T> {
+        let _visit = self.visit();
+        let mut segment = self.tail.segment.load(LINKED.acquire());
+        // SAFETY: I5.
+        if unsafe { self.link(segment) }.0 == wanted {
+            return segment;
+        }
+        segment = self.shelf.oldest.load(LINKED.acquire());
+        loop {
+            // SAFETY: I4 and I5 — linked when we came, and the wanted one is from then on.
+            let (number, next) = unsafe { self.link(segment) };
+            if number == wanted {
+                return segment;
+            }
+            segment = next.load(LINKED.acquire());
+        }
+    }
+
+    /// Sees to it that `tail` is beyond the segment of this number, which is used up. Every producer
+    /// that comes here does all of it that is left to do, so nobody waits.
+    #[cold]
+    fn add_segment(&self, number: u64) {
+        let _visit = self.visit();
+        if self.tail().number() != number {
+            return;
+        }
+        let segment = self.tail.segment.load(LINKED.acquire());
+        // SAFETY: I4 and I5 — `tail` was there after we came, and `head` is not beyond it.
+        let (current, link) = unsafe { self.link(segment) };
+        if current == number {
+            let next = match link.load(LINKED.acquire()) {
+                next if !next.is_null() => next,
+                _ => self.link_new(link, number_after(number)),
+            };
+            // Relaxed, on failure: somebody else has moved it on.
+            let (success, failure) = (LINKED.release(), Relaxed);
+            let _ = self.tail.segment.compare_exchange(segment, next, success, failure);
+        }
+        let mut tail = self.tail();
+        while tail.number() == number {
+            let (next, order) = (tail.in_next_segment(), both(PUSHED.acquire(), PUSHED.release()));
+            match self.tail.word.compare_exchange(tail.0, next.0, order, PUSHED.acquire()) {
+                Ok(_) => return,
+                Err(now) => tail = Tail(now),
+            }
+        }
+    }
+
+    /// Links a segment of this number, or finds that somebody else has.
+    fn link_new(&self, link: &crate::sync::AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
+        let new = self.spare().unwrap_or_else(Segment::allocate);
+        // SAFETY: I6 — nobody else has it.
+        unsafe { &*new }.set_number(number);
+        let order = both(LINKED.acquire(), LINKED.release());
+        match link.compare_exchange(ptr::null_mut(), new, order, LINKED.acquire()) {
+            Ok(_) => new,
+            Err(theirs) => {
+                // SAFETY: I6 — nobody has seen it, and it is as good as new.
+                unsafe { self.keep(new) };
+                theirs
+            }
+        }
+    }
+
+    fn spare(&self) -> Option<*mut Segment<T>> {
+        self.shelf.spares.iter().find_map(|place| {
+            // Relaxed: a look, before the exchange that counts.
+            if place.load(Relaxed).is_null() {
+                return None;
+            }
+            let segment = place.swap(ptr::null_mut(), SPARED.acquire());
+            (!segment.is_null()).then_some(segment)
+        })
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn closed() -> ! {
+    panic!("pushed to a closed injector; `try_push` would have given the item back")
+}
+
+/// The item that a closed injector gave back.
+///
+/// # Examples
+///
+/// ```
+/// use filch::injector::Closed;
+/// assert_eq!(Closed("a task").to_string(), "the injector is closed");
+/// assert_eq!(Closed("a task").into_inner(), "a task");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Closed<T>(pub T);
+
+impl<T> Closed<T> {
+    /// The item.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(filch::injector::Closed(1).into_inner(), 1);
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> fmt::Debug for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Closed(..)")
+    }
+}
+
+impl<T> fmt::Display for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("the injector is closed")
+    }
+}
+
+impl<T> core::error::Error for Closed<T> {}

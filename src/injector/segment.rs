@@ -1,0 +1,205 @@
+//! A segment: a row of slots, and the link to the next.
+
+use super::{FILLED, SETTLED};
+use crate::sync::place::Place;
+use crate::sync::{AtomicPtr, AtomicU64, AtomicU8, Relaxed, MAX_SLOTS};
+use alloc::alloc::{alloc, dealloc, handle_alloc_error};
+use core::alloc::Layout;
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::ptr;
+
+/// Nobody has put anything there.
+const EMPTY: u8 = 0;
+/// An item is there.
+const FULL: u8 = 1;
+/// A producer has claimed the slot and will never put anything there.
+const VOID: u8 = 2;
+/// Whatever was there has been taken; nobody touches the slot any more.
+const TAKEN: u8 = 3;
+
+/// What a look at a slot shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Nothing yet: its producer is on the way.
+    Nothing,
+    /// An item.
+    Item,
+    /// Nothing for ever.
+    Void,
+}
+
+/// Room for one item, and how far it is.
+pub(super) struct Slot<T> {
+    place: Place<T>,
+    state: AtomicU8,
+}
+
+impl<T> Slot<T> {
+    /// Puts an item there, for whoever claims the slot at the other end.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed the slot as a producer (I2), and does this once.
+    /// 2. It does not touch the slot afterwards.
+    #[inline(always)]
+    pub(super) unsafe fn fill(&self, item: T) {
+        // SAFETY: 1 — and consumers wait for the state.
+        unsafe { self.place.put(item) };
+        self.state.store(FULL, FILLED.release());
+    }
+
+    /// Says that no item will come. In place of `fill`.
+    pub(super) fn make_void(&self) {
+        self.state.store(VOID, FILLED.release());
+    }
+
+    #[inline(always)]
+    pub(super) fn look(&self) -> Content {
+        match self.state.load(FILLED.acquire()) {
+            FULL => Content::Item,
+            VOID => Content::Void,
+            _ => Content::Nothing,
+        }
+    }
+
+    /// Takes out what `look` has shown, if it was an item, and settles the slot.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
+    /// 2. `content` came from `look`, and is not `Nothing`.
+    /// 3. It does not touch the slot afterwards.
+    #[inline(always)]
+    pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
+        let item = match content {
+            // SAFETY: 1 and 2.
+            Content::Item => Some(unsafe { self.place.take() }),
+            _ => None,
+        };
+        self.state.store(TAKEN, SETTLED.release());
+        item
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.state.load(SETTLED.acquire()) == TAKEN
+    }
+
+    fn reset(&self) {
+        self.state.store(EMPTY, Relaxed); // Relaxed: the segment is ours alone until it is linked
+    }
+}
+
+/// The head of an allocation of which the slots are the rest.
+#[repr(C)]
+pub(super) struct Segment<T> {
+    pub(super) next: AtomicPtr<Segment<T>>,
+    number: AtomicU64,
+    slots: PhantomData<Slot<T>>,
+}
+
+/// How large a segment is to be, as far as a power of two allows.
+const BYTES: usize = 6 << 10;
+
+impl<T> Segment<T> {
+    /// The number of slots: a power of two.
+    pub(super) const SLOTS: usize = {
+        let fit = BYTES / size_of::<Slot<T>>();
+        let power = if fit == 0 { 1 } else { 1 << fit.ilog2() };
+        if power < MAX_SLOTS {
+            power
+        } else {
+            MAX_SLOTS
+        }
+    };
+
+    fn layout() -> (Layout, usize) {
+        let slots = Layout::array::<Slot<T>>(Self::SLOTS).expect("a few kilobytes");
+        let (whole, at) = Layout::new::<Self>().extend(slots).expect("a few kilobytes");
+        (whole.pad_to_align(), at)
+    }
+
+    /// The size of its allocation.
+    pub(super) const BYTES: usize = size_of::<Slot<T>>() * Self::SLOTS + 2 * size_of::<u64>();
+
+    /// A segment with empty slots. They are made where they stay: an item may be larger than the
+    /// stack (crossbeam #1146).
+    pub(super) fn allocate() -> *mut Self {
+        let (layout, at) = Self::layout();
+        // SAFETY: 1 — the layout is not of zero bytes.
+        let memory = unsafe { alloc(layout) };
+        if memory.is_null() {
+            handle_alloc_error(layout);
+        }
+        let segment = memory.cast::<Self>();
+        let next = AtomicPtr::new(ptr::null_mut());
+        let head = Segment { next, number: AtomicU64::new(0), slots: PhantomData };
+        // SAFETY: 1 — fresh memory of that layout.
+        unsafe { segment.write(head) };
+        for offset in 0..Self::SLOTS {
+            // SAFETY: 1 — within the layout.
+            let slot = unsafe { memory.add(at).cast::<Slot<T>>().add(offset) };
+            // SAFETY: 1 — as above.
+            unsafe { Place::make(&raw mut (*slot).place) };
+            // SAFETY: 1 — as above.
+            unsafe { (&raw mut (*slot).state).write(AtomicU8::new(EMPTY)) };
+        }
+        segment
+    }
+
+    /// Frees a segment. Items in it are forgotten.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only one who still has this pointer (I6).
+    pub(super) unsafe fn free(segment: *mut Self) {
+        let (layout, at) = Self::layout();
+        for offset in 0..Self::SLOTS {
+            // SAFETY: the caller's promise, within the layout.
+            let slot = unsafe { segment.cast::<u8>().add(at).cast::<Slot<T>>().add(offset) };
+            // SAFETY: the caller's promise. On the machine there is nothing to drop.
+            unsafe { slot.drop_in_place() };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { segment.drop_in_place() };
+        // SAFETY: the caller's promise; `allocate` used the same layout.
+        unsafe { dealloc(segment.cast(), layout) };
+    }
+
+    /// A slot.
+    ///
+    /// # Safety
+    ///
+    /// The segment lives as long as the result is used (I4, I5), and `offset` is below `SLOTS`.
+    #[inline(always)]
+    pub(super) unsafe fn slot<'a>(segment: *mut Self, offset: usize) -> &'a Slot<T> {
+        debug_assert!(offset < Self::SLOTS);
+        let (_, at) = Self::layout();
+        // SAFETY: the caller's promise, within the layout.
+        unsafe { &*segment.cast::<u8>().add(at).cast::<Slot<T>>().add(offset) }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Relaxed) // Relaxed: written before the segment was linked
+    }
+
+    /// Makes an unlinked segment the one of this number.
+    pub(super) fn set_number(&self, number: u64) {
+        self.number.store(number, Relaxed); // Relaxed: linking it publishes this
+    }
+
+    /// Makes a used segment as good as new.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only one who still has this pointer (I6).
+    pub(super) unsafe fn reset(segment: *mut Self) {
+        for offset in 0..Self::SLOTS {
+            // SAFETY: the caller's promise.
+            unsafe { Self::slot(segment, offset) }.reset();
+        }
+        // SAFETY: the caller's promise.
+        let next = unsafe { &(*segment).next };
+        next.store(ptr::null_mut(), Relaxed); // Relaxed: as above
+    }
+}

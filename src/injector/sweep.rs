@@ -1,0 +1,197 @@
+//! Using segments again, and freeing what is left over.
+//!
+//! One thread at a time sweeps; whoever finds another at it goes away. What the sweeper unlinks it
+//! keeps until it finds, at some moment afterwards, that there is no visitor.
+
+use super::around::Orphan;
+use super::segment::Segment;
+use super::word::Position;
+use super::{Injector, KEPT, LEFT, LINKED, QUIET, SPARED, SPARES, SWEPT, VISIT};
+use crate::sync::{AtomicPtr, Relaxed};
+use alloc::boxed::Box;
+use core::ptr;
+
+impl<T> Injector<T> {
+    /// How many spare segments fit into what may be kept, beside the one or two in use.
+    const PLACES: usize = {
+        let fit = (KEPT / Segment::<T>::BYTES).saturating_sub(2);
+        if fit < SPARES {
+            fit
+        } else {
+            SPARES
+        }
+    };
+
+    /// Finds out how much has been settled, and takes back what nobody uses any more.
+    pub(super) fn sweep(&self) {
+        let sweeping = &self.shelf.sweeping;
+        // Relaxed: a look, before the exchange that counts.
+        if sweeping.load(Relaxed) || sweeping.swap(true, SWEPT.acquire()) {
+            return;
+        }
+        self.unlink_settled();
+        self.unlink_resolved();
+        self.take_back();
+        sweeping.store(false, SWEPT.release());
+    }
+
+    /// Moves `settled` on, and `oldest` past the segments that are settled as a whole.
+    fn unlink_settled(&self) {
+        let shelf = &*self.shelf;
+        // Relaxed, all that only the sweeper writes: SWEPT orders it.
+        let mut oldest = shelf.oldest.load(Relaxed);
+        if oldest.is_null() {
+            oldest = shelf.first.load(LINKED.acquire());
+            if oldest.is_null() {
+                return;
+            }
+            shelf.unlinked.store(oldest, Relaxed);
+            shelf.oldest.store(oldest, LINKED.release());
+        }
+        let mut settled = Position(self.head.settled.load(Relaxed));
+        loop {
+            // SAFETY: I6 — we sweep, and have not unlinked it.
+            let (number, next) = unsafe { self.link(oldest) };
+            let mut offset = settled.offset_in(number, Self::SLOTS);
+            // SAFETY: I6 — as above.
+            while offset < Self::SLOTS && unsafe { Segment::slot(oldest, offset) }.is_settled() {
+                offset += 1;
+            }
+            settled = Position::of(number, offset, Self::SLOTS);
+            // I4: after every slot was found settled.
+            if offset < Self::SLOTS || self.head().number() == number {
+                break;
+            }
+            oldest = next.load(LINKED.acquire());
+            shelf.oldest.store(oldest, LINKED.release());
+        }
+        self.head.settled.store(settled.0, QUIET.release());
+    }
+
+    /// Takes the claimed orphans out of their list.
+    fn unlink_resolved(&self) {
+        let shelf = &*self.shelf;
+        let mut link: &AtomicPtr<Orphan<T>> = &shelf.orphans;
+        loop {
+            let this = link.load(LINKED.acquire());
+            if this.is_null() {
+                return;
+            }
+            // SAFETY: I6 — we sweep, and have not unlinked it.
+            let orphan = unsafe { &*this };
+            if !orphan.is_claimed() {
+                link = &orphan.next;
+                continue;
+            }
+            let next = orphan.next.load(LINKED.acquire());
+            // Consumers link at the front only. Relaxed, on failure: one has, so this stays for the
+            // next sweep.
+            if link.compare_exchange(this, next, LINKED.release(), Relaxed).is_err() {
+                return;
+            }
+            orphan.next_resolved.store(shelf.resolved.load(Relaxed), Relaxed);
+            shelf.resolved.store(this, Relaxed);
+        }
+    }
+
+    /// Takes back what was unlinked, if there is a moment without visitors.
+    fn take_back(&self) {
+        let shelf = &*self.shelf;
+        let end = shelf.oldest.load(Relaxed);
+        let mut segment = shelf.unlinked.load(Relaxed);
+        let mut orphan = shelf.resolved.load(Relaxed);
+        if segment == end && orphan.is_null() {
+            return;
+        }
+        VISIT.fence();
+        if shelf.visitors.load(LEFT.acquire()) > 0 {
+            return;
+        }
+        while segment != end {
+            // SAFETY: I6 — unlinked, and no visitor.
+            let (_, next) = unsafe { self.link(segment) };
+            let next = next.load(Relaxed); // Relaxed: `unlink_settled` has followed it
+                                           // SAFETY: I6 — as above.
+            unsafe { Segment::reset(segment) };
+            // SAFETY: I6 — as above.
+            unsafe { self.keep(segment) };
+            segment = next;
+        }
+        shelf.unlinked.store(end, Relaxed);
+        while !orphan.is_null() {
+            // SAFETY: I6 — as above.
+            let resolved = unsafe { Box::from_raw(orphan) };
+            orphan = resolved.next_resolved.load(Relaxed);
+        }
+        shelf.resolved.store(ptr::null_mut(), Relaxed);
+    }
+
+    /// Keeps a segment for later, or frees it if enough are kept.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the only one who has it (I6), and it is as good as new.
+    pub(super) unsafe fn keep(&self, segment: *mut Segment<T>) {
+        for place in &self.shelf.spares[..Self::PLACES] {
+            // Relaxed, both looks: only null is of interest.
+            let is_free = place.load(Relaxed).is_null();
+            if is_free {
+                let order = SPARED.release();
+                if place.compare_exchange(ptr::null_mut(), segment, order, Relaxed).is_ok() {
+                    return;
+                }
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Segment::free(segment) };
+    }
+}
+
+impl<T> Drop for Injector<T> {
+    fn drop(&mut self) {
+        /// Frees the memory even if an item's destructor panics.
+        struct Rest<'a, T>(&'a Injector<T>);
+
+        impl<T> Drop for Rest<'_, T> {
+            fn drop(&mut self) {
+                // What is left if a destructor has panicked.
+                while self.0.steal().is_success() {}
+                let shelf = &*self.0.shelf;
+                // Relaxed, all: nobody else has the injector any more.
+                let mut segment = shelf.unlinked.load(Relaxed);
+                if segment.is_null() {
+                    segment = shelf.first.load(Relaxed);
+                }
+                while !segment.is_null() {
+                    // SAFETY: I6 — nobody else has the injector any more.
+                    let (_, next) = unsafe { self.0.link(segment) };
+                    let next = next.load(Relaxed);
+                    // SAFETY: I6 — as above.
+                    unsafe { Segment::free(segment) };
+                    segment = next;
+                }
+                for place in &shelf.spares {
+                    let spare = place.load(Relaxed);
+                    if !spare.is_null() {
+                        // SAFETY: I6 — as above.
+                        unsafe { Segment::free(spare) };
+                    }
+                }
+                // Claimed orphans are in one of the lists, and there are no others.
+                for list in [&shelf.orphans, &shelf.resolved] {
+                    let is_listed = ptr::eq(list, &shelf.orphans);
+                    let mut orphan = list.load(Relaxed);
+                    while !orphan.is_null() {
+                        // SAFETY: I6 — as above.
+                        let this = unsafe { Box::from_raw(orphan) };
+                        let link = if is_listed { &this.next } else { &this.next_resolved };
+                        orphan = link.load(Relaxed);
+                    }
+                }
+            }
+        }
+
+        let rest = Rest(self);
+        while rest.0.steal().is_success() {}
+    }
+}

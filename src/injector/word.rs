@@ -1,0 +1,163 @@
+//! The two words that decide everything: how far the consumers are, and how far the producers.
+//!
+//! ```text
+//!  head   │ number of the segment: 40 │ orphans: 14 │ offset: 10 │
+//!  tail   │ number of the segment: 40 │ closed: 1 │ offset: 23   │
+//! ```
+//!
+//! The offset of `head` ends at `slots`; then the segment is used up. The offset of `tail` may go
+//! beyond, since producers add to it before they know: those additions claim nothing. A producer
+//! that finds the offset at its end does not add, so there is at most one such addition for each
+//! thread and segment, of at most 256; the field has room for 32,000 threads.
+//!
+//! Numbers wrap after 2⁴⁰ segments. Whoever would be deceived by that stands still for the time of
+//! exactly so many: at 256 slots and a nanosecond an item, three days.
+
+/// Bits of a segment's number.
+const NUMBER_BITS: u32 = 40;
+const NUMBER_SHIFT: u32 = 64 - NUMBER_BITS;
+const NUMBERS: u64 = 1 << NUMBER_BITS;
+const HEAD_OFFSET: u64 = (1 << 10) - 1;
+const TAIL_OFFSET: u64 = (1 << 23) - 1;
+const CLOSED: u64 = 1 << 23;
+
+/// What registering an orphan adds to `head`.
+pub(super) const ORPHAN: u64 = 1 << 10;
+/// The most orphans that `head` can count.
+pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
+
+/// The number of a segment that never existed: it counts as used up when an injector is made.
+/// Just below the wrap, so that every user crosses it.
+pub(super) const FIRST: u64 = NUMBERS - 2;
+
+/// The number after this one.
+pub(super) const fn number_after(number: u64) -> u64 {
+    (number + 1) % NUMBERS
+}
+
+/// How far the consumers are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head(pub(super) u64);
+
+/// How far the producers are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tail(pub(super) u64);
+
+/// The bit by which a tail says that it is closed.
+pub(super) const fn closed_bit() -> u64 {
+    CLOSED
+}
+
+impl Head {
+    /// The end of a segment.
+    pub(super) const fn end_of(number: u64, slots: usize) -> Self {
+        Head(number << NUMBER_SHIFT | slots as u64)
+    }
+
+    #[inline(always)]
+    pub(super) const fn number(self) -> u64 {
+        self.0 >> NUMBER_SHIFT
+    }
+
+    #[inline(always)]
+    pub(super) const fn offset(self) -> usize {
+        (self.0 & HEAD_OFFSET) as usize
+    }
+
+    /// How many slots were given up by whoever claimed them, and are not settled yet.
+    #[inline(always)]
+    pub(super) const fn orphans(self) -> u64 {
+        (self.0 & ((1 << NUMBER_SHIFT) - 1)) / ORPHAN
+    }
+
+    /// With so many more slots claimed. They are of this segment.
+    #[inline(always)]
+    pub(super) const fn claimed(self, slots: usize) -> Self {
+        Head(self.0 + slots as u64)
+    }
+
+    /// At the start of the next segment.
+    pub(super) const fn in_next_segment(self) -> Self {
+        Head(number_after(self.number()) << NUMBER_SHIFT | self.orphans() * ORPHAN)
+    }
+
+    #[inline(always)]
+    pub(super) const fn position(self, slots: usize) -> Position {
+        Position::of(self.number(), self.offset(), slots)
+    }
+}
+
+impl Tail {
+    /// The end of a segment.
+    pub(super) const fn end_of(number: u64, slots: usize) -> Self {
+        Tail(number << NUMBER_SHIFT | slots as u64)
+    }
+
+    #[inline(always)]
+    pub(super) const fn number(self) -> u64 {
+        self.0 >> NUMBER_SHIFT
+    }
+
+    /// The first slot that nobody had claimed; from the end of the segment on there is none.
+    #[inline(always)]
+    pub(super) const fn offset(self) -> usize {
+        (self.0 & TAIL_OFFSET) as usize
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
+    }
+
+    /// At the start of the next segment.
+    pub(super) const fn in_next_segment(self) -> Self {
+        Tail(number_after(self.number()) << NUMBER_SHIFT | self.0 & CLOSED)
+    }
+
+    #[inline(always)]
+    pub(super) const fn position(self, slots: usize) -> Position {
+        let offset = if self.offset() < slots { self.offset() } else { slots };
+        Position::of(self.number(), offset, slots)
+    }
+}
+
+/// The number of a slot, counted from the first: wraps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position(pub(super) u64);
+
+impl Position {
+    /// Of a slot in the segment of this number; the end of one segment is the start of the next.
+    #[inline(always)]
+    pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
+        // `slots` is a power of two: shifting the number drops what wraps.
+        Position((number << NUMBER_SHIFT).wrapping_add(Position::unit(slots) * offset as u64))
+    }
+
+    /// What one slot adds.
+    #[inline(always)]
+    const fn unit(slots: usize) -> u64 {
+        (1 << NUMBER_SHIFT) / slots as u64
+    }
+
+    #[inline(always)]
+    pub(super) const fn after(self, offset: usize, slots: usize) -> Self {
+        Position(self.0.wrapping_add(Position::unit(slots) * offset as u64))
+    }
+
+    /// How many slots further `end` is; zero if it is not further.
+    #[inline(always)]
+    pub(super) const fn distance(self, end: Position, slots: usize) -> usize {
+        let difference = end.0.wrapping_sub(self.0) as i64;
+        if difference > 0 {
+            (difference as u64 / Position::unit(slots)) as usize
+        } else {
+            0
+        }
+    }
+
+    /// The offset in the segment of this number, at whose end we may be.
+    #[inline(always)]
+    pub(super) const fn offset_in(self, number: u64, slots: usize) -> usize {
+        (self.0.wrapping_sub(number << NUMBER_SHIFT) / Position::unit(slots)) as usize
+    }
+}

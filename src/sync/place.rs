@@ -1,0 +1,93 @@
+//! Room for one item that one thread puts in and one thread takes out.
+//!
+//! Unlike a [`Slot`](super::slot::Slot) it is touched only by whoever has claimed it, so plain memory
+//! will do.
+//!
+//! *On the machine* it is a `T`, perhaps uninitialised.
+//!
+//! *In a model* it is a cell that loom watches: a race, an item taken twice or never put there is
+//! reported.
+
+#[cfg(not(loom))]
+pub(crate) use machine::Place;
+#[cfg(loom)]
+pub(crate) use model::Place;
+
+#[cfg(not(loom))]
+#[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // the injector's
+mod machine {
+    use core::cell::UnsafeCell;
+    use core::mem::MaybeUninit;
+
+    /// Room for one item.
+    pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
+
+    // SAFETY: whoever calls `put` or `take` promises to be alone. `T: Send`, since one thread puts
+    // what another takes.
+    unsafe impl<T: Send> Sync for Place<T> {}
+
+    impl<T> Place<T> {
+        /// Makes an empty place where it is to stay: an item may be larger than a stack.
+        ///
+        /// # Safety
+        ///
+        /// `at` is valid for writes.
+        #[inline(always)]
+        pub(crate) unsafe fn make(_at: *mut Self) {
+            // Uninitialised memory is an empty place.
+        }
+
+        /// Puts an item there.
+        ///
+        /// # Safety
+        ///
+        /// No other thread touches the place meanwhile.
+        #[inline(always)]
+        pub(crate) unsafe fn put(&self, item: T) {
+            // SAFETY: the caller's promise.
+            unsafe { self.0.get().cast::<T>().write(item) };
+        }
+
+        /// Takes the item out.
+        ///
+        /// # Safety
+        ///
+        /// An item was put there, nobody has taken it, and no other thread touches the place
+        /// meanwhile.
+        #[inline(always)]
+        pub(crate) unsafe fn take(&self) -> T {
+            // SAFETY: the caller's promise.
+            unsafe { self.0.get().cast::<T>().read() }
+        }
+    }
+}
+
+#[cfg(loom)]
+mod model {
+    use loom::cell::UnsafeCell;
+
+    /// Room for one item.
+    pub(crate) struct Place<T>(UnsafeCell<Option<T>>);
+
+    // SAFETY: loom checks every access.
+    unsafe impl<T: Send> Sync for Place<T> {}
+
+    impl<T> Place<T> {
+        pub(crate) unsafe fn make(at: *mut Self) {
+            // SAFETY: the caller's promise.
+            unsafe { at.write(Place(UnsafeCell::new(None))) };
+        }
+
+        pub(crate) unsafe fn put(&self, item: T) {
+            // SAFETY: loom reports whoever is there at the same time.
+            let old = self.0.with_mut(|place| unsafe { (*place).replace(item) });
+            assert!(old.is_none(), "an item was put where another still was");
+        }
+
+        pub(crate) unsafe fn take(&self) -> T {
+            // SAFETY: as above.
+            let item = self.0.with_mut(|place| unsafe { (*place).take() });
+            item.expect("an item was taken twice, or where none was put")
+        }
+    }
+}
