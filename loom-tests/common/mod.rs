@@ -8,6 +8,7 @@
 
 pub mod canary;
 pub mod deques;
+pub mod injectors;
 mod stack_cache;
 
 use std::fs::OpenOptions;

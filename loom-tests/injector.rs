@@ -1,0 +1,174 @@
+//! Models of the injector. A segment has two slots here, numbers wrap after the first, and a consumer
+//! gives up a slot as soon as it finds it empty, so that orphans are everywhere.
+//!
+//! In `injectors` a letter is a step: `p`ush, a batch of `2` or `3`, `t`ry to push, `c`lose,
+//! `s`teal, steal a `b`atch of two, steal a batch `a`nd pop.
+#![cfg(loom)]
+
+mod common;
+
+use common::injectors::is_a_queue;
+use common::{model, spawn, Bound::*};
+use filch::Injector;
+use loom::sync::atomic::{fence, AtomicBool, Ordering::*};
+use loom::sync::Arc;
+
+#[test]
+fn one_producer_one_consumer() {
+    is_a_queue("one_producer_one_consumer", Exhaustive, "", &["ss", "pp"]);
+}
+
+#[test]
+fn two_producers_one_consumer() {
+    is_a_queue("two_producers_one_consumer", Preemptions(3), "p", &["p", "ss", "p"]);
+}
+
+#[test]
+fn one_producer_two_consumers() {
+    is_a_queue("one_producer_two_consumers", Preemptions(2), "p", &["s", "s", "p"]);
+}
+
+#[test]
+fn two_producers_two_consumers() {
+    is_a_queue("two_producers_two_consumers", Preemptions(2), "", &["p", "p", "s", "s"]);
+}
+
+/// The one that pushes looks for its own item, while another may be giving up its slot.
+#[test]
+fn who_pushed_finds_it_or_it_is_taken() {
+    is_a_queue("who_pushed_finds_it_or_it_is_taken", Preemptions(3), "", &["s", "ps"]);
+}
+
+#[test]
+fn who_pushed_finds_it_or_it_is_taken_by_two() {
+    is_a_queue("who_pushed_finds_it_or_it_is_taken_by_two", Preemptions(1), "p", &["s", "s", "ps"]);
+}
+
+#[test]
+fn two_who_push_and_take() {
+    is_a_queue("two_who_push_and_take", Preemptions(2), "", &["ps", "ps"]);
+}
+
+/// Two slots make a segment: producers link the next, consumers move to it.
+#[test]
+fn a_segment_is_handed_over() {
+    is_a_queue("a_segment_is_handed_over", Preemptions(3), "", &["sss", "ppp"]);
+}
+
+/// Both find the segment used up; one links, both go on.
+#[test]
+fn two_producers_add_one_segment() {
+    is_a_queue("two_producers_add_one_segment", Preemptions(3), "pp", &["p", "p"]);
+}
+
+/// A producer that reads `tail` in one segment may claim in the next, and must find it.
+#[test]
+fn a_claim_behind_the_newest_segment() {
+    is_a_queue("a_claim_behind_the_newest_segment", Preemptions(4), "p", &["p", "pp"]);
+}
+
+#[test]
+fn segments_are_used_again_under_a_slow_consumer() {
+    is_a_queue("segments_are_used_again_under_a_slow_consumer", Preemptions(2), "pp", &["s", "sppss"]);
+}
+
+#[test]
+fn segments_are_used_again_under_a_slow_producer() {
+    is_a_queue("segments_are_used_again_under_a_slow_producer", Preemptions(2), "pp", &["p", "spss"]);
+}
+
+#[test]
+fn an_orphan_is_not_overtaken() {
+    is_a_queue("an_orphan_is_not_overtaken", Preemptions(2), "", &["ss", "p", "p"]);
+}
+
+#[test]
+fn batch_against_single() {
+    is_a_queue("batch_against_single", Preemptions(2), "pp", &["b", "s", "p"]);
+}
+
+#[test]
+fn batch_against_batch() {
+    is_a_queue("batch_against_batch", Preemptions(2), "pp", &["b", "a"]);
+}
+
+#[test]
+fn a_batch_is_pushed_against_a_batch_taken() {
+    is_a_queue("a_batch_is_pushed_against_a_batch_taken", Preemptions(3), "", &["b", "2"]);
+}
+
+#[test]
+fn a_batch_of_three_goes_over_a_border() {
+    is_a_queue("a_batch_of_three_goes_over_a_border", Preemptions(3), "", &["as", "3"]);
+}
+
+#[test]
+fn close_against_push() {
+    is_a_queue("close_against_push", Preemptions(3), "p", &["t", "c", "t"]);
+}
+
+#[test]
+fn close_against_push_and_steal() {
+    is_a_queue("close_against_push_and_steal", Preemptions(2), "", &["c", "s", "ts"]);
+}
+
+/// Whoever goes to sleep fences before its last look, and so does a push that asks.
+#[test]
+fn a_push_that_says_not_empty_has_somebody_awake() {
+    model("a_push_that_says_not_empty_has_somebody_awake", Preemptions(3), || {
+        let injector = Arc::new(Injector::new());
+        injector.push(1);
+        let sleeper = {
+            let injector = injector.clone();
+            spawn(move || {
+                let first = injector.steal();
+                fence(SeqCst);
+                let second = injector.steal();
+                (first.success(), second.success())
+            })
+        };
+        let was_empty = injector.push_was_empty(2);
+        let (first, second) = sleeper.join().unwrap();
+        assert_eq!(first, Some(1));
+        assert!(second.is_some() || was_empty, "nobody comes for the item");
+    });
+}
+
+/// What is left goes with the injector, once.
+#[test]
+fn what_is_left_is_dropped_once() {
+    model("what_is_left_is_dropped_once", Preemptions(3), || {
+        let (item, injector) = (std::sync::Arc::new(()), Arc::new(Injector::new()));
+        injector.push(item.clone());
+        let other = {
+            let (item, injector) = (item.clone(), injector.clone());
+            spawn(move || {
+                injector.push(item.clone());
+                injector.push(item);
+            })
+        };
+        drop(injector.steal());
+        drop(injector);
+        other.join().unwrap();
+        assert_eq!(std::sync::Arc::strong_count(&item), 1);
+    });
+}
+
+/// What a producer did before its push is there for whoever takes the item.
+#[test]
+fn what_came_before_a_push_comes_before_its_steal() {
+    model("what_came_before_a_push_comes_before_its_steal", Preemptions(3), || {
+        let (injector, flag) = (Arc::new(Injector::new()), Arc::new(AtomicBool::new(false)));
+        let consumer = {
+            let (injector, flag) = (injector.clone(), flag.clone());
+            spawn(move || {
+                if injector.steal().is_success() {
+                    assert!(flag.load(Relaxed));
+                }
+            })
+        };
+        flag.store(true, Relaxed);
+        injector.push(1);
+        consumer.join().unwrap();
+    });
+}
