@@ -59,7 +59,7 @@ impl<T> Iterator for IntoIter<T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // Slots that were made void are counted until somebody comes across them.
+        // A push that was refused may have left a slot that counts until somebody comes across it.
         (0, Some(self.0.len()))
     }
 }

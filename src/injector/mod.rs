@@ -200,7 +200,7 @@ struct Shelf<T> {
 unsafe impl<T: Send> Send for Injector<T> {}
 // SAFETY: I2 and I3, as above.
 unsafe impl<T: Send> Sync for Injector<T> {}
-// An iterator that panics in `push_batch` leaves void slots, which is a state like any other.
+// No method runs code of the user's while it holds a slot.
 impl<T> UnwindSafe for Injector<T> {}
 impl<T> RefUnwindSafe for Injector<T> {}
 

@@ -6,6 +6,7 @@ use super::{Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::Relaxed;
 use core::fmt;
+use core::mem::size_of;
 use core::ptr;
 
 /// Slots that are ours to fill, in one segment.
@@ -34,13 +35,59 @@ impl<T> Claim<T> {
 }
 
 impl<T> Drop for Claim<T> {
-    /// Slots for which no item came, because an iterator was shorter than it said or panicked, or
-    /// because the injector was closed, must not be waited for.
+    /// Slots that were claimed when the injector had just been closed must not be waited for.
     #[inline(always)]
     fn drop(&mut self) {
         while self.next < self.end {
             self.slot().make_void();
         }
+    }
+}
+
+/// How many items a batch claims slots for at a time.
+const CHUNK: usize = 32;
+/// The size of item from which on batches are not worth the copy.
+const LARGE: usize = 64;
+
+/// Items that an iterator gave, and that are to be pushed.
+struct Chunk<'a, T> {
+    injector: &'a Injector<T>,
+    items: [Option<T>; CHUNK],
+    len: usize,
+}
+
+impl<T> Chunk<'_, T> {
+    /// Takes as many items as fit. Returns whether there was one.
+    fn fill(&mut self, items: &mut impl Iterator<Item = T>) -> bool {
+        for place in &mut self.items {
+            *place = items.next();
+            if place.is_none() {
+                break;
+            }
+            self.len += 1;
+        }
+        self.len > 0
+    }
+
+    /// Pushes them. Returns whether it could.
+    fn push(&mut self) -> bool {
+        let mut items = self.items[..self.len].iter_mut().filter_map(Option::take);
+        while self.len > 0 {
+            let Some(mut claim) = self.injector.claim(self.len) else { return false };
+            self.len -= claim.end - claim.next;
+            while claim.next < claim.end {
+                let Some(item) = items.next() else { unreachable!("`len` items") };
+                claim.fill(item);
+            }
+        }
+        true
+    }
+}
+
+impl<T> Drop for Chunk<'_, T> {
+    /// If the iterator has panicked, pushes what it gave before.
+    fn drop(&mut self) {
+        self.push();
     }
 }
 
@@ -120,19 +167,20 @@ impl<T> Injector<T> {
         head.position(Self::SLOTS).distance(place, Self::SLOTS) == 0
     }
 
-    /// Pushes every item of an iterator, in this order.
+    /// Pushes every item of an iterator.
     ///
-    /// One fetch-add claims as many slots as the iterator promises to fill and the segment has; items
-    /// of other producers come before or after, not among those. If the iterator panics, what it gave
-    /// before is in the queue.
+    /// The iterator runs before anything is claimed, for 32 items at a time; then one fetch-add claims
+    /// slots for as many of them as the segment has. Items of more than 64 bytes are pushed one by
+    /// one. If the iterator panics, what it gave before is in the queue.
     ///
-    /// Between claim and filling the iterator runs: one that takes long makes consumers go around
-    /// its slots.
+    /// Items that share a fetch-add are pushed together, not one after the other. They are taken in
+    /// their order, unless their producer is stopped among them for so long that a consumer goes
+    /// around it: then a later one may be taken before an earlier one.
     ///
     /// # Panics
     ///
-    /// Panics if the injector is closed, even if the iterator has nothing to give. If it is closed
-    /// meanwhile, the items not yet pushed are dropped with the iterator.
+    /// Panics if the injector is closed, even if the iterator has nothing to give. The items that
+    /// the iterator gave and that were not pushed by then are dropped.
     ///
     /// # Examples
     ///
@@ -142,22 +190,17 @@ impl<T> Injector<T> {
     /// assert_eq!(injector.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
+        if self.is_closed() {
+            closed();
+        }
         let mut items = items.into_iter();
-        loop {
-            if self.is_closed() {
+        if size_of::<T>() > LARGE {
+            return items.for_each(|item| self.push(item));
+        }
+        let mut chunk = Chunk { injector: self, items: [const { None }; CHUNK], len: 0 };
+        while chunk.fill(&mut items) {
+            if !chunk.push() {
                 closed();
-            }
-            let promised = items.size_hint().0;
-            if promised == 0 {
-                // The iterator may take its time, so it runs before we claim.
-                let Some(item) = items.next() else { return };
-                self.push(item);
-                continue;
-            }
-            let Some(mut claim) = self.claim(promised) else { closed() };
-            while claim.next < claim.end {
-                let Some(item) = items.next() else { return };
-                claim.fill(item);
             }
         }
     }

@@ -22,6 +22,11 @@ impl Tally {
         Tally(Arc::new(Drops { of_each, of_all: AtomicUsize::new(0) }))
     }
 
+    /// How many items are counted.
+    pub(crate) fn len(&self) -> usize {
+        self.0.of_each.len()
+    }
+
     /// The item of a number. To be made once.
     pub(crate) fn item(&self, number: usize) -> Counted {
         assert!(number < self.0.of_each.len(), "the tally is too small for item {number}");
