@@ -40,11 +40,6 @@ fn who_pushed_finds_it_or_it_is_taken() {
 }
 
 #[test]
-fn who_pushed_finds_it_or_it_is_taken_by_two() {
-    is_a_queue("who_pushed_finds_it_or_it_is_taken_by_two", Preemptions(1), "p", &["s", "s", "ps"]);
-}
-
-#[test]
 fn two_who_push_and_take() {
     is_a_queue("two_who_push_and_take", Preemptions(2), "", &["ps", "ps"]);
 }
@@ -69,12 +64,22 @@ fn a_claim_behind_the_newest_segment() {
 
 #[test]
 fn segments_are_used_again_under_a_slow_consumer() {
-    is_a_queue("segments_are_used_again_under_a_slow_consumer", Preemptions(2), "pp", &["s", "sppss"]);
+    is_a_queue(
+        "segments_are_used_again_under_a_slow_consumer",
+        Preemptions(2),
+        "pp",
+        &["s", "sppss"],
+    );
 }
 
 #[test]
 fn segments_are_used_again_under_a_slow_producer() {
-    is_a_queue("segments_are_used_again_under_a_slow_producer", Preemptions(2), "pp", &["p", "spss"]);
+    is_a_queue(
+        "segments_are_used_again_under_a_slow_producer",
+        Preemptions(2),
+        "pp",
+        &["p", "spss"],
+    );
 }
 
 #[test]
@@ -84,7 +89,7 @@ fn an_orphan_is_not_overtaken() {
 
 #[test]
 fn batch_against_single() {
-    is_a_queue("batch_against_single", Preemptions(2), "pp", &["b", "s", "p"]);
+    is_a_queue("batch_against_single", Preemptions(2), "pp", &["b", "sp"]);
 }
 
 #[test]

@@ -3,19 +3,19 @@
 //! This package depends on filch as a user would who replaces crossbeam-deque by it, with one line
 //! in Cargo.toml. `programs!` expands once for each crate, so whatever is written in it compiles
 //! against both; the tests compare what the two say, step by step.
-//!
-//! `Injector` is not here yet.
 
-/// Programs on the deque of one crate. They return what they saw, as text.
+/// Programs on the queues of one crate. They return what they saw, as text.
 macro_rules! programs {
     ($module:ident, $the_crate:ident) => {
-        /// The programs on this crate's deque.
+        /// The programs on this crate's queues.
         pub mod $module {
             use crate::Rng;
             use std::fmt::{Debug, Write as _};
-            use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+            use std::sync::atomic::{
+                AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release,
+            };
             use std::sync::Arc;
-            use $the_crate::{Steal, Stealer, Worker};
+            use $the_crate::{Injector, Steal, Stealer, Worker};
 
             /// Every method, as a function of exactly the signature that crossbeam-deque gives it.
             #[must_use]
@@ -37,6 +37,18 @@ macro_rules! programs {
                 let _: fn(&Stealer<u8>, &Worker<u8>) -> Steal<u8> = Stealer::steal_batch_and_pop;
                 let _: fn(&Stealer<u8>, &Worker<u8>, usize) -> Steal<u8> =
                     Stealer::steal_batch_with_limit_and_pop;
+                let _: fn() -> Injector<u8> = Injector::new;
+                let _: fn() -> Injector<u8> = Injector::default;
+                let _: fn(&Injector<u8>, u8) = Injector::push;
+                let _: fn(&Injector<u8>) -> bool = Injector::is_empty;
+                let _: fn(&Injector<u8>) -> usize = Injector::len;
+                let _: fn(&Injector<u8>) -> Steal<u8> = Injector::steal;
+                let _: fn(&Injector<u8>, &Worker<u8>) -> Steal<()> = Injector::steal_batch;
+                let _: fn(&Injector<u8>, &Worker<u8>, usize) -> Steal<()> =
+                    Injector::steal_batch_with_limit;
+                let _: fn(&Injector<u8>, &Worker<u8>) -> Steal<u8> = Injector::steal_batch_and_pop;
+                let _: fn(&Injector<u8>, &Worker<u8>, usize) -> Steal<u8> =
+                    Injector::steal_batch_with_limit_and_pop;
                 let _: fn(&Steal<u8>) -> bool = Steal::is_empty;
                 let _: fn(&Steal<u8>) -> bool = Steal::is_success;
                 let _: fn(&Steal<u8>) -> bool = Steal::is_retry;
@@ -48,13 +60,19 @@ macro_rules! programs {
                 fn worker<W: Debug + Send>(_: &W) -> usize {
                     2
                 }
+                fn injector<I: Debug + Default + Send + Sync>(_: &I) -> usize {
+                    8
+                }
                 fn plain<S: Copy + Clone + Eq + PartialEq + Debug>(_: &S) -> usize {
                     4
                 }
                 // A closure that ends in `push` returns nothing.
                 let w = Worker::new_lifo();
                 (0..3).for_each(|it| w.push(it));
-                w.len() + stealer(&w.stealer()) + worker(&w) + plain(&w.stealer().steal())
+                let i = Injector::new();
+                (0..3).for_each(|it| i.push(it));
+                let deques = w.len() + stealer(&w.stealer()) + worker(&w);
+                deques + injector(&i) + plain(&w.stealer().steal()) + plain(&i.steal())
             }
 
             fn new<T>(fifo: bool) -> Worker<T> {
@@ -115,6 +133,72 @@ macro_rules! programs {
                     let _ = writeln!(log, "{rest:?} {deque:?} {:?}", deque.stealer());
                 }
                 log
+            }
+
+            /// A random program on an injector and a deque. How many items a batch has is not part of
+            /// what it returns: the two crates end segments at different places. Their order is.
+            #[must_use]
+            pub fn injected(seed: u64, fifo: bool) -> String {
+                let (mut rng, mut log) = (Rng::new(seed), String::new());
+                let (injector, worker) = (Injector::new(), new(fifo));
+                let (mut pushed, mut moved) = (0, Vec::new());
+                for _ in 0..1_000 {
+                    let limit = 1 + rng.below(40);
+                    match rng.below(8) {
+                        0..=2 => {
+                            for _ in 0..rng.below(60) {
+                                pushed += 1;
+                                injector.push(pushed);
+                            }
+                        }
+                        3 => moved.extend(injector.steal().success()),
+                        4 => _ = injector.steal_batch(&worker),
+                        5 => _ = injector.steal_batch_with_limit(&worker, limit),
+                        6 => moved.extend(injector.steal_batch_and_pop(&worker).success()),
+                        _ => {
+                            let popped = injector.steal_batch_with_limit_and_pop(&worker, limit);
+                            moved.extend(popped.success());
+                        }
+                    }
+                    assert!(worker.len() <= 40);
+                    moved.extend(std::iter::from_fn(|| worker.pop()));
+                    assert_eq!(injector.len(), pushed - moved.len());
+                    assert_eq!(injector.is_empty(), pushed == moved.len());
+                }
+                while let Steal::Success(item) = injector.steal() {
+                    moved.push(item);
+                }
+                let _ = write!(log, "{moved:?} {injector:?} {:?}", injector.steal());
+                log
+            }
+
+            /// Boxed numbers go from two threads to two others. Returns the sum of what arrives.
+            #[must_use]
+            pub fn injecting_threads(items: usize) -> usize {
+                let (injector, left) = (Arc::new(Injector::new()), Arc::new(AtomicUsize::new(0)));
+                let takers = [true, false].map(|fifo| {
+                    let (injector, left) = (Arc::clone(&injector), Arc::clone(&left));
+                    std::thread::spawn(move || {
+                        let (own, mut sum) = (new::<Box<usize>>(fifo), 0);
+                        while left.load(Acquire) < 2 || !injector.is_empty() {
+                            let first = injector.steal_batch_and_pop(&own).success();
+                            let rest = std::iter::from_fn(|| own.pop());
+                            sum += first.into_iter().chain(rest).map(|item| *item).sum::<usize>();
+                            std::thread::yield_now();
+                        }
+                        sum
+                    })
+                });
+                let givers = [0, 1].map(|half| {
+                    let (injector, left) = (Arc::clone(&injector), Arc::clone(&left));
+                    std::thread::spawn(move || {
+                        let numbers = (0..items).filter(|it| it % 2 == half);
+                        numbers.for_each(|item| injector.push(Box::new(item)));
+                        left.fetch_add(1, Release);
+                    })
+                });
+                givers.into_iter().for_each(|giver| giver.join().unwrap());
+                takers.into_iter().map(|taker| taker.join().unwrap()).sum()
             }
 
             /// What `Steal` makes of every combination of two attempts.
@@ -179,7 +263,11 @@ macro_rules! programs {
                     let worker = Worker::<u8>::new_lifo();
                     worker.stealer().steal_batch_with_limit(&Worker::new_lifo(), 0).is_empty()
                 };
+                let injected = || {
+                    Injector::<u8>::new().steal_batch_with_limit(&Worker::new_lifo(), 0).is_empty()
+                };
                 std::panic::catch_unwind(attempt).is_err()
+                    && std::panic::catch_unwind(injected).is_err()
             }
         }
     };
@@ -253,6 +341,24 @@ mod tests {
             let sum = items * (items - 1) / 2;
             assert_eq!([filch::threads(fifo, items), crossbeam::threads(fifo, items)], [sum; 2]);
         }
+    }
+
+    #[test]
+    fn an_injector_gives_the_same_items_in_the_same_order() {
+        for seed in 0..100 {
+            for fifo in [false, true] {
+                assert_eq!(filch::injected(seed, fifo), crossbeam::injected(seed, fifo), "{seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_in_an_injector() {
+        let sum = 40_000 * (40_000 - 1) / 2;
+        assert_eq!(
+            [filch::injecting_threads(40_000), crossbeam::injecting_threads(40_000)],
+            [sum; 2]
+        );
     }
 
     #[test]
