@@ -6,7 +6,7 @@ use super::{Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::Relaxed;
 use core::fmt;
-use core::mem::size_of;
+use core::mem::{self, size_of};
 use core::ptr;
 
 /// Slots that are ours to fill, in one segment.
@@ -27,8 +27,13 @@ impl<T> Claim<T> {
         unsafe { Segment::slot(self.segment, offset) }
     }
 
+    /// Moves an item into the next slot.
+    ///
+    /// # Safety
+    ///
+    /// The caller forgets the item.
     #[inline(always)]
-    fn fill(&mut self, item: T) {
+    unsafe fn fill(&mut self, item: &T) {
         // SAFETY: I2 — we have claimed it, and `next` has moved on.
         unsafe { self.slot().fill(item) };
     }
@@ -77,7 +82,9 @@ impl<T> Chunk<'_, T> {
             self.len -= claim.end - claim.next;
             while claim.next < claim.end {
                 let Some(item) = items.next() else { unreachable!("`len` items") };
-                claim.fill(item);
+                // SAFETY: I2 — forgotten in the next line.
+                unsafe { claim.fill(&item) };
+                mem::forget(item);
             }
         }
         true
@@ -108,10 +115,10 @@ impl<T> Injector<T> {
     /// ```
     #[inline]
     pub fn push(&self, item: T) {
-        match self.claim(1) {
-            Some(mut claim) => claim.fill(item),
-            None => closed(),
-        }
+        let Some(mut claim) = self.claim(1) else { closed() };
+        // SAFETY: I2 — forgotten in the next line.
+        unsafe { claim.fill(&item) };
+        mem::forget(item);
     }
 
     /// Pushes an item, or gives it back if the injector is closed.
@@ -131,13 +138,11 @@ impl<T> Injector<T> {
     /// ```
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), Closed<T>> {
-        match self.claim(1) {
-            Some(mut claim) => {
-                claim.fill(item);
-                Ok(())
-            }
-            None => Err(Closed(item)),
-        }
+        let Some(mut claim) = self.claim(1) else { return Err(Closed(item)) };
+        // SAFETY: I2 — forgotten in the next line.
+        unsafe { claim.fill(&item) };
+        mem::forget(item);
+        Ok(())
     }
 
     /// Pushes an item, and says whether every earlier one had been claimed by then.
@@ -160,7 +165,9 @@ impl<T> Injector<T> {
     pub fn push_was_empty(&self, item: T) -> bool {
         let Some(mut claim) = self.claim(1) else { closed() };
         let place = Position::of(claim.number, claim.next, Self::SLOTS);
-        claim.fill(item);
+        // SAFETY: I2 — forgotten in the next line.
+        unsafe { claim.fill(&item) };
+        mem::forget(item);
         WAS_EMPTY.fence();
         // Relaxed: WAS_EMPTY orders it, and nothing is taken by it.
         let head = super::Head(self.head.word.load(Relaxed));

@@ -41,10 +41,10 @@ impl<T> Slot<T> {
     /// # Safety
     ///
     /// 1. The caller has claimed the slot as a producer (I2), and does this once.
-    /// 2. It does not touch the slot afterwards.
+    /// 2. It does not touch the slot afterwards, and forgets the item.
     #[inline(always)]
-    pub(super) unsafe fn fill(&self, item: T) {
-        // SAFETY: 1 — and consumers wait for the state.
+    pub(super) unsafe fn fill(&self, item: &T) {
+        // SAFETY: 1 and 2 — and consumers wait for the state.
         unsafe { self.place.put(item) };
         self.state.store(FULL, FILLED.release());
     }

@@ -37,15 +37,16 @@ mod machine {
             // Uninitialised memory is an empty place.
         }
 
-        /// Puts an item there.
+        /// Moves an item there, out of where it lies: each further move of a large item would take
+        /// as much of the stack again.
         ///
         /// # Safety
         ///
-        /// No other thread touches the place meanwhile.
+        /// No other thread touches the place meanwhile, and the caller forgets the item.
         #[inline(always)]
-        pub(crate) unsafe fn put(&self, item: T) {
+        pub(crate) unsafe fn put(&self, item: &T) {
             // SAFETY: the caller's promise.
-            unsafe { self.0.get().cast::<T>().write(item) };
+            unsafe { self.0.get().cast::<T>().copy_from_nonoverlapping(item, 1) };
         }
 
         /// Takes the item out.
@@ -78,7 +79,9 @@ mod model {
             unsafe { at.write(Place(UnsafeCell::new(None))) };
         }
 
-        pub(crate) unsafe fn put(&self, item: T) {
+        pub(crate) unsafe fn put(&self, item: &T) {
+            // SAFETY: the caller forgets it.
+            let item = unsafe { core::ptr::read(item) };
             // SAFETY: loom reports whoever is there at the same time.
             let old = self.0.with_mut(|place| unsafe { (*place).replace(item) });
             assert!(old.is_none(), "an item was put where another still was");

@@ -1,5 +1,7 @@
 //! An allocator that counts, so that a leak fails a test without a sanitizer.
 
+#![allow(dead_code)] // each test binary uses its own part of this
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
@@ -11,14 +13,26 @@ static HEAP: Counting = Counting;
 pub(crate) const MARKED: usize = 24 * 8192;
 
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
+static ALL_BYTES: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
     static BYTES: Cell<isize> = const { Cell::new(0) };
+    static BLOCKS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The bytes that this thread has allocated, less those it has freed.
 pub(crate) fn bytes() -> isize {
     BYTES.get()
+}
+
+/// The bytes that all threads have allocated, less those they have freed.
+pub(crate) fn all_bytes() -> isize {
+    ALL_BYTES.load(SeqCst)
+}
+
+/// How many blocks this thread has ever allocated.
+pub(crate) fn blocks() -> usize {
+    BLOCKS.get()
 }
 
 /// How many blocks of the size [`MARKED`] there are.
@@ -31,6 +45,10 @@ struct Counting;
 fn count(layout: Layout, sign: isize) {
     // A thread that ends frees things when it has no counter any more.
     let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + sign * layout.size() as isize));
+    if sign > 0 {
+        let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + 1));
+    }
+    ALL_BYTES.fetch_add(sign * layout.size() as isize, SeqCst);
     if layout.size() == MARKED {
         MARKED_BLOCKS.fetch_add(sign, SeqCst);
     }
