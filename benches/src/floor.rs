@@ -45,6 +45,15 @@ pub fn all() -> Vec<(&'static str, f64)> {
                 expected += 1;
             })
         }),
+        (
+            "fetch-add and compare-exchange: what a push and a pop of a queue need",
+            time(|it| {
+                black_box(mine.fetch_add(1, AcqRel));
+                let word = yours.load(Acquire);
+                black_box(it);
+                let _ = black_box(yours.compare_exchange(word, word + 1, AcqRel, Relaxed));
+            }),
+        ),
         ("exchange", time(|it| _ = black_box(mine.swap(it, SeqCst)))),
         (
             "two loads: what a failed steal needs",

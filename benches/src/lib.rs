@@ -6,6 +6,8 @@
 
 pub mod contenders;
 pub mod floor;
+pub mod injector;
 pub mod items;
+pub mod queues;
 pub mod scenarios;
 pub mod threads;

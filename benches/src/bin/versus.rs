@@ -4,12 +4,19 @@
 //! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
 
 use filch_benches::scenarios::{self, Scenario};
-use filch_benches::{floor, threads};
+use filch_benches::{floor, injector, threads};
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str = "usage: versus deque [--rounds N]";
+const USAGE: &str = "usage: versus deque|injector [--rounds N]";
+
+/// The columns of a table: filch, crossbeam, the rival to which there is a ratio besides, others.
+type Columns = &'static [&'static str];
+
+const DEQUES: Columns = &["filch", "crossbeam 0.8.8", "st3 0.4"];
+const INJECTORS: Columns =
+    &["filch", "crossbeam 0.8.8", "kanal 0.1", "SegQueue", "concurrent-queue", "Mutex<VecDeque>"];
 
 struct Row {
     name: &'static str,
@@ -17,24 +24,32 @@ struct Row {
     /// Medians, and smallest and largest.
     times: Vec<[f64; 3]>,
     to_crossbeam: f64,
-    to_st3: f64,
+    /// To the third column's, if it takes part.
+    to_other: Option<f64>,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    let rounds = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["deque"] => Some(11),
-        ["deque", "--rounds", n] => n.parse().ok().filter(|&it| it > 0),
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let asked = match arguments[..] {
+        [structure] => Some((structure, 11)),
+        [structure, "--rounds", n] => {
+            n.parse().ok().filter(|&it| it > 0).map(|rounds| (structure, rounds))
+        }
         _ => None,
     };
-    let Some(rounds) = rounds else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    let (columns, scenarios, rounds) = match asked {
+        Some(("deque", rounds)) => (DEQUES, scenarios::all(), rounds),
+        Some(("injector", rounds)) => (INJECTORS, injector::all(), rounds),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
-    let rows: Vec<_> = scenarios::all().into_iter().map(|it| measure(it, rounds)).collect();
-    print!("{}", report(&rows, rounds));
+    let rows: Vec<_> = scenarios.into_iter().map(|it| measure(it, rounds)).collect();
+    print!("{}", report(columns, &rows, rounds));
     if let Ok(path) = env::var("FILCH_TSV") {
-        if let Err(error) = fs::write(&path, tsv(&rows)) {
+        if let Err(error) = fs::write(&path, tsv(columns, &rows)) {
             eprintln!("{path}: {error}");
             return ExitCode::FAILURE;
         }
@@ -61,8 +76,8 @@ fn measure(scenario: Scenario, rounds: usize) -> Row {
         let ratios = times[0].iter().zip(&times[to]).map(|(ours, theirs)| ours / theirs);
         spread(ratios.collect())[0]
     };
-    let (to_crossbeam, to_st3) = (ratio(1), ratio(2));
-    Row { name, goal, to_crossbeam, to_st3, times: times.into_iter().map(spread).collect() }
+    let (to_crossbeam, to_other) = (ratio(1), (count > 2).then(|| ratio(2)));
+    Row { name, goal, to_crossbeam, to_other, times: times.into_iter().map(spread).collect() }
 }
 
 /// Median, smallest, largest.
@@ -71,28 +86,23 @@ fn spread(mut times: Vec<f64>) -> [f64; 3] {
     [times[times.len() / 2], times[0], times[times.len() - 1]]
 }
 
-fn report(rows: &[Row], rounds: usize) -> String {
+fn report(columns: Columns, rows: &[Row], rounds: usize) -> String {
     let mut text = format!("\n{}\n\n", circumstances(rounds));
-    let head = ["ns an item, median (least–most)", "filch", "crossbeam 0.8.8", "st3 0.4"];
-    let _ = writeln!(
-        text,
-        "{:<32} {:>18} {:>18} {:>18} {:>8} {:>7} {:>6}  verdict",
-        head[0], head[1], head[2], head[3], "/crossb.", "/st3", "goal"
-    );
+    let other = columns[2].split(' ').next().unwrap_or_default();
+    let _ = write!(text, "{:<32}", "ns an item, median (least–most)");
+    columns.iter().for_each(|it| _ = write!(text, " {it:>18}"));
+    let _ = writeln!(text, " {:>8} {:>7} {:>6}  verdict", "/crossb.", format!("/{other}"), "goal");
     for row in rows {
-        let times = row.times.iter().map(|[median, least, most]| {
-            format!("{:>18}", format!("{median:.2} ({least:.1}–{most:.1})"))
-        });
-        let _ = writeln!(
-            text,
-            "{:<32} {} {:>8.2} {:>7.2} {:>6.2}  {}",
-            row.name,
-            times.collect::<Vec<_>>().join(" "),
-            row.to_crossbeam,
-            row.to_st3,
-            row.goal,
-            verdict(row),
-        );
+        let _ = write!(text, "{:<32}", row.name);
+        for column in 0..columns.len() {
+            let time = row.times.get(column).map_or("-".to_owned(), |[median, least, most]| {
+                format!("{median:.2} ({least:.1}–{most:.1})")
+            });
+            let _ = write!(text, " {time:>18}");
+        }
+        let to_other = row.to_other.map_or("-".to_owned(), |it| format!("{it:.2}"));
+        let (to_crossbeam, goal) = (row.to_crossbeam, row.goal);
+        let _ = writeln!(text, " {to_crossbeam:>8.2} {to_other:>7} {goal:>6.2}  {}", verdict(row));
     }
     text.push_str("\nThe floor on this processor, ns:\n");
     for (what, time) in floor::all() {
@@ -136,22 +146,20 @@ fn said(program: &str, arguments: &[&str]) -> String {
     output.map_or("-".to_owned(), |it| String::from_utf8_lossy(&it.stdout).trim().to_owned())
 }
 
-fn tsv(rows: &[Row]) -> String {
+fn tsv(columns: Columns, rows: &[Row]) -> String {
+    let name = |it: &&str| it.split(' ').next().unwrap_or_default().to_owned() + "_ns";
+    let names: Vec<_> = columns.iter().map(name).collect();
     let mut text =
-        "scenario\tfilch_ns\tcrossbeam_ns\tst3_ns\tto_crossbeam\tto_st3\tgoal\tverdict\n"
-            .to_owned();
+        format!("scenario\t{}\tto_crossbeam\tto_third\tgoal\tverdict\n", names.join("\t"));
     for row in rows {
-        let times: Vec<_> = row.times.iter().map(|it| format!("{:.3}", it[0])).collect();
-        let _ = writeln!(
-            text,
-            "{}\t{}\t{:.3}\t{:.3}\t{}\t{}",
-            row.name,
-            times.join("\t"),
-            row.to_crossbeam,
-            row.to_st3,
-            row.goal,
-            verdict(row),
-        );
+        let _ = write!(text, "{}", row.name);
+        for column in 0..columns.len() {
+            let time = row.times.get(column).map_or("-".to_owned(), |it| format!("{:.3}", it[0]));
+            let _ = write!(text, "\t{time}");
+        }
+        let to_other = row.to_other.map_or("-".to_owned(), |it| format!("{it:.3}"));
+        let (to_crossbeam, goal) = (row.to_crossbeam, row.goal);
+        let _ = writeln!(text, "\t{to_crossbeam:.3}\t{to_other}\t{goal}\t{}", verdict(row));
     }
     text
 }

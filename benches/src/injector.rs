@@ -1,0 +1,188 @@
+//! What is measured of the injector and its rivals.
+
+use crate::items::Item;
+use crate::queues::{Kanal, Queue};
+use crate::scenarios::{Run, Scenario};
+use concurrent_queue::ConcurrentQueue;
+use crossbeam_queue::SegQueue;
+use std::collections::VecDeque;
+use std::hint::{black_box, spin_loop};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One scenario, for everybody.
+macro_rules! row {
+    ($name:literal, $goal:literal, $items:literal, $T:ty, $scenario:expr) => {
+        Scenario {
+            name: $name,
+            goal: $goal,
+            items: $items,
+            contenders: vec![
+                ("filch", $scenario(filch::Injector::<$T>::new())),
+                ("crossbeam", $scenario(crossbeam_deque::Injector::<$T>::new())),
+                ("kanal", $scenario(Kanal::<$T>::new())),
+                ("SegQueue", $scenario(SegQueue::<$T>::new())),
+                ("concurrent", $scenario(ConcurrentQueue::<$T>::unbounded())),
+                ("Mutex", $scenario(Mutex::<VecDeque<$T>>::default())),
+            ],
+        }
+    };
+    (batches: $name:literal, $goal:literal, $items:literal, $T:ty, $filch:expr, $other:expr) => {
+        Scenario {
+            name: $name,
+            goal: $goal,
+            items: $items,
+            contenders: vec![
+                ("filch", $filch(filch::Injector::<$T>::new())),
+                ("crossbeam", $other(crossbeam_deque::Injector::<$T>::new())),
+            ],
+        }
+    };
+}
+
+/// Every scenario.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    let in_one = |queue: filch::Injector<usize>| {
+        batches(queue, |queue| queue.push_batch(black_box(0..1000)))
+    };
+    vec![
+        row!("push and pop", 0.45, 400_000, usize, pair),
+        row!("1000 pushes, 1000 pops", 0.50, 400_000, usize, fill_and_drain),
+        row!("1000 + 1000, 32 bytes", 0.50, 400_000, [usize; 4], fill_and_drain),
+        row!(batches: "1000 pushes, batches of 32", 0.38, 400_000, usize, singly, singly),
+        row!(batches: "batch of 1000, batches of 32", 0.38, 400_000, usize, in_one, singly),
+        row!("pop from empty", 0.12, 1_000_000, usize, pop_from_empty),
+        row!("1 producer, 1 consumer", 0.5, 200_000, usize, |q| stream(q, 1, 1)),
+        row!("2 producers, 2 consumers", 0.6, 200_000, usize, |q| stream(q, 2, 2)),
+        row!("2 consumers, a backlog", 0.3, 200_000, usize, backlog),
+    ]
+}
+
+/// Push one, pop one.
+fn pair<T: Item, Q: Queue<T>>(queue: Q) -> Run {
+    Box::new(move |items| {
+        let start = Instant::now();
+        for item in 0..items as usize {
+            queue.push(black_box(T::make(item)));
+            black_box(queue.pop());
+        }
+        (start.elapsed(), items)
+    })
+}
+
+/// A thousand pushes, then a thousand pops.
+fn fill_and_drain<T: Item, Q: Queue<T>>(queue: Q) -> Run {
+    Box::new(move |items| {
+        let rounds = items.div_ceil(1000);
+        let start = Instant::now();
+        for _ in 0..rounds {
+            (0..1000).for_each(|item| queue.push(black_box(T::make(item))));
+            for _ in 0..1000 {
+                black_box(queue.pop());
+            }
+        }
+        (start.elapsed(), 1000 * rounds)
+    })
+}
+
+fn singly<Q: Queue<usize>>(queue: Q) -> Run {
+    batches(queue, |queue| (0..1000).for_each(|item| queue.push(black_box(item))))
+}
+
+/// A thousand items in, and out again in batches. Emptying the deque that they go to is part of the
+/// time, which is to the rival's advantage: it adds the same to both.
+fn batches<Q: Queue<usize>>(queue: Q, push: fn(&Q)) -> Run {
+    let local = Q::local();
+    Box::new(move |items| {
+        let rounds = items.div_ceil(1000);
+        let start = Instant::now();
+        for _ in 0..rounds {
+            push(&queue);
+            let mut taken = 0;
+            while queue.batch(&local) {
+                taken += Q::empty(&local);
+            }
+            assert_eq!(taken, 1000);
+        }
+        (start.elapsed(), 1000 * rounds)
+    })
+}
+
+/// Attempts where there is nothing.
+fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q) -> Run {
+    queue.push(T::make(0));
+    drop(queue.pop());
+    Box::new(move |items| {
+        let start = Instant::now();
+        for _ in 0..items {
+            black_box(queue.pop());
+        }
+        (start.elapsed(), items)
+    })
+}
+
+/// Pops a share of the items: each consumer knows its own, so that counting together does not become
+/// what is measured.
+fn consume<T: Item, Q: Queue<T>>(queue: &Q, share: u64) {
+    let (mut taken, mut misses) = (0, 0);
+    while taken < share {
+        if black_box(queue.pop()).is_some() {
+            (taken, misses) = (taken + 1, 0);
+            continue;
+        }
+        misses += 1;
+        if misses < 64 {
+            spin_loop();
+        } else {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Runs the threads of these numbers at once; the time is until the last has ended.
+fn together(threads: u64, run: impl Fn(u64) + Sync) -> Duration {
+    let barrier = Barrier::new(threads as usize + 1);
+    thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (barrier, run) = (&barrier, &run);
+                scope.spawn(move || {
+                    barrier.wait();
+                    run(thread);
+                })
+            })
+            .collect();
+        // Before the barrier: on two cores the threads may be done before this one goes on.
+        let start = Instant::now();
+        barrier.wait();
+        handles.into_iter().for_each(|it| it.join().expect("a thread of the benchmark"));
+        start.elapsed()
+    })
+}
+
+/// Producers and consumers at once, each with an equal share.
+fn stream<T: Item, Q: Queue<T>>(queue: Q, producers: u64, consumers: u64) -> Run {
+    Box::new(move |items| {
+        // So that it divides among the consumers, too.
+        let share = items.div_ceil(producers * consumers) * consumers;
+        let time = together(producers + consumers, |thread| {
+            if thread < producers {
+                (0..share as usize).for_each(|it| queue.push(black_box(T::make(it))));
+            } else {
+                consume(&queue, share * producers / consumers);
+            }
+        });
+        (time, share * producers)
+    })
+}
+
+/// Two consumers, and everything is there already.
+fn backlog<T: Item, Q: Queue<T>>(queue: Q) -> Run {
+    Box::new(move |items| {
+        let items = items.next_multiple_of(2);
+        (0..items as usize).for_each(|it| queue.push(T::make(it)));
+        (together(2, |_| consume(&queue, items / 2)), items)
+    })
+}
