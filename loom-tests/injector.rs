@@ -62,6 +62,12 @@ fn a_claim_behind_the_newest_segment() {
     is_a_queue("a_claim_behind_the_newest_segment", Preemptions(4), "p", &["p", "pp"]);
 }
 
+/// Meanwhile the newest segment may be another one already.
+#[test]
+fn a_claim_two_segments_behind() {
+    is_a_queue("a_claim_two_segments_behind", Preemptions(2), "p", &["p", "pp", "p"]);
+}
+
 #[test]
 fn segments_are_used_again_under_a_slow_consumer() {
     is_a_queue(

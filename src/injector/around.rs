@@ -22,6 +22,7 @@ use super::word::{Head, Position, MAX_ORPHANS, ORPHAN};
 use super::{Injector, CLAIMED, LINKED};
 use crate::steal::Steal;
 use crate::sync::order::both;
+use crate::sync::place::Watch;
 use crate::sync::spin::Patience;
 use crate::sync::{AtomicBool, AtomicPtr, Relaxed};
 use alloc::boxed::Box;
@@ -33,6 +34,7 @@ pub(super) struct Orphan<T> {
     offset: usize,
     position: Position,
     is_claimed: AtomicBool,
+    pub(super) watch: Watch,
     /// Only the sweeper changes it once the orphan is in the list.
     pub(super) next: AtomicPtr<Orphan<T>>,
     /// The sweeper's own.
@@ -56,6 +58,7 @@ impl<T> Orphan<T> {
     ///
     /// The caller is a visitor who has found the orphan unclaimed (I5).
     unsafe fn look(&self) -> Content {
+        self.watch.used();
         // SAFETY: I5 — the slot was not settled after the caller had come.
         unsafe { Segment::slot(self.segment, self.offset) }.look()
     }
@@ -87,11 +90,13 @@ impl<T> Injector<T> {
             offset,
             position,
             is_claimed: AtomicBool::new(false),
+            watch: Watch::new(),
             next: AtomicPtr::new(ptr::null_mut()),
             next_resolved: AtomicPtr::new(ptr::null_mut()),
         }));
         // SAFETY: I5 — from before it was linked we are a visitor, and it was ours until then.
         let orphan = unsafe { &*orphan };
+        orphan.watch.changed();
         let list = &self.shelf.orphans;
         let mut first = list.load(Relaxed); // Relaxed: only compared
         loop {

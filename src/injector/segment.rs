@@ -1,7 +1,7 @@
 //! A segment: a row of slots, and the link to the next.
 
 use super::{FILLED, SETTLED};
-use crate::sync::place::Place;
+use crate::sync::place::{Place, Watch};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicU8, Relaxed, MAX_SLOTS};
 use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use core::alloc::Layout;
@@ -95,6 +95,7 @@ impl<T> Slot<T> {
 pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
     number: AtomicU64,
+    watch: Watch,
     slots: PhantomData<Slot<T>>,
 }
 
@@ -133,7 +134,8 @@ impl<T> Segment<T> {
         }
         let segment = memory.cast::<Self>();
         let next = AtomicPtr::new(ptr::null_mut());
-        let head = Segment { next, number: AtomicU64::new(0), slots: PhantomData };
+        let number = AtomicU64::new(0);
+        let head = Segment { next, number, watch: Watch::new(), slots: PhantomData };
         // SAFETY: 1 — fresh memory of that layout.
         unsafe { segment.write(head) };
         for offset in 0..Self::SLOTS {
@@ -180,11 +182,13 @@ impl<T> Segment<T> {
     }
 
     pub(super) fn number(&self) -> u64 {
+        self.watch.used();
         self.number.load(Relaxed) // Relaxed: written before the segment was linked
     }
 
     /// Makes an unlinked segment the one of this number.
     pub(super) fn set_number(&self, number: u64) {
+        self.watch.changed();
         self.number.store(number, Relaxed); // Relaxed: linking it publishes this
     }
 
@@ -199,7 +203,8 @@ impl<T> Segment<T> {
             unsafe { Self::slot(segment, offset) }.reset();
         }
         // SAFETY: the caller's promise.
-        let next = unsafe { &(*segment).next };
-        next.store(ptr::null_mut(), Relaxed); // Relaxed: as above
+        let segment = unsafe { &*segment };
+        segment.watch.changed();
+        segment.next.store(ptr::null_mut(), Relaxed); // Relaxed: as above
     }
 }

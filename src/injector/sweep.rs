@@ -121,6 +121,7 @@ impl<T> Injector<T> {
         while !orphan.is_null() {
             // SAFETY: I6 — as above.
             let resolved = unsafe { Box::from_raw(orphan) };
+            resolved.watch.changed();
             orphan = resolved.next_resolved.load(Relaxed);
         }
         shelf.resolved.store(ptr::null_mut(), Relaxed);

@@ -8,16 +8,35 @@
 //! *In a model* it is a cell that loom watches: a race, an item taken twice or never put there is
 //! reported.
 
+//! A [`Watch`] is for memory whose contents are atomics, of which loom would not say that they were
+//! used after they were freed or before they were made: nothing on the machine, a cell in a model.
+
 #[cfg(not(loom))]
-pub(crate) use machine::Place;
+pub(crate) use machine::{Place, Watch};
 #[cfg(loom)]
-pub(crate) use model::Place;
+pub(crate) use model::{Place, Watch};
 
 #[cfg(not(loom))]
 #[cfg_attr(not(target_has_atomic = "64"), allow(dead_code))] // the injector's
 mod machine {
     use core::cell::UnsafeCell;
     use core::mem::MaybeUninit;
+
+    /// Nothing.
+    pub(crate) struct Watch;
+
+    impl Watch {
+        #[inline(always)]
+        pub(crate) fn new() -> Self {
+            Watch
+        }
+
+        #[inline(always)]
+        pub(crate) fn used(&self) {}
+
+        #[inline(always)]
+        pub(crate) fn changed(&self) {}
+    }
 
     /// Room for one item.
     pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
@@ -66,6 +85,30 @@ mod machine {
 #[cfg(loom)]
 mod model {
     use loom::cell::UnsafeCell;
+
+    /// Tells loom who uses some memory, and who makes it or takes it back.
+    pub(crate) struct Watch(UnsafeCell<()>);
+
+    // SAFETY: loom checks every access.
+    unsafe impl Sync for Watch {}
+    // SAFETY: as above.
+    unsafe impl Send for Watch {}
+
+    impl Watch {
+        pub(crate) fn new() -> Self {
+            Watch(UnsafeCell::new(()))
+        }
+
+        /// Somebody uses the memory.
+        pub(crate) fn used(&self) {
+            self.0.with(|_| ());
+        }
+
+        /// Somebody who ought to be alone makes the memory what it is, or takes it back.
+        pub(crate) fn changed(&self) {
+            self.0.with_mut(|_| ());
+        }
+    }
 
     /// Room for one item.
     pub(crate) struct Place<T>(UnsafeCell<Option<T>>);
