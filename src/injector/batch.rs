@@ -3,8 +3,7 @@
 use super::Injector;
 use crate::deque::{Worker, MAX_BATCH};
 use crate::steal::Steal;
-use crate::sync::spin::Patience;
-use crossbeam_utils::Backoff;
+use crate::sync::spin::{Contention, Patience};
 
 impl<T> Injector<T> {
     /// Moves about half of the items, at most 32, into a deque.
@@ -105,7 +104,7 @@ impl<T> Injector<T> {
 
     /// Moves a batch. Returns its oldest item, if that is wanted.
     fn move_batch(&self, dest: &Worker<T>, limit: usize, and_pop: bool) -> Steal<Option<T>> {
-        let backoff = Backoff::new();
+        let mut contention = Contention::none();
         loop {
             let head = self.head();
             let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
@@ -121,7 +120,7 @@ impl<T> Injector<T> {
             let kept = usize::from(and_pop);
             let count = dest.room(wanted - kept) + kept;
             let Some(segment) = self.claim_slots(head, count) else {
-                backoff.spin();
+                contention.wait();
                 continue;
             };
             let mut patience = Patience::full();

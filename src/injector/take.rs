@@ -5,9 +5,8 @@ use super::word::{Head, Position};
 use super::{Injector, CLAIMED, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
 use crate::sync::order::both;
-use crate::sync::spin::{Patience, LOOKS};
+use crate::sync::spin::{Contention, Patience, LOOKS};
 use crate::sync::Relaxed;
-use crossbeam_utils::Backoff;
 
 impl<T> Injector<T> {
     /// Takes the oldest item.
@@ -33,7 +32,7 @@ impl<T> Injector<T> {
     /// ```
     #[inline]
     pub fn steal(&self) -> Steal<T> {
-        let backoff = Backoff::new();
+        let mut contention = Contention::none();
         loop {
             let head = self.head();
             if head.orphans() > 0 {
@@ -58,7 +57,7 @@ impl<T> Injector<T> {
                 continue;
             }
             let Some(segment) = self.claim_slots(head, 1) else {
-                backoff.spin();
+                contention.wait();
                 continue;
             };
             // SAFETY: I3 — claimed.

@@ -13,7 +13,30 @@ pub(crate) use machine::{relax, Patience};
 pub(crate) use model::{relax, Patience};
 
 /// How often one looks again for what another thread is about to write, before it counts as waiting.
-pub(crate) const LOOKS: usize = if cfg!(loom) { 0 } else { 64 };
+///
+/// A line that the other core has takes some hundred nanoseconds to come.
+pub(crate) const LOOKS: usize = if cfg!(loom) { 0 } else { 256 };
+
+/// Keeps away from a word that others are changing.
+///
+/// Long enough for a competitor to do a few dozen operations on a line that is its own meanwhile:
+/// two that take turns pay a transfer of the line for each.
+pub(crate) struct Contention(u32);
+
+impl Contention {
+    pub(crate) const fn none() -> Self {
+        Contention(0)
+    }
+
+    /// Waits: for 8 relaxations at first, for 64 in the end. In a model, not at all.
+    #[cold]
+    pub(crate) fn wait(&mut self) {
+        if cfg!(not(loom)) {
+            (0..8 << self.0).for_each(|_| relax());
+            self.0 = (self.0 + 1).min(3);
+        }
+    }
+}
 
 #[cfg(all(not(loom), not(feature = "std")))]
 mod counted {
