@@ -5,7 +5,7 @@ use super::word::{Head, Position};
 use super::{Injector, CLAIMED, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
 use crate::sync::order::both;
-use crate::sync::spin::{Contention, Patience, LOOKS};
+use crate::sync::spin::{pause, Contention, Patience, LOOKS};
 use crate::sync::Relaxed;
 
 impl<T> Injector<T> {
@@ -130,6 +130,7 @@ impl<T> Injector<T> {
         if content == Content::Nothing {
             let mut looks = 0;
             loop {
+                pause();
                 content = slot.look();
                 if content != Content::Nothing {
                     break;
