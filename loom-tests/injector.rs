@@ -20,17 +20,17 @@ fn one_producer_one_consumer() {
 
 #[test]
 fn two_producers_one_consumer() {
-    is_a_queue("two_producers_one_consumer", Preemptions(3), "p", &["p", "ss", "p"]);
+    is_a_queue("two_producers_one_consumer", Slow(3), "p", &["p", "ss", "p"]);
 }
 
 #[test]
 fn one_producer_two_consumers() {
-    is_a_queue("one_producer_two_consumers", Preemptions(2), "p", &["s", "s", "p"]);
+    is_a_queue("one_producer_two_consumers", Slow(2), "p", &["s", "s", "p"]);
 }
 
 #[test]
 fn two_producers_two_consumers() {
-    is_a_queue("two_producers_two_consumers", Preemptions(2), "", &["p", "p", "s", "s"]);
+    is_a_queue("two_producers_two_consumers", Slow(2), "", &["p", "p", "s", "s"]);
 }
 
 /// The one that pushes looks for its own item, while another may be giving up its slot.
@@ -90,7 +90,7 @@ fn segments_are_used_again_under_a_slow_producer() {
 
 #[test]
 fn an_orphan_is_not_overtaken() {
-    is_a_queue("an_orphan_is_not_overtaken", Preemptions(2), "", &["ss", "p", "p"]);
+    is_a_queue("an_orphan_is_not_overtaken", Slow(2), "", &["ss", "p", "p"]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn close_against_push() {
 
 #[test]
 fn close_against_push_and_steal() {
-    is_a_queue("close_against_push_and_steal", Preemptions(2), "", &["c", "s", "ts"]);
+    is_a_queue("close_against_push_and_steal", Slow(2), "", &["c", "s", "ts"]);
 }
 
 /// Whoever goes to sleep fences before its last look, and so does a push that asks.

@@ -7,7 +7,7 @@ use house::{first_names, names, rust_files, words, Findings, Named, Source};
 use std::collections::BTreeSet;
 
 /// From the ground up: a module uses only what comes before it.
-const ORDER: [&str; 5] = ["sync", "steal", "deque", "executor", "pool"];
+const ORDER: [&str; 6] = ["sync", "steal", "deque", "injector", "executor", "pool"];
 
 const CODE: [&str; 7] = ["src", "loom-tests", "tests", "fuzz", "benches", "xtask", "examples"];
 
@@ -149,7 +149,7 @@ fn unsafe_code_says_why_it_is_sound() {
 
 #[test]
 fn only_slots_are_copied() {
-    let mut findings = Findings::of("only `src/sync/slot.rs` copies what it does not own yet");
+    let mut findings = Findings::of("only `src/sync` copies what it does not own yet");
     let copies = [
         "ptr::read",
         "ptr::write",
@@ -164,7 +164,8 @@ fn only_slots_are_copied() {
         "assume_init_read",
         "transmute_copy",
     ];
-    for file in src().iter().filter(|file| file.path != "src/sync/slot.rs") {
+    let may = ["src/sync/slot.rs", "src/sync/place.rs"];
+    for file in src().iter().filter(|file| !may.contains(&&*file.path)) {
         for (line, code) in file.code_lines() {
             if let Some(copy) = copies.iter().find(|&&it| code.contains(it)) {
                 findings.add_line(file, line, &format!("uses `{copy}`"));

@@ -109,7 +109,8 @@ fn history(operations: &[(What, u64, u64)]) -> History {
 fn bad_histories_are_found_out() {
     use What::{FoundNothing, Push, Take};
 
-    let bad: [(&str, &[(What, u64, u64)]); 8] = [
+    type Recorded<'a> = &'a [(What, u64, u64)];
+    let bad: [(&str, Recorded<'_>); 8] = [
         ("out of thin air", &[(Take(1), 0, 1)]),
         ("before its push", &[(Take(1), 0, 1), (Push(1), 2, 3)]),
         ("twice", &[(Push(1), 0, 1), (Take(1), 2, 3), (Take(1), 4, 5)]),

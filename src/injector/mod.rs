@@ -53,6 +53,7 @@
 
 mod around;
 mod batch;
+mod closed;
 mod collect;
 mod push;
 mod segment;
@@ -60,8 +61,8 @@ mod sweep;
 mod take;
 mod word;
 
+pub use closed::Closed;
 pub use collect::{Drain, IntoIter};
-pub use push::Closed;
 
 use crate::sync::order::{FencePair, Pair};
 use crate::sync::{const_on_the_machine, AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Relaxed};

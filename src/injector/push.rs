@@ -1,11 +1,11 @@
 //! The producers' end.
 
+use super::closed::Closed;
 use super::segment::{Segment, Slot};
-use super::word::{closed_bit, number_after, Position, Tail};
+use super::word::{number_after, Position, Tail};
 use super::{Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
-use crate::sync::Relaxed;
-use core::fmt;
+use crate::sync::{AtomicPtr, Relaxed};
 use core::mem::{self, size_of};
 use core::ptr;
 
@@ -212,41 +212,6 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Closes the injector: from now on nothing is pushed. What is there can be taken.
-    ///
-    /// Returns whether this call closed it. Wait-free. Items of pushes that came first may still be
-    /// on their way: [`Steal::Empty`](crate::Steal) after `close` means that nothing more will come
-    /// only once those pushes have returned.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let injector = filch::Injector::new();
-    /// injector.push(1);
-    /// assert!(injector.close());
-    /// assert!(!injector.close());
-    /// assert_eq!(injector.steal().success(), Some(1));
-    /// ```
-    pub fn close(&self) -> bool {
-        let order = both(PUSHED.acquire(), PUSHED.release());
-        !Tail(self.tail.word.fetch_or(closed_bit(), order)).is_closed()
-    }
-
-    /// Whether the injector is closed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let injector = filch::Injector::<u32>::new();
-    /// assert!(!injector.is_closed());
-    /// injector.close();
-    /// assert!(injector.is_closed());
-    /// ```
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.tail().is_closed()
-    }
-
     /// Claims at least one slot and at most `wanted`; none if the injector is closed.
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
@@ -330,7 +295,7 @@ impl<T> Injector<T> {
     }
 
     /// Links a segment of this number, or finds that somebody else has.
-    fn link_new(&self, link: &crate::sync::AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
+    fn link_new(&self, link: &AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
         let new = self.spare().unwrap_or_else(Segment::allocate);
         // SAFETY: I6 — nobody else has it.
         unsafe { &*new }.set_number(number);
@@ -362,42 +327,3 @@ impl<T> Injector<T> {
 fn closed() -> ! {
     panic!("pushed to a closed injector; `try_push` would have given the item back")
 }
-
-/// The item that a closed injector gave back.
-///
-/// # Examples
-///
-/// ```
-/// use filch::injector::Closed;
-/// assert_eq!(Closed("a task").to_string(), "the injector is closed");
-/// assert_eq!(Closed("a task").into_inner(), "a task");
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Closed<T>(pub T);
-
-impl<T> Closed<T> {
-    /// The item.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(filch::injector::Closed(1).into_inner(), 1);
-    /// ```
-    pub fn into_inner(self) -> T {
-        self.0
-    }
-}
-
-impl<T> fmt::Debug for Closed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Closed(..)")
-    }
-}
-
-impl<T> fmt::Display for Closed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("the injector is closed")
-    }
-}
-
-impl<T> core::error::Error for Closed<T> {}

@@ -126,7 +126,7 @@ impl<T> Segment<T> {
     /// A segment with empty slots. They are made where they stay: an item may be larger than the
     /// stack (crossbeam #1146).
     pub(super) fn allocate() -> *mut Self {
-        let (layout, at) = Self::layout();
+        let (layout, _) = Self::layout();
         // SAFETY: 1 — the layout is not of zero bytes.
         let memory = unsafe { alloc(layout) };
         if memory.is_null() {
@@ -139,12 +139,15 @@ impl<T> Segment<T> {
         // SAFETY: 1 — fresh memory of that layout.
         unsafe { segment.write(head) };
         for offset in 0..Self::SLOTS {
+            let slot = Self::slot_at(segment, offset);
             // SAFETY: 1 — within the layout.
-            let slot = unsafe { memory.add(at).cast::<Slot<T>>().add(offset) };
+            let place = unsafe { &raw mut (*slot).place };
             // SAFETY: 1 — as above.
-            unsafe { Place::make(&raw mut (*slot).place) };
+            unsafe { Place::make(place) };
             // SAFETY: 1 — as above.
-            unsafe { (&raw mut (*slot).state).write(AtomicU8::new(EMPTY)) };
+            let state = unsafe { &raw mut (*slot).state };
+            // SAFETY: 1 — as above.
+            unsafe { state.write(AtomicU8::new(EMPTY)) };
         }
         segment
     }
@@ -155,12 +158,10 @@ impl<T> Segment<T> {
     ///
     /// The caller is the only one who still has this pointer (I6).
     pub(super) unsafe fn free(segment: *mut Self) {
-        let (layout, at) = Self::layout();
+        let (layout, _) = Self::layout();
         for offset in 0..Self::SLOTS {
-            // SAFETY: the caller's promise, within the layout.
-            let slot = unsafe { segment.cast::<u8>().add(at).cast::<Slot<T>>().add(offset) };
             // SAFETY: the caller's promise. On the machine there is nothing to drop.
-            unsafe { slot.drop_in_place() };
+            unsafe { Self::slot_at(segment, offset).drop_in_place() };
         }
         // SAFETY: the caller's promise.
         unsafe { segment.drop_in_place() };
@@ -176,9 +177,14 @@ impl<T> Segment<T> {
     #[inline(always)]
     pub(super) unsafe fn slot<'a>(segment: *mut Self, offset: usize) -> &'a Slot<T> {
         debug_assert!(offset < Self::SLOTS);
-        let (_, at) = Self::layout();
         // SAFETY: the caller's promise, within the layout.
-        unsafe { &*segment.cast::<u8>().add(at).cast::<Slot<T>>().add(offset) }
+        unsafe { &*Self::slot_at(segment, offset) }
+    }
+
+    #[inline(always)]
+    fn slot_at(segment: *mut Self, offset: usize) -> *mut Slot<T> {
+        let (_, at) = Self::layout();
+        segment.cast::<u8>().wrapping_add(at).cast::<Slot<T>>().wrapping_add(offset)
     }
 
     pub(super) fn number(&self) -> u64 {

@@ -51,7 +51,7 @@ pub(super) const fn closed_bit() -> u64 {
 impl Head {
     /// The end of a segment.
     pub(super) const fn end_of(number: u64, slots: usize) -> Self {
-        Head(number << NUMBER_SHIFT | slots as u64)
+        Head((number << NUMBER_SHIFT) | slots as u64)
     }
 
     #[inline(always)]
@@ -78,7 +78,7 @@ impl Head {
 
     /// At the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
-        Head(number_after(self.number()) << NUMBER_SHIFT | self.orphans() * ORPHAN)
+        Head((number_after(self.number()) << NUMBER_SHIFT) | (self.orphans() * ORPHAN))
     }
 
     #[inline(always)]
@@ -90,7 +90,7 @@ impl Head {
 impl Tail {
     /// The end of a segment.
     pub(super) const fn end_of(number: u64, slots: usize) -> Self {
-        Tail(number << NUMBER_SHIFT | slots as u64)
+        Tail((number << NUMBER_SHIFT) | slots as u64)
     }
 
     #[inline(always)]
@@ -111,7 +111,7 @@ impl Tail {
 
     /// At the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
-        Tail(number_after(self.number()) << NUMBER_SHIFT | self.0 & CLOSED)
+        Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED))
     }
 
     #[inline(always)]

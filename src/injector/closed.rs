@@ -1,0 +1,82 @@
+//! Closing an injector.
+
+use super::word::{closed_bit, Tail};
+use super::{Injector, PUSHED};
+use crate::sync::order::both;
+use core::fmt;
+
+impl<T> Injector<T> {
+    /// Closes the injector: from now on nothing is pushed. What is there can be taken.
+    ///
+    /// Returns whether this call closed it. Wait-free. Items of pushes that came first may still be
+    /// on their way: [`Steal::Empty`](crate::Steal) after `close` means that nothing more will come
+    /// only once those pushes have returned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// injector.push(1);
+    /// assert!(injector.close());
+    /// assert!(!injector.close());
+    /// assert_eq!(injector.steal().success(), Some(1));
+    /// ```
+    pub fn close(&self) -> bool {
+        let order = both(PUSHED.acquire(), PUSHED.release());
+        !Tail(self.tail.word.fetch_or(closed_bit(), order)).is_closed()
+    }
+
+    /// Whether the injector is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::<u32>::new();
+    /// assert!(!injector.is_closed());
+    /// injector.close();
+    /// assert!(injector.is_closed());
+    /// ```
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.tail().is_closed()
+    }
+}
+
+/// The item that a closed injector gave back.
+///
+/// # Examples
+///
+/// ```
+/// use filch::injector::Closed;
+/// assert_eq!(Closed("a task").to_string(), "the injector is closed");
+/// assert_eq!(Closed("a task").into_inner(), "a task");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Closed<T>(pub T);
+
+impl<T> Closed<T> {
+    /// The item.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(filch::injector::Closed(1).into_inner(), 1);
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> fmt::Debug for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Closed(..)")
+    }
+}
+
+impl<T> fmt::Display for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("the injector is closed")
+    }
+}
+
+impl<T> core::error::Error for Closed<T> {}
