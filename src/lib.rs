@@ -1,39 +1,48 @@
 #![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
 //! Lock-free parts for people who build schedulers.
 //!
-//! filch has a work-stealing deque, the trait by which a scheduler accepts work, and two small
-//! thread pools made of them. The deque is a drop-in for crossbeam-deque's `Worker` and `Stealer`,
-//! free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
+//! filch has a work-stealing deque, a queue for many producers and consumers, the trait by which a
+//! scheduler accepts work, and two small thread pools. `Worker`, `Stealer` and `Injector` are a
+//! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
 //! machine checks that a model fails without each of them. DESIGN.md has the arguments.
 //!
 //! | structure | who pushes | who takes | order | progress | memory |
 //! |---|---|---|---|---|---|
 //! | [`Worker`], LIFO | its owner | the owner the newest, thieves the oldest | as said | pop and steal wait-free | doubles when full |
 //! | [`Worker`], FIFO | its owner | the owner and thieves the oldest | FIFO | pop lock-free, steal wait-free | doubles when full |
+//! | [`Injector`] | anybody | anybody | FIFO | lock-free, but for one bounded wait | a segment at a time, used again |
 //! | [`StealingPool`] | anybody | its threads | none promised | blocking | as its deques |
 //! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
 //!
 //! # Finding work
 //!
 //! ```
-//! use filch::{Steal, Stealer, Worker};
+//! use filch::{Injector, Steal, Stealer, Worker};
 //!
-//! /// Looks in our own deque, then in everybody else's.
-//! fn find_task<T>(local: &Worker<T>, stealers: &[Stealer<T>]) -> Option<T> {
+//! /// Looks in our own deque, then where everybody puts work, then in the others' deques.
+//! fn find_task<T>(
+//!     local: &Worker<T>,
+//!     global: &Injector<T>,
+//!     stealers: &[Stealer<T>],
+//! ) -> Option<T> {
 //!     local.pop().or_else(|| {
 //!         // Once more if somebody was quicker than we at some deque: there may be more there.
 //!         std::iter::repeat_with(|| {
-//!             stealers.iter().map(|it| it.steal_batch_and_pop(local)).collect::<Steal<T>>()
+//!             global.steal_batch_and_pop(local).or_else(|| {
+//!                 stealers.iter().map(|it| it.steal_batch_and_pop(local)).collect::<Steal<T>>()
+//!             })
 //!         })
 //!         .find(|found| !found.is_retry())
 //!         .and_then(Steal::success)
 //!     })
 //! }
 //!
-//! let (ours, theirs) = (Worker::new_lifo(), Worker::new_lifo());
+//! let (ours, theirs, global) = (Worker::new_lifo(), Worker::new_lifo(), Injector::new());
 //! theirs.push("a task");
-//! assert_eq!(find_task(&ours, &[theirs.stealer()]), Some("a task"));
-//! assert_eq!(find_task(&ours, &[theirs.stealer()]), None);
+//! global.push("a task for anybody");
+//! assert_eq!(find_task(&ours, &global, &[theirs.stealer()]), Some("a task for anybody"));
+//! assert_eq!(find_task(&ours, &global, &[theirs.stealer()]), Some("a task"));
+//! assert_eq!(find_task(&ours, &global, &[theirs.stealer()]), None);
 //! ```
 //!
 //! # What is promised
@@ -42,8 +51,8 @@
 //!   before happens before what its taker does with it.
 //! - `Empty` is true: if it is reported, there was a moment during the call at which nothing was
 //!   there to take.
-//! - No operation waits for a thread that stands still. A thread that dies in the middle of a steal
-//!   holds up nobody.
+//! - No operation waits for a thread that stands still, with one exception that is bounded (see
+//!   [`Injector`]). A thread that dies in the middle of a steal holds up nobody.
 //! - Nothing is read that is being written, except by atomic operations.
 //!
 //! # What is not promised
@@ -51,7 +60,8 @@
 //! - That thieves get equal shares, or that any one of several thieves gets an item.
 //! - A bound on how long a `Stealer` keeps a deque's memory: that is until the last handle goes.
 //! - On targets without 64-bit atomics an index has 30 bits instead of 62: a thief that stands still
-//!   inside one steal while exactly a multiple of 2³⁰ items go by would take a wrong one.
+//!   inside one steal while exactly a multiple of 2³⁰ items go by would take a wrong one, and there is
+//!   no `Injector`.
 //!
 //! # Features
 //!
