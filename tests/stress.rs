@@ -16,7 +16,7 @@ mod theft;
 
 use common::{scaled, seed, Random, THREAD_SANITIZED};
 use filch::deque::{Builder, Flavor};
-use filch::Worker;
+use filch::{Injector, Worker};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::sync::atomic::{
@@ -25,6 +25,52 @@ use std::sync::atomic::{
 use std::sync::Arc;
 use std::thread;
 use theft::{each_item_is_taken_once, item, warm_up, Item, Owner, Taken, Ways};
+
+/// Producers that push singly and in batches, consumers that take in every way, and segments that are
+/// used again all the time.
+#[test]
+fn stress_injector() {
+    let (injector, taken) = (Arc::new(Injector::new()), Arc::new(AtomicUsize::new(0)));
+    let items = scaled(60_000);
+    let producers = [1, 7].map(|batch| {
+        let injector = Arc::clone(&injector);
+        thread::spawn(move || {
+            for first in (0..items).step_by(batch) {
+                let batch = (first..items.min(first + batch)).map(|it| Box::new((it, !it)));
+                if batch.len() == 1 {
+                    batch.for_each(|it| injector.push(it));
+                } else {
+                    injector.push_batch(batch);
+                }
+            }
+        })
+    });
+    let consumers = [0, 1, 2].map(|way| {
+        let (injector, taken) = (Arc::clone(&injector), Arc::clone(&taken));
+        thread::spawn(move || {
+            let (own, mut sum) = (Worker::new_fifo(), 0);
+            while taken.load(Relaxed) < 2 * items {
+                let first = match way {
+                    0 => injector.steal().success(),
+                    1 => injector.steal_batch_and_pop(&own).success(),
+                    _ => injector.steal_batch_with_limit(&own, 5).success().and(own.pop()),
+                };
+                for it in first.into_iter().chain(own.drain()) {
+                    assert_eq!(it.0, !it.1, "an item is whole");
+                    sum += it.0;
+                    taken.fetch_add(1, Relaxed);
+                }
+            }
+            sum
+        })
+    });
+    for producer in producers {
+        producer.join().unwrap();
+    }
+    let sum: usize = consumers.map(|it| it.join().unwrap()).into_iter().sum();
+    assert_eq!(sum, 2 * (0..items).sum::<usize>());
+    assert!(injector.is_empty());
+}
 
 #[test]
 fn stress_lifo_ebb_and_flow() {
