@@ -49,12 +49,16 @@ impl<T> Injector<T> {
             shelf.oldest.store(oldest, LINKED.release());
         }
         let mut settled = Position(self.head.settled.load(Relaxed));
+        let head = self.head().position(Self::SLOTS);
         loop {
             // SAFETY: I6 — we sweep, and have not unlinked it.
             let (number, next) = unsafe { self.link(oldest) };
+            // Not beyond `head`: a look would take the line from a producer that is about to fill it.
+            let start = Position::of(number, 0, Self::SLOTS);
+            let end = start.distance(head, Self::SLOTS).min(Self::SLOTS);
             let mut offset = settled.offset_in(number, Self::SLOTS);
             // SAFETY: I6 — as above.
-            while offset < Self::SLOTS && unsafe { Segment::slot(oldest, offset) }.is_settled() {
+            while offset < end && unsafe { Segment::slot(oldest, offset) }.is_settled() {
                 offset += 1;
             }
             settled = Position::of(number, offset, Self::SLOTS);
