@@ -6,26 +6,11 @@
 //! published numbers were taken.
 
 use criterion::{criterion_group, criterion_main, Criterion};
-use filch_benches::injector as scenarios;
-use std::time::Duration;
+use filch_benches::{injector, statistics};
 
-fn injector(criterion: &mut Criterion) {
-    for scenario in scenarios::all() {
-        let mut group = criterion.benchmark_group(format!("injector/{}", scenario.name));
-        group.sample_size(10).warm_up_time(Duration::from_millis(200));
-        group.measurement_time(Duration::from_millis(500));
-        for (contender, mut run) in scenario.contenders {
-            group.bench_function(contender, |bencher| {
-                bencher.iter_custom(|iterations| {
-                    // A scenario rounds up to whole fills of the queue.
-                    let (time, items) = run(iterations);
-                    time.mul_f64(iterations as f64 / items as f64)
-                });
-            });
-        }
-        group.finish();
-    }
+fn measure(criterion: &mut Criterion) {
+    statistics::measure(criterion, "injector", injector::all());
 }
 
-criterion_group!(benches, injector);
+criterion_group!(benches, measure);
 criterion_main!(benches);

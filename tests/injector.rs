@@ -61,10 +61,10 @@ fn threads_that_come_and_go_leave_64_kib_behind() {
     let injector = &Injector::new();
     let taken = &AtomicUsize::new(0);
     let items = scaled(200_000);
-    let total = heap::all_bytes();
+    let before = heap::segments();
     thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(move || (0..items).for_each(|it| injector.push(it)));
+            scope.spawn(move || (0..items).for_each(|it| injector.push([it as u64; 5])));
             scope.spawn(move || {
                 let own = Worker::new_fifo();
                 while taken.load(SeqCst) < 2 * items {
@@ -75,9 +75,8 @@ fn threads_that_come_and_go_leave_64_kib_behind() {
         }
     });
     assert!(injector.steal().is_empty());
-    // The allocator counts other tests too, so this says only that nothing grows without bound.
-    let kept = heap::all_bytes() - total;
-    assert!(kept < 16 << 20, "{kept} bytes more than before");
+    let kept = (heap::segments() - before) * heap::SEGMENT as isize;
+    assert!(0 < kept && kept <= 64 << 10, "{kept} bytes are kept");
 }
 
 #[test]

@@ -10,4 +10,5 @@ pub mod injector;
 pub mod items;
 pub mod queues;
 pub mod scenarios;
+pub mod statistics;
 pub mod threads;

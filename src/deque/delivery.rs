@@ -5,13 +5,9 @@ use super::index::after;
 use super::{Flavor, Worker};
 
 impl<T> Worker<T> {
-    /// Makes room for so many more items, or for as many as the maximum capacity leaves. Returns for
-    /// how many.
-    pub(crate) fn room(&self, wanted: usize) -> usize {
-        if wanted == 0 {
-            return 0;
-        }
-        self.make_room(wanted)
+    /// Whether it holds its maximum of items. Thieves may be taking some of them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= self.max_capacity
     }
 
     /// Pushes an item for which there is room, unless it is to be kept.

@@ -105,7 +105,7 @@ impl<T> Worker<T> {
     /// Makes room for `wanted` more items, or for as many as the maximum capacity leaves. Returns
     /// for how many.
     #[cold]
-    pub(super) fn make_room(&self, wanted: usize) -> usize {
+    pub(crate) fn make_room(&self, wanted: usize) -> usize {
         let (top, bottom) = (self.see_top(), self.bottom());
         let len = distance(top, bottom);
         let needed = len.saturating_add(wanted).min(self.max_capacity);

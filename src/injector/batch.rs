@@ -52,7 +52,7 @@ impl<T> Injector<T> {
     /// ```
     pub fn steal_batch_with_limit(&self, dest: &Worker<T>, limit: usize) -> Steal<()> {
         assert!(limit > 0, "a batch of at most zero items");
-        if dest.room(1) == 0 {
+        if dest.is_full() {
             return Steal::Success(());
         }
         self.move_batch(dest, limit, false).map(drop)
@@ -118,7 +118,7 @@ impl<T> Injector<T> {
             }
             let wanted = there.div_ceil(2).min(limit).min(Self::SLOTS - head.offset());
             let kept = usize::from(and_pop);
-            let count = dest.room(wanted - kept) + kept;
+            let count = dest.make_room(wanted - kept) + kept;
             let Some(segment) = self.claim_slots(head, count) else {
                 contention.wait();
                 continue;

@@ -72,7 +72,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr;
 use crossbeam_utils::CachePadded;
 use segment::Segment;
-use word::{Head, Position, Tail, FIRST};
+use word::{end_of, Head, Position, Tail, FIRST};
 
 /// Whoever sees a slot marked sees the item in it.
 const FILLED: Pair = Pair::named("injector::FILLED");
@@ -228,17 +228,17 @@ impl<T> Injector<T> {
         /// ```
         #[must_use]
         pub fn new() -> Self {
-            let start = Head::end_of(FIRST, Self::SLOTS);
-            let position = start.position(Self::SLOTS).0;
+            let start = end_of(FIRST, Self::SLOTS);
+            let position = Head(start).position(Self::SLOTS).0;
             Injector {
                 head: CachePadded::new(HeadLine {
-                    word: AtomicU64::new(start.0),
+                    word: AtomicU64::new(start),
                     segment: AtomicPtr::new(ptr::null_mut()),
                     tail_seen: AtomicU64::new(position),
                     settled: AtomicU64::new(position),
                 }),
                 tail: CachePadded::new(TailLine {
-                    word: AtomicU64::new(Tail::end_of(FIRST, Self::SLOTS).0),
+                    word: AtomicU64::new(start),
                     segment: AtomicPtr::new(ptr::null_mut()),
                 }),
                 shelf: CachePadded::new(Shelf::new()),

@@ -114,8 +114,9 @@ impl<T> Injector<T> {
         while segment != end {
             // SAFETY: I6 — unlinked, and no visitor.
             let (_, next) = unsafe { self.link(segment) };
-            let next = next.load(Relaxed); // Relaxed: `unlink_settled` has followed it
-                                           // SAFETY: I6 — as above.
+            // Relaxed: `unlink_settled` has followed it.
+            let next = next.load(Relaxed);
+            // SAFETY: I6 — as above.
             unsafe { Segment::reset(segment) };
             // SAFETY: I6 — as above.
             unsafe { self.keep(segment) };

@@ -35,6 +35,11 @@ pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
+/// Either word, at the end of a segment: no orphans, and open.
+pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
+    (number << NUMBER_SHIFT) | slots as u64
+}
+
 /// How far the consumers are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head(pub(super) u64);
@@ -49,11 +54,6 @@ pub(super) const fn closed_bit() -> u64 {
 }
 
 impl Head {
-    /// The end of a segment.
-    pub(super) const fn end_of(number: u64, slots: usize) -> Self {
-        Head((number << NUMBER_SHIFT) | slots as u64)
-    }
-
     #[inline(always)]
     pub(super) const fn number(self) -> u64 {
         self.0 >> NUMBER_SHIFT
@@ -88,11 +88,6 @@ impl Head {
 }
 
 impl Tail {
-    /// The end of a segment.
-    pub(super) const fn end_of(number: u64, slots: usize) -> Self {
-        Tail((number << NUMBER_SHIFT) | slots as u64)
-    }
-
     #[inline(always)]
     pub(super) const fn number(self) -> u64 {
         self.0 >> NUMBER_SHIFT

@@ -7,7 +7,7 @@
 //!
 //! *In a model* it is a cell that loom watches: a race, an item taken twice or never put there is
 //! reported.
-
+//!
 //! A [`Watch`] is for memory whose contents are atomics, of which loom would not say that they were
 //! used after they were freed or before they were made: nothing on the machine, a cell in a model.
 

@@ -12,8 +12,11 @@ static HEAP: Counting = Counting;
 /// Blocks of this size are counted for all threads together. No test asks for one by accident.
 pub(crate) const MARKED: usize = 24 * 8192;
 
+/// What an injector of `[u64; 5]` allocates: also counted for all threads together.
+pub(crate) const SEGMENT: usize = 128 * 48 + 16;
+
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
-static ALL_BYTES: AtomicIsize = AtomicIsize::new(0);
+static SEGMENTS: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
     static BYTES: Cell<isize> = const { Cell::new(0) };
@@ -25,9 +28,9 @@ pub(crate) fn bytes() -> isize {
     BYTES.get()
 }
 
-/// The bytes that all threads have allocated, less those they have freed.
-pub(crate) fn all_bytes() -> isize {
-    ALL_BYTES.load(SeqCst)
+/// How many blocks of the size [`SEGMENT`] there are.
+pub(crate) fn segments() -> isize {
+    SEGMENTS.load(SeqCst)
 }
 
 /// How many blocks this thread has ever allocated.
@@ -48,9 +51,11 @@ fn count(layout: Layout, sign: isize) {
     if sign > 0 {
         let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + 1));
     }
-    ALL_BYTES.fetch_add(sign * layout.size() as isize, SeqCst);
     if layout.size() == MARKED {
         MARKED_BLOCKS.fetch_add(sign, SeqCst);
+    }
+    if layout.size() == SEGMENT {
+        SEGMENTS.fetch_add(sign, SeqCst);
     }
 }
 

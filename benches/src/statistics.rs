@@ -1,0 +1,24 @@
+//! Criterion's view of the scenarios.
+
+use crate::scenarios::Scenario;
+use criterion::Criterion;
+use std::time::Duration;
+
+/// Measures every contender in every scenario; names read `<structure>/<scenario>/<contender>`.
+pub fn measure(criterion: &mut Criterion, structure: &str, scenarios: Vec<Scenario>) {
+    for scenario in scenarios {
+        let mut group = criterion.benchmark_group(format!("{structure}/{}", scenario.name));
+        group.sample_size(10).warm_up_time(Duration::from_millis(200));
+        group.measurement_time(Duration::from_millis(500));
+        for (contender, mut run) in scenario.contenders {
+            group.bench_function(contender, |bencher| {
+                bencher.iter_custom(|iterations| {
+                    // A scenario rounds up to whole fills.
+                    let (time, items) = run(iterations);
+                    time.mul_f64(iterations as f64 / items as f64)
+                });
+            });
+        }
+        group.finish();
+    }
+}
