@@ -6,6 +6,7 @@ mod heap;
 
 use common::tally::{Counted, Tally};
 use common::{scaled, SANITIZED};
+use filch::deque::{Builder, Flavor};
 use filch::{Injector, Steal, Worker};
 use std::cell::Cell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
@@ -77,6 +78,21 @@ fn threads_that_come_and_go_leave_64_kib_behind() {
     assert!(injector.steal().is_empty());
     let kept = (heap::segments() - before) * heap::SEGMENT as isize;
     assert!(0 < kept && kept <= 64 << 10, "{kept} bytes are kept");
+}
+
+/// Row 28 of the list of known bugs: no room is made for a batch that is not there.
+#[test]
+fn a_batch_that_is_not_there_needs_no_room() {
+    let (injector, own) = (Injector::new(), Worker::with_capacity(Flavor::Fifo, 4));
+    own.push_batch(0..4);
+    assert_eq!(injector.steal_batch(&own), Steal::Empty);
+    assert_eq!(injector.steal_batch_and_pop(&own), Steal::Empty);
+    assert_eq!(own.capacity(), 4);
+    let full = Builder::new(Flavor::Fifo).max_capacity(1).build();
+    full.push(0);
+    injector.push(1);
+    assert_eq!((injector.steal_batch(&full), injector.len()), (Steal::Success(()), 1));
+    assert_eq!(injector.steal_batch_and_pop(&full), Steal::Success(1));
 }
 
 #[test]
@@ -194,7 +210,7 @@ fn large_items_need_room_for_a_few_on_the_stack() {
         for number in 0..20 {
             injector.push([number; LARGE]);
         }
-        let own = Worker::with_capacity(filch::deque::Flavor::Fifo, 1);
+        let own = Worker::with_capacity(Flavor::Fifo, 1);
         let whole = |item: &[u8; LARGE]| item.iter().all(|&byte| byte == item[0]);
         assert!(injector.steal().success().is_some_and(|item| whole(&item)));
         assert!(injector.steal_batch(&own).is_success());

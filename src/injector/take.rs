@@ -5,7 +5,7 @@ use super::word::{Head, Position};
 use super::{Injector, CLAIMED, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
 use crate::sync::order::both;
-use crate::sync::spin::{pause, Contention, Patience, LOOKS};
+use crate::sync::spin::{Contention, Patience, LOOKS};
 use crate::sync::Relaxed;
 
 impl<T> Injector<T> {
@@ -126,23 +126,19 @@ impl<T> Injector<T> {
         let offset = head.offset() + further;
         // SAFETY: I4 — the slot is ours.
         let slot = unsafe { Segment::slot(segment, offset) };
-        let mut content = slot.look();
-        if content == Content::Nothing {
-            let mut looks = 0;
-            loop {
-                pause();
-                content = slot.look();
-                if content != Content::Nothing {
-                    break;
-                }
-                looks += 1;
-                if looks > LOOKS && !patience.lasts() && head.can_give_up() {
-                    let position = head.position(Self::SLOTS).after(further, Self::SLOTS);
-                    // SAFETY: I3 — it is ours, and we do not touch it afterwards.
-                    return unsafe { self.give_up(segment, offset, position) };
-                }
+        let mut looks = 0;
+        let content = loop {
+            let content = slot.look();
+            if content != Content::Nothing {
+                break content;
             }
-        }
+            looks += 1;
+            if looks > LOOKS && !patience.lasts() && head.can_give_up() {
+                let position = head.position(Self::SLOTS).after(further, Self::SLOTS);
+                // SAFETY: I3 — it is ours, and we do not touch it afterwards.
+                return unsafe { self.give_up(segment, offset, position) };
+            }
+        };
         // SAFETY: I3 — the caller has claimed it, and does this once.
         unsafe { slot.settle(content) }
     }

@@ -15,16 +15,7 @@ pub(crate) use model::{relax, Patience};
 /// How often one looks again for what another thread is about to write, before it counts as waiting.
 ///
 /// A line that the other core has takes some hundred nanoseconds to come.
-pub(crate) const LOOKS: usize = if cfg!(loom) { 0 } else { 16 };
-
-/// Waits for a moment before another look. In a model, not at all.
-#[inline(always)]
-pub(crate) fn pause() {
-    if cfg!(not(loom)) {
-        (0..PAUSES).for_each(|_| relax());
-    }
-}
-const PAUSES: usize = 4;
+pub(crate) const LOOKS: usize = if cfg!(loom) { 0 } else { 256 };
 
 /// Keeps away from a word that others are changing.
 ///
