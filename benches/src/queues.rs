@@ -33,7 +33,7 @@ macro_rules! injector {
             fn push(&self, item: T) {
                 $the_crate::Injector::push(self, item);
             }
-            #[inline]
+            #[inline(always)]
             fn pop(&self) -> Option<T> {
                 loop {
                     match self.steal() {
@@ -79,7 +79,7 @@ macro_rules! queue {
                 let $this = self;
                 $push;
             }
-            #[inline]
+            #[inline(always)]
             fn pop(&self) -> Option<T> {
                 let $this = self;
                 $pop

@@ -44,7 +44,10 @@ impl Log {
                     let item = self.next(thread);
                     match injector.try_push(item) {
                         Ok(()) => self.pushed.push(item),
-                        Err(back) => self.refused.push(back.into_inner()),
+                        Err(back) => {
+                            assert!(injector.is_closed(), "refused by one that is open");
+                            self.refused.push(back.into_inner());
+                        }
                     }
                 }
                 'c' => _ = injector.close(),

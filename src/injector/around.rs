@@ -162,9 +162,11 @@ impl<T> Injector<T> {
                 self.leave_segment(head.number());
                 continue;
             }
-            if let Some(segment) = self.claim_slots(head, 1) {
+            let segment = self.head_segment();
+            if self.claim_slots(head, 1) {
                 // SAFETY: I3 — claimed.
-                let item = unsafe { self.receive(segment, head, 0, &mut Patience::full()) };
+                let item =
+                    unsafe { self.receive(segment.segment(), head, 0, &mut Patience::full()) };
                 if let Some(item) = item {
                     return Some(Steal::Success(item));
                 }

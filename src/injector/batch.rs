@@ -119,14 +119,15 @@ impl<T> Injector<T> {
             let wanted = there.div_ceil(2).min(limit).min(Self::SLOTS - head.offset());
             let kept = usize::from(and_pop);
             let count = dest.make_room(wanted - kept) + kept;
-            let Some(segment) = self.claim_slots(head, count) else {
+            let segment = self.head_segment();
+            if !self.claim_slots(head, count) {
                 contention.wait();
                 continue;
-            };
+            }
             let mut patience = Patience::full();
             let received = (0..count).filter_map(|further| {
                 // SAFETY: I3 — claimed, and received once.
-                unsafe { self.receive(segment, head, further, &mut patience) }
+                unsafe { self.receive(segment.segment(), head, further, &mut patience) }
             });
             if let Some(found) = dest.take_in_batch(received, and_pop) {
                 return Steal::Success(found);

@@ -1,7 +1,7 @@
 //! Closing an injector.
 
 use super::word::{closed_bit, Tail};
-use super::{Injector, PUSHED};
+use super::{Injector, CLOSED, PUSHED};
 use crate::sync::order::both;
 use core::fmt;
 
@@ -23,7 +23,9 @@ impl<T> Injector<T> {
     /// ```
     pub fn close(&self) -> bool {
         let order = both(PUSHED.acquire(), PUSHED.release());
-        !Tail(self.tail.word.fetch_or(closed_bit(), order)).is_closed()
+        let was_closed = Tail(self.tail.word.fetch_or(closed_bit(), order)).is_closed();
+        self.tail.is_closed.store(true, CLOSED.release());
+        !was_closed
     }
 
     /// Whether the injector is closed.

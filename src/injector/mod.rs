@@ -35,8 +35,11 @@
 //! - **I6** What was unlinked is used again, or freed, by the one thread that sweeps, when at some
 //!   moment afterwards there was no visitor.
 //! - **I7** The segment pointer beside each word is the one of the word's number, or the next if the
-//!   word's segment is used up. So a pointer read after a word, before a claim that finds the same
-//!   number, is the claimed slot's.
+//!   word's segment is used up. So a pointer beside `head` that is read after a word, before a claim
+//!   that finds the same number, is the claimed slot's; and one beside `tail` that is read after a
+//!   claim is the claimed slot's or a later one.
+//! - **I8** A segment that lasts is freed with the injector. There are at most as many as have a
+//!   place of their own among the spares.
 //!
 //! # Orderings
 //!
@@ -71,7 +74,7 @@ use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr;
 use crossbeam_utils::CachePadded;
-use segment::Segment;
+use segment::{Segment, Tagged};
 use word::{end_of, Head, Position, Tail, FIRST};
 
 /// Whoever sees a slot marked sees the item in it.
@@ -102,6 +105,9 @@ const QUIET: Pair = Pair::named("injector::QUIET");
 
 /// Who sweeps sees what the last one left.
 const SWEPT: Pair = Pair::named("injector::SWEPT");
+
+/// Whoever is refused without adding to `tail` sees `tail` closed.
+const CLOSED: Pair = Pair::named("injector::CLOSED");
 
 /// A visitor counts itself, then follows a pointer; the sweeper unlinks, then reads the count. Of
 /// the two, at least one sees the other (I5, I6).
@@ -168,9 +174,10 @@ pub struct Injector<T> {
 struct HeadLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// Some earlier `tail`, so that a consumer need not look at the producers' line each time.
+    /// A [`Spot`] of some earlier `tail`, so that a consumer need not look at the producers' line
+    /// each time.
     tail_seen: AtomicU64,
-    /// Every slot before this position is `TAKEN`.
+    /// Every slot before this [`Spot`] is `TAKEN`.
     settled: AtomicU64,
 }
 
@@ -178,6 +185,9 @@ struct HeadLine<T> {
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
+    /// What the bit in the word says, a little later. Whoever is refused by this has added nothing,
+    /// and reading it does not wait for an addition of one's own.
+    is_closed: AtomicBool,
 }
 
 /// What is written once in a segment, or when somebody was stopped.
@@ -188,7 +198,10 @@ struct Shelf<T> {
     oldest: AtomicPtr<Segment<T>>,
     /// The oldest segment that is not yet used again. The sweeper's own.
     unlinked: AtomicPtr<Segment<T>>,
+    /// First places for those that last, one for each, and then for others.
     spares: [AtomicPtr<Segment<T>>; SPARES],
+    /// How many segments last, or more.
+    lasting: AtomicUsize,
     orphans: AtomicPtr<Orphan<T>>,
     /// Orphans that are in no list any more. The sweeper's own.
     resolved: AtomicPtr<Orphan<T>>,
@@ -229,17 +242,17 @@ impl<T> Injector<T> {
         #[must_use]
         pub fn new() -> Self {
             let start = end_of(FIRST, Self::SLOTS);
-            let position = Head(start).position(Self::SLOTS).0;
             Injector {
                 head: CachePadded::new(HeadLine {
                     word: AtomicU64::new(start),
                     segment: AtomicPtr::new(ptr::null_mut()),
-                    tail_seen: AtomicU64::new(position),
-                    settled: AtomicU64::new(position),
+                    tail_seen: AtomicU64::new(start),
+                    settled: AtomicU64::new(start),
                 }),
                 tail: CachePadded::new(TailLine {
                     word: AtomicU64::new(start),
                     segment: AtomicPtr::new(ptr::null_mut()),
+                    is_closed: AtomicBool::new(false),
                 }),
                 shelf: CachePadded::new(Shelf::new()),
             }
@@ -276,6 +289,13 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn tail(&self) -> Tail {
         Tail(self.tail.word.load(PUSHED.acquire()))
+    }
+
+    /// To be read before a claim (I7). It may be newer than `head` was: whoever looks into it without
+    /// a claim needs LINKED.
+    #[inline(always)]
+    fn head_segment(&self) -> Tagged<T> {
+        Tagged(self.head.segment.load(LINKED.acquire()))
     }
 
     #[inline(always)]
@@ -322,10 +342,11 @@ impl<T> Injector<T> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let head = self.head();
-        let tail = self.tail_position();
-        let nothing = head.position(Self::SLOTS).distance(tail, Self::SLOTS) == 0;
-        nothing && head.orphans() == 0 && (self.is_quiet(tail) || self.is_surely_empty())
+        self.is_quiet() || {
+            let head = self.head();
+            let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
+            there == 0 && head.orphans() == 0 && self.is_surely_empty()
+        }
     }
 }
 
@@ -346,6 +367,7 @@ impl<T> Shelf<T> {
                     AtomicPtr::new(ptr::null_mut()),
                     AtomicPtr::new(ptr::null_mut()),
                 ],
+                lasting: AtomicUsize::new(0),
                 orphans: AtomicPtr::new(ptr::null_mut()),
                 resolved: AtomicPtr::new(ptr::null_mut()),
                 visitors: AtomicUsize::new(0),

@@ -3,7 +3,7 @@
 use super::closed::Closed;
 use super::segment::{Segment, Slot};
 use super::word::{number_after, Position, Tail};
-use super::{Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
+use super::{Injector, CLOSED, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::{AtomicPtr, Relaxed};
 use core::mem::{self, size_of};
@@ -215,45 +215,47 @@ impl<T> Injector<T> {
     /// Claims at least one slot and at most `wanted`; none if the injector is closed.
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
-        loop {
-            let seen = self.tail();
-            if seen.is_closed() {
+        while !self.tail.is_closed.load(CLOSED.acquire()) {
+            // Without a look at the word first: it would wait for our last addition.
+            let order = both(PUSHED.acquire(), PUSHED.release());
+            let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
+            let (number, next) = (tail.number(), tail.offset());
+            if next < Self::SLOTS {
+                let end = Self::SLOTS.min(next + wanted);
+                let claim = Claim { segment: self.entered(number), number, next, end };
+                if !tail.is_closed() {
+                    return Some(claim);
+                }
+            }
+            if tail.is_closed() {
+                // So that nobody adds for the second time; the slots are made void.
+                self.tail.is_closed.store(true, CLOSED.release());
                 return None;
             }
-            if seen.offset() >= Self::SLOTS {
-                self.add_segment(seen.number());
-                continue;
-            }
-            // I7: before the claim. Relaxed: PUSHED has ordered it.
-            let segment = self.tail.segment.load(Relaxed);
-            let count = wanted.min(Self::SLOTS - seen.offset());
-            let order = both(PUSHED.acquire(), PUSHED.release());
-            let tail = Tail(self.tail.word.fetch_add(count as u64, order));
-            let (number, next) = (tail.number(), tail.offset());
             if next >= Self::SLOTS {
-                continue; // it claimed nothing
+                self.add_segment(number);
             }
-            let is_same = number == seen.number();
-            let segment = if is_same { segment } else { self.find(number) };
-            let end = Self::SLOTS.min(next + count);
-            let claim = Claim { segment, number, next, end };
-            if tail.is_closed() {
-                return None; // after making the slots void
-            }
-            return Some(claim);
+        }
+        None
+    }
+
+    /// The segment of this number, in which the caller owns a slot.
+    #[inline(always)]
+    fn entered(&self, number: u64) -> *mut Segment<T> {
+        let newest = self.tail.segment.load(LINKED.acquire());
+        // SAFETY: I4 and I7 — not before ours, so it stays as long as ours is not settled.
+        if unsafe { &*newest }.number() == number {
+            newest
+        } else {
+            self.find(number)
         }
     }
 
-    /// The segment of this number, in which the caller owns a slot: it may be older than the newest.
+    /// As `entered`, if the newest is newer.
     #[cold]
     fn find(&self, wanted: u64) -> *mut Segment<T> {
         let _visit = self.visit();
-        let mut segment = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I5.
-        if unsafe { self.link(segment) }.0 == wanted {
-            return segment;
-        }
-        segment = self.shelf.oldest.load(LINKED.acquire());
+        let mut segment = self.shelf.oldest.load(LINKED.acquire());
         loop {
             // SAFETY: I4 and I5 — linked when we came, and the wanted one is from then on.
             let (number, next) = unsafe { self.link(segment) };
@@ -296,7 +298,7 @@ impl<T> Injector<T> {
 
     /// Links a segment of this number, or finds that somebody else has.
     fn link_new(&self, link: &AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
-        let new = self.spare().unwrap_or_else(Segment::allocate);
+        let new = self.spare().unwrap_or_else(|| Segment::allocate(self.may_last()));
         // SAFETY: I6 — nobody else has it.
         unsafe { &*new }.set_number(number);
         let order = both(LINKED.acquire(), LINKED.release());
@@ -308,6 +310,13 @@ impl<T> Injector<T> {
                 theirs
             }
         }
+    }
+
+    /// Whether one more segment may stay as long as the injector. Counts it.
+    fn may_last(&self) -> bool {
+        // Relaxed, both: only a count.
+        let lasting = &self.shelf.lasting;
+        lasting.load(Relaxed) < Self::LASTING && lasting.fetch_add(1, Relaxed) < Self::LASTING
     }
 
     fn spare(&self) -> Option<*mut Segment<T>> {

@@ -63,6 +63,21 @@ impl<T> Slot<T> {
         }
     }
 
+    /// Takes out the item that `look` has shown, and settles the slot.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
+    /// 2. `look` has shown `Item`.
+    /// 3. It does not touch the slot afterwards.
+    #[inline(always)]
+    pub(super) unsafe fn take(&self) -> T {
+        // SAFETY: 1 and 2.
+        let item = unsafe { self.place.take() };
+        self.state.store(TAKEN, SETTLED.release());
+        item
+    }
+
     /// Takes out what `look` has shown, if it was an item, and settles the slot.
     ///
     /// # Safety
@@ -72,13 +87,12 @@ impl<T> Slot<T> {
     /// 3. It does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
-        let item = match content {
-            // SAFETY: 1 and 2.
-            Content::Item => Some(unsafe { self.place.take() }),
-            _ => None,
-        };
+        if content == Content::Item {
+            // SAFETY: the caller's promise.
+            return Some(unsafe { self.take() });
+        }
         self.state.store(TAKEN, SETTLED.release());
-        item
+        None
     }
 
     pub(super) fn is_settled(&self) -> bool {
@@ -95,8 +109,38 @@ impl<T> Slot<T> {
 pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
     number: AtomicU64,
+    is_lasting: bool,
     watch: Watch,
     slots: PhantomData<Slot<T>>,
+}
+
+/// A pointer to a segment that says whether the segment lasts: stays as long as the injector.
+///
+/// Whoever owns no slot may still look at one in a segment that lasts.
+pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
+
+impl<T> Tagged<T> {
+    /// # Safety
+    ///
+    /// The segment is there (I5).
+    pub(super) unsafe fn of(segment: *mut Segment<T>) -> Self {
+        // SAFETY: the caller's promise.
+        let tag = usize::from(unsafe { &*segment }.is_lasting);
+        Tagged(segment.wrapping_byte_add(tag))
+    }
+
+    #[inline(always)]
+    pub(super) fn segment(&self) -> *mut Segment<T> {
+        self.0.wrapping_byte_sub(self.0 as usize & 1)
+    }
+
+    /// Whether there is an item at this offset already; `false` also if one cannot look.
+    #[inline(always)]
+    pub(super) fn has_item_at(&self, offset: usize) -> bool {
+        // SAFETY: I8 — it lasts.
+        self.0 as usize & 1 == 1
+            && unsafe { Segment::slot(self.segment(), offset) }.look() == Content::Item
+    }
 }
 
 /// How large a segment is to be, as far as a power of two allows.
@@ -121,11 +165,11 @@ impl<T> Segment<T> {
     }
 
     /// The size of its allocation.
-    pub(super) const BYTES: usize = size_of::<Slot<T>>() * Self::SLOTS + 2 * size_of::<u64>();
+    pub(super) const BYTES: usize = size_of::<Slot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 
     /// A segment with empty slots. They are made where they stay: an item may be larger than the
     /// stack (crossbeam #1146).
-    pub(super) fn allocate() -> *mut Self {
+    pub(super) fn allocate(is_lasting: bool) -> *mut Self {
         let (layout, _) = Self::layout();
         // SAFETY: 1 — the layout is not of zero bytes.
         let memory = unsafe { alloc(layout) };
@@ -135,7 +179,7 @@ impl<T> Segment<T> {
         let segment = memory.cast::<Self>();
         let next = AtomicPtr::new(ptr::null_mut());
         let number = AtomicU64::new(0);
-        let head = Segment { next, number, watch: Watch::new(), slots: PhantomData };
+        let head = Segment { next, number, is_lasting, watch: Watch::new(), slots: PhantomData };
         // SAFETY: 1 — fresh memory of that layout.
         unsafe { segment.write(head) };
         for offset in 0..Self::SLOTS {
@@ -187,6 +231,11 @@ impl<T> Segment<T> {
         segment.cast::<u8>().wrapping_add(at).cast::<Slot<T>>().wrapping_add(offset)
     }
 
+    pub(super) fn is_lasting(&self) -> bool {
+        self.is_lasting
+    }
+
+    #[inline(always)]
     pub(super) fn number(&self) -> u64 {
         self.watch.used();
         self.number.load(Relaxed) // Relaxed: written before the segment was linked

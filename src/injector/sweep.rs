@@ -5,9 +5,9 @@
 
 use super::around::Orphan;
 use super::segment::Segment;
-use super::word::Position;
+use super::word::{Position, Spot};
 use super::{Injector, KEPT, LEFT, LINKED, QUIET, SPARED, SPARES, SWEPT, VISIT};
-use crate::sync::{AtomicPtr, Relaxed};
+use crate::sync::{AtomicPtr, Relaxed, MAX_LASTING};
 use alloc::boxed::Box;
 use core::ptr;
 
@@ -19,6 +19,16 @@ impl<T> Injector<T> {
             fit
         } else {
             SPARES
+        }
+    };
+
+    /// How many segments last.
+    pub(super) const LASTING: usize = {
+        let half = Self::PLACES.div_ceil(2);
+        if half < MAX_LASTING {
+            half
+        } else {
+            MAX_LASTING
         }
     };
 
@@ -48,7 +58,7 @@ impl<T> Injector<T> {
             shelf.unlinked.store(oldest, Relaxed);
             shelf.oldest.store(oldest, LINKED.release());
         }
-        let mut settled = Position(self.head.settled.load(Relaxed));
+        let mut settled = Spot(self.head.settled.load(Relaxed));
         let head = self.head().position(Self::SLOTS);
         loop {
             // SAFETY: I6 — we sweep, and have not unlinked it.
@@ -56,12 +66,12 @@ impl<T> Injector<T> {
             // Not beyond `head`: a look would take the line from a producer that is about to fill it.
             let start = Position::of(number, 0, Self::SLOTS);
             let end = start.distance(head, Self::SLOTS).min(Self::SLOTS);
-            let mut offset = settled.offset_in(number, Self::SLOTS);
+            let mut offset = settled.offset_in(number);
             // SAFETY: I6 — as above.
             while offset < end && unsafe { Segment::slot(oldest, offset) }.is_settled() {
                 offset += 1;
             }
-            settled = Position::of(number, offset, Self::SLOTS);
+            settled = Spot::of(number, offset);
             // I4: after every slot was found settled.
             if offset < Self::SLOTS || self.head().number() == number {
                 break;
@@ -138,15 +148,24 @@ impl<T> Injector<T> {
     ///
     /// The caller is the only one who has it (I6), and it is as good as new.
     pub(super) unsafe fn keep(&self, segment: *mut Segment<T>) {
-        for place in &self.shelf.spares[..Self::PLACES] {
-            // Relaxed, both looks: only null is of interest.
-            let is_free = place.load(Relaxed).is_null();
-            if is_free {
-                let order = SPARED.release();
-                if place.compare_exchange(ptr::null_mut(), segment, order, Relaxed).is_ok() {
-                    return;
+        let (for_lasting, for_others) = self.shelf.spares[..Self::PLACES].split_at(Self::LASTING);
+        // SAFETY: the caller's promise.
+        let is_lasting = unsafe { &*segment }.is_lasting();
+        loop {
+            for place in if is_lasting { for_lasting } else { for_others } {
+                // Relaxed, both looks: only null is of interest.
+                let is_free = place.load(Relaxed).is_null();
+                if is_free {
+                    let order = SPARED.release();
+                    if place.compare_exchange(ptr::null_mut(), segment, order, Relaxed).is_ok() {
+                        return;
+                    }
                 }
             }
+            if !is_lasting {
+                break;
+            }
+            // I8: there is a place for each of them. Somebody has taken one and put another back.
         }
         // SAFETY: the caller's promise.
         unsafe { Segment::free(segment) };

@@ -1,12 +1,15 @@
 //! The consumers' end: one item at a time.
 
-use super::segment::{Content, Segment};
-use super::word::{Head, Position};
+use super::segment::{Content, Segment, Slot, Tagged};
+use super::word::{Head, Spot, Tail};
 use super::{Injector, CLAIMED, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
 use crate::sync::order::both;
-use crate::sync::spin::{Contention, Patience, LOOKS};
+use crate::sync::spin::{again, Contention, Patience, LOOKS};
 use crate::sync::Relaxed;
+
+/// How many items may be found by looking at their slots before one looks at `tail` again.
+const REFRESH: usize = 32;
 
 impl<T> Injector<T> {
     /// Takes the oldest item.
@@ -30,55 +33,119 @@ impl<T> Injector<T> {
     /// assert_eq!(injector.steal(), Steal::Success(1));
     /// assert_eq!(injector.steal(), Steal::Empty);
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn steal(&self) -> Steal<T> {
+        let head = self.head();
+        let segment = self.head_segment();
+        if !head.is_plain(Self::SLOTS) {
+            return self.steal_with_care(head, self.tail());
+        }
+        if !self.is_something_at(head, &segment) {
+            let tail = self.tail();
+            let is_quiet = self.is_quiet_at(tail);
+            return if is_quiet { Steal::Empty } else { self.steal_with_care(head, tail) };
+        }
+        if !self.claim_slots(head, 1) {
+            return self.steal_later();
+        }
+        let segment = segment.segment();
+        // SAFETY: I4 — the slot is ours.
+        let slot = unsafe { Segment::slot(segment, head.offset()) };
+        if slot.look() != Content::Item {
+            // SAFETY: I3 — claimed.
+            return unsafe { self.steal_late(segment, head) };
+        }
+        // SAFETY: I3 — claimed.
+        Steal::Success(unsafe { slot.take() })
+    }
+
+    /// As `steal`, when the next slot has been claimed and there is no item in it yet.
+    ///
+    /// # Safety
+    ///
+    /// The slot was claimed when `head` was so (I3), and the caller leaves it to us.
+    #[cold]
+    unsafe fn steal_late(&self, segment: *mut Segment<T>, head: Head) -> Steal<T> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.receive(segment, head, 0, &mut Patience::full()) } {
+            Some(item) => Steal::Success(item),
+            None => self.steal_with_care(self.head(), self.tail()),
+        }
+    }
+
+    /// As `steal`, after somebody else was quicker.
+    #[cold]
+    fn steal_later(&self) -> Steal<T> {
+        Contention::none().wait();
+        self.steal_with_care(self.head(), self.tail())
+    }
+
+    /// As `steal`, in any case that may be. `head` was there, and then `tail`.
+    #[cold]
+    fn steal_with_care(&self, mut head: Head, mut tail: Tail) -> Steal<T> {
         let mut contention = Contention::none();
         loop {
-            let head = self.head();
-            if head.orphans() > 0 {
-                match self.steal_around() {
-                    Some(found) => return found,
-                    None => continue,
-                }
-            }
-            let position = head.position(Self::SLOTS);
-            if !self.is_something_at(position) {
-                let tail = self.tail_position();
-                if position.distance(tail, Self::SLOTS) == 0 {
-                    if self.is_quiet(tail) || self.is_surely_empty() {
-                        return Steal::Empty;
-                    }
-                    continue;
-                }
-                self.head.tail_seen.store(tail.0, PUSHED.release());
-            }
-            if head.offset() == Self::SLOTS {
-                self.leave_segment(head.number());
-                continue;
-            }
-            let Some(segment) = self.claim_slots(head, 1) else {
-                contention.wait();
-                continue;
-            };
-            // SAFETY: I3 — claimed.
-            let item = unsafe { self.receive(segment, head, 0, &mut Patience::full()) };
-            if let Some(item) = item {
-                return Steal::Success(item);
+            match self.steal_from(head, tail, &mut contention) {
+                Some(found) => return found,
+                None => (head, tail) = (self.head(), self.tail()),
             }
         }
     }
 
-    /// Whether a slot has been claimed at this position, as far as somebody has seen already.
-    #[inline(always)]
-    fn is_something_at(&self, position: Position) -> bool {
-        let seen = Position(self.head.tail_seen.load(PUSHED.acquire()));
-        position.distance(seen, Self::SLOTS) > 0
+    /// As `steal`, once. Nothing if `head` has moved, or what there was is not to be had.
+    fn steal_from(&self, head: Head, tail: Tail, contention: &mut Contention) -> Option<Steal<T>> {
+        if head.orphans() > 0 {
+            return self.steal_around();
+        }
+        if head.position(Self::SLOTS).distance(tail.position(Self::SLOTS), Self::SLOTS) == 0 {
+            if self.is_surely_empty() {
+                return Some(Steal::Empty);
+            }
+            // Items come at this moment. If we go after the first, we and their producer do nothing
+            // but wait for each other's lines.
+            contention.wait();
+            return None;
+        }
+        if head.offset() == Self::SLOTS {
+            self.leave_segment(head.number());
+            return None;
+        }
+        self.head.tail_seen.store(tail.spot().0, PUSHED.release());
+        let segment = self.head_segment();
+        if !self.claim_slots(head, 1) {
+            contention.wait();
+            return None;
+        }
+        // SAFETY: I3 — claimed.
+        let item = unsafe { self.receive(segment.segment(), head, 0, &mut Patience::full()) };
+        item.map(Steal::Success)
     }
 
-    /// Whether everything before `tail` has been taken, by the last sweep's account.
+    /// Whether a producer has claimed the slot at this head, which is plain, as far as one can tell
+    /// without reading `tail`: to read what a thread has just added to itself takes as long as the
+    /// addition.
     #[inline(always)]
-    pub(super) fn is_quiet(&self, tail: Position) -> bool {
-        self.head.settled.load(QUIET.acquire()) == tail.0
+    fn is_something_at(&self, head: Head, segment: &Tagged<T>) -> bool {
+        let seen = Spot(self.head.tail_seen.load(PUSHED.acquire()));
+        if head.is_before(seen) {
+            return true;
+        }
+        let is_there = segment.has_item_at(head.offset());
+        if is_there && head.offset() % REFRESH == 0 {
+            self.head.tail_seen.store(self.tail().spot().0, PUSHED.release());
+        }
+        is_there
+    }
+
+    /// Whether everything that was pushed has been taken, by the last sweep's account.
+    #[inline(always)]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_quiet_at(self.tail())
+    }
+
+    #[inline(always)]
+    fn is_quiet_at(&self, tail: Tail) -> bool {
+        self.head.settled.load(QUIET.acquire()) == tail.spot().0
     }
 
     /// Looks whether there is nothing, in a way that who might yet give up a slot cannot miss.
@@ -89,24 +156,23 @@ impl<T> Injector<T> {
     pub(super) fn is_surely_empty(&self) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         let head = Head(self.head.word.fetch_add(0, order));
-        let tail = self.tail_position();
-        if head.orphans() > 0 || head.position(Self::SLOTS).distance(tail, Self::SLOTS) > 0 {
+        let tail = self.tail();
+        let there = head.position(Self::SLOTS).distance(tail.position(Self::SLOTS), Self::SLOTS);
+        if head.orphans() > 0 || there > 0 {
             return false;
         }
         self.sweep();
-        true
+        // There was a moment with nothing.
+        !again(|| self.tail() != tail)
     }
 
     /// Claims the next slots, which are of one segment and at most as many as `tail` has passed.
-    /// Returns the segment, or nothing if `head` has moved.
+    /// Returns whether `head` was still there. Their segment is what was beside `head` before.
     #[inline(always)]
-    pub(super) fn claim_slots(&self, head: Head, count: usize) -> Option<*mut Segment<T>> {
-        // I7: before the claim. Relaxed: CLAIMED has ordered it.
-        let segment = self.head.segment.load(Relaxed);
+    pub(super) fn claim_slots(&self, head: Head, count: usize) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         // Relaxed, on failure: we start again.
-        let claim = self.head.word.compare_exchange(head.0, head.claimed(count).0, order, Relaxed);
-        claim.is_ok().then_some(segment)
+        self.head.word.compare_exchange(head.0, head.claimed(count).0, order, Relaxed).is_ok()
     }
 
     /// Takes the item in a claimed slot, so many after `head`. Nothing if there is none and will be
@@ -126,19 +192,15 @@ impl<T> Injector<T> {
         let offset = head.offset() + further;
         // SAFETY: I4 — the slot is ours.
         let slot = unsafe { Segment::slot(segment, offset) };
-        let mut looks = 0;
-        let content = loop {
-            let content = slot.look();
-            if content != Content::Nothing {
-                break content;
-            }
-            looks += 1;
-            if looks > LOOKS && !patience.lasts() && head.can_give_up() {
-                let position = head.position(Self::SLOTS).after(further, Self::SLOTS);
-                // SAFETY: I3 — it is ours, and we do not touch it afterwards.
-                return unsafe { self.give_up(segment, offset, position) };
-            }
-        };
+        let mut content = slot.look();
+        if content == Content::Nothing {
+            content = wait_for(slot, head, patience);
+        }
+        if content == Content::Nothing {
+            let position = head.position(Self::SLOTS).after(further, Self::SLOTS);
+            // SAFETY: I3 — it is ours, and we do not touch it afterwards.
+            return unsafe { self.give_up(segment, offset, position) };
+        }
         // SAFETY: I3 — the caller has claimed it, and does this once.
         unsafe { slot.settle(content) }
     }
@@ -151,15 +213,17 @@ impl<T> Injector<T> {
         if self.head().number() != number {
             return;
         }
-        let segment = self.head.segment.load(LINKED.acquire());
+        let segment = Tagged(self.head.segment.load(LINKED.acquire()));
         // SAFETY: I4 and I5 — `head` was there after we came.
-        let (current, link) = unsafe { self.link(segment) };
+        let (current, link) = unsafe { self.link(segment.segment()) };
         if current == number {
             let next = link.load(LINKED.acquire());
             debug_assert!(!next.is_null(), "the producers link a segment before they enter it");
+            // SAFETY: I5 — linked behind the one that is there.
+            let next = unsafe { Tagged::of(next) };
             // Relaxed, on failure: somebody else has moved it on.
             let (success, failure) = (LINKED.release(), Relaxed);
-            let _ = self.head.segment.compare_exchange(segment, next, success, failure);
+            let _ = self.head.segment.compare_exchange(segment.0, next.0, success, failure);
         }
         let mut head = self.head();
         while head.number() == number {
@@ -172,5 +236,19 @@ impl<T> Injector<T> {
         }
         drop(visit);
         self.sweep();
+    }
+}
+
+/// Waits for what a producer is about to put into a slot. `Nothing` if that takes too long.
+#[cold]
+fn wait_for<T>(slot: &Slot<T>, head: Head, patience: &mut Patience) -> Content {
+    let mut looks = 0;
+    loop {
+        let content = slot.look();
+        looks += 1;
+        let is_late = looks > LOOKS && !patience.lasts() && head.can_give_up();
+        if content != Content::Nothing || is_late {
+            return content;
+        }
     }
 }

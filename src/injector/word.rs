@@ -7,8 +7,9 @@
 //!
 //! The offset of `head` ends at `slots`; then the segment is used up. The offset of `tail` may go
 //! beyond, since producers add to it before they know: those additions claim nothing. A producer
-//! that finds the offset at its end does not add, so there is at most one such addition for each
-//! thread and segment, of at most 256; the field has room for 32,000 threads.
+//! that has found the offset at its end sees to the next segment before it adds again, so there is at
+//! most one such addition for each thread and segment, of at most 32; the field has room for 262,000
+//! threads.
 //!
 //! Numbers wrap after 2⁴⁰ segments. Whoever would be deceived by that stands still for the time of
 //! exactly so many: at 256 slots and a nanosecond an item, three days.
@@ -70,6 +71,18 @@ impl Head {
         (self.0 & ((1 << NUMBER_SHIFT) - 1)) / ORPHAN
     }
 
+    /// Whether there are no orphans, and the segment is not used up.
+    #[inline(always)]
+    pub(super) const fn is_plain(self, slots: usize) -> bool {
+        self.0 & ((1 << NUMBER_SHIFT) - 1) < slots as u64
+    }
+
+    /// Whether some producer has claimed the slot at this head, which is plain, when `tail` is there.
+    #[inline(always)]
+    pub(super) const fn is_before(self, tail: Spot) -> bool {
+        tail.0.wrapping_sub(self.0) as i64 > 0
+    }
+
     /// With so many more slots claimed. They are of this segment.
     #[inline(always)]
     pub(super) const fn claimed(self, slots: usize) -> Self {
@@ -104,6 +117,12 @@ impl Tail {
         self.0 & CLOSED != 0
     }
 
+    /// Where it is, without the bit.
+    #[inline(always)]
+    pub(super) const fn spot(self) -> Spot {
+        Spot(self.0 & !CLOSED)
+    }
+
     /// At the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
         Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED))
@@ -113,6 +132,27 @@ impl Tail {
     pub(super) const fn position(self, slots: usize) -> Position {
         let offset = if self.offset() < slots { self.offset() } else { slots };
         Position::of(self.number(), offset, slots)
+    }
+}
+
+/// Where `tail` has been. The end of a segment is another place than the start of the next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot(pub(super) u64);
+
+impl Spot {
+    #[inline(always)]
+    pub(super) const fn of(number: u64, offset: usize) -> Self {
+        Spot((number << NUMBER_SHIFT) | offset as u64)
+    }
+
+    /// The offset, if it is in the segment of this number; otherwise it is in the one before.
+    #[inline(always)]
+    pub(super) const fn offset_in(self, number: u64) -> usize {
+        if self.0 >> NUMBER_SHIFT == number {
+            (self.0 & TAIL_OFFSET) as usize
+        } else {
+            0
+        }
     }
 }
 
@@ -148,11 +188,5 @@ impl Position {
         } else {
             0
         }
-    }
-
-    /// The offset in the segment of this number, at whose end we may be.
-    #[inline(always)]
-    pub(super) const fn offset_in(self, number: u64, slots: usize) -> usize {
-        (self.0.wrapping_sub(number << NUMBER_SHIFT) / Position::unit(slots)) as usize
     }
 }

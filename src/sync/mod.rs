@@ -47,6 +47,9 @@ mod machine {
     /// The most slots of an injector's segment.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
+    /// The most segments of an injector that stay as long as it.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) const MAX_LASTING: usize = 4;
 
     /// A function that is `const` on the machine; loom's types have no `const` constructors.
     #[cfg(target_has_atomic = "64")]
@@ -72,6 +75,8 @@ mod model {
     pub(crate) const MAX_ANNOUNCED: usize = 2;
     /// The most slots of an injector's segment: so few that models change segments.
     pub(crate) const MAX_SLOTS: usize = 2;
+    /// The most segments of an injector that stay as long as it: so few that models have others too.
+    pub(crate) const MAX_LASTING: usize = 2;
 
     /// A function that is `const` on the machine.
     macro_rules! const_on_the_machine {

@@ -17,6 +17,13 @@ pub(crate) use model::{relax, Patience};
 /// A line that the other core has takes some hundred nanoseconds to come.
 pub(crate) const LOOKS: usize = if cfg!(loom) { 0 } else { 256 };
 
+/// Looks again whether there is a reason not to give up yet. In a model there never is: giving up is
+/// as good an answer.
+#[inline(always)]
+pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
+    cfg!(not(loom)) && look()
+}
+
 /// Keeps away from a word that others are changing.
 ///
 /// Long enough for a competitor to do a few dozen operations on a line that is its own meanwhile:

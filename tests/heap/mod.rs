@@ -13,7 +13,7 @@ static HEAP: Counting = Counting;
 pub(crate) const MARKED: usize = 24 * 8192;
 
 /// What an injector of `[u64; 5]` allocates: also counted for all threads together.
-pub(crate) const SEGMENT: usize = 128 * 48 + 16;
+pub(crate) const SEGMENT: usize = 128 * 48 + 24;
 
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
 static SEGMENTS: AtomicIsize = AtomicIsize::new(0);
