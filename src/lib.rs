@@ -1,8 +1,8 @@
 #![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
 //! Lock-free parts for people who build schedulers.
 //!
-//! filch has a work-stealing deque, a queue for many producers and consumers, the trait by which a
-//! scheduler accepts work, and two small thread pools. `Worker`, `Stealer` and `Injector` are a
+//! filch has a work-stealing deque, a queue for many producers and consumers, an event count to sleep on,
+//! the trait by which a scheduler accepts work, and two small thread pools. `Worker`, `Stealer` and `Injector` are a
 //! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
 //! machine checks that a model fails without each of them. DESIGN.md has the arguments.
 //!
@@ -11,6 +11,7 @@
 //! | [`Worker`], LIFO | its owner | the owner the newest, thieves the oldest | as said | pop and steal wait-free | doubles when full |
 //! | [`Worker`], FIFO | its owner | the owner and thieves the oldest | FIFO | pop lock-free, steal wait-free | doubles when full |
 //! | [`Injector`] | anybody | anybody | FIFO | lock-free, but for one bounded wait | a segment at a time, used again |
+//! | [`EventCount`](idle::EventCount) | notifiers | sleepers | newest first | lock-free, but for the sleeping | a place for each sleeper, used again |
 //! | [`StealingPool`] | anybody | its threads | none promised | blocking | as its deques |
 //! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
 //!
@@ -61,11 +62,11 @@
 //! - A bound on how long a `Stealer` keeps a deque's memory: that is until the last handle goes.
 //! - On targets without 64-bit atomics an index has 30 bits instead of 62: a thief that stands still
 //!   inside one steal while exactly a multiple of 2³⁰ items go by would take a wrong one, and there is
-//!   no `Injector`.
+//!   no `Injector` and no `EventCount`.
 //!
 //! # Features
 //!
-//! - `std` (default): the executors, and [`deque::Builder::shrinking`]. Without it the crate needs
+//! - `std` (default): the executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate needs
 //!   `alloc` alone.
 //!
 //! # Models
@@ -86,6 +87,8 @@ mod sync;
 pub mod deque;
 #[cfg(feature = "std")]
 pub mod executor;
+#[cfg(target_has_atomic = "64")]
+pub mod idle;
 #[cfg(target_has_atomic = "64")]
 pub mod injector;
 #[cfg(feature = "std")]

@@ -14,8 +14,14 @@
 mod common;
 mod theft;
 
+#[allow(dead_code)] // the example's `main`
+#[path = "../examples/blocking_queue.rs"]
+mod blocking_queue;
+
+use blocking_queue::BlockingQueue;
 use common::{scaled, seed, Random, THREAD_SANITIZED};
 use filch::deque::{Builder, Flavor};
+use filch::idle::{EventCount, ThreadPark};
 use filch::{Injector, Worker};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -24,7 +30,69 @@ use std::sync::atomic::{
 };
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 use theft::{each_item_is_taken_once, item, warm_up, Item, Owner, Taken, Ways};
+
+/// Each item wakes the other thread, and its return wakes this one. `FILCH_STRESS=50` makes it a million.
+#[test]
+fn stress_blocking_queue() {
+    let (there, back) = (Arc::new(BlockingQueue::new()), Arc::new(BlockingQueue::new()));
+    let other = {
+        let (there, back) = (Arc::clone(&there), Arc::clone(&back));
+        thread::spawn(move || {
+            while let Some(item) = there.receive() {
+                assert!(back.send(item).is_ok());
+            }
+        })
+    };
+    for round in 0..scaled(20_000) {
+        assert!(there.send(Box::new(round)).is_ok());
+        assert_eq!(back.receive().as_deref(), Some(&round));
+    }
+    there.close();
+    other.join().unwrap();
+}
+
+/// Many receivers and senders, and receivers that give up and come back.
+#[test]
+fn stress_event_count() {
+    let shared = Arc::new((Injector::<Box<usize>>::new(), EventCount::new(), AtomicUsize::new(0)));
+    let items = scaled(20_000);
+    let receivers = [false, false, true, true].map(|is_impatient| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || {
+            let (queue, events, left) = &*shared;
+            let (mut park, mut sum) = (ThreadPark::new(), 0);
+            loop {
+                let prepared = events.prepare();
+                if let Some(item) = queue.steal().success() {
+                    sum += *item;
+                } else if left.load(Relaxed) == 2 && queue.is_empty() {
+                    return sum;
+                } else if is_impatient {
+                    let _ = prepared.commit_in(&mut park, Some(Duration::from_micros(20)));
+                } else {
+                    prepared.commit();
+                }
+            }
+        })
+    });
+    let senders = [0, 1].map(|_| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || {
+            let (queue, events, left) = &*shared;
+            for item in 0..items {
+                queue.push(Box::new(item));
+                events.notify_one();
+            }
+            left.fetch_add(1, Relaxed);
+            events.notify_all();
+        })
+    });
+    senders.into_iter().for_each(|it| it.join().unwrap());
+    let sum: usize = receivers.into_iter().map(|it| it.join().unwrap()).sum();
+    assert_eq!(sum, items * (items - 1));
+}
 
 /// Producers that push singly and in batches, consumers that take in every way, and segments that are
 /// used again all the time.

@@ -1,4 +1,4 @@
-//! What an item costs in a deque, for filch and its rivals.
+//! What an item, or a notification, costs with filch and with its rivals.
 //!
 //! The scenarios are written once, here, and run by two programs: `cargo bench` for criterion's
 //! statistics, and `versus` for ratios taken in interleaved rounds, which a noisy machine does not
@@ -6,6 +6,7 @@
 
 pub mod contenders;
 pub mod floor;
+pub mod idle;
 pub mod injector;
 pub mod items;
 pub mod queues;

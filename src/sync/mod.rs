@@ -11,6 +11,8 @@
 //! | [`slot`] | a `T`, copied word by word | a pointer to a payload that loom watches |
 //! | [`place`] | room for a `T` | a cell that loom watches |
 //! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
+//! | [`park`] | crossbeam-utils' parker | a lock and a bell; timeouts pass at once |
+//! | [`clock`] | the system's | stands still at every deadline |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
 
@@ -22,7 +24,11 @@ pub(crate) mod slot;
 pub(crate) mod spin;
 
 #[cfg(feature = "std")]
+pub(crate) mod clock;
+#[cfg(feature = "std")]
 pub(crate) mod lock;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub(crate) mod park;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
 
@@ -50,6 +56,9 @@ mod machine {
     /// The most segments of an injector that stay as long as it.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
+    /// How many sleepers that left without having been woken are worth clearing the list for.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) const MANY_GONE: usize = 32;
 
     /// A function that is `const` on the machine; loom's types have no `const` constructors.
     #[cfg(target_has_atomic = "64")]
@@ -60,6 +69,16 @@ mod machine {
     }
     #[cfg(target_has_atomic = "64")]
     pub(crate) use const_on_the_machine;
+
+    /// An array whose items are made by a constant expression.
+    #[cfg(target_has_atomic = "64")]
+    macro_rules! array_on_the_machine {
+        [$item:expr; $len:expr] => {
+            [const { $item }; $len]
+        };
+    }
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) use array_on_the_machine;
 }
 
 #[cfg(loom)]
@@ -77,6 +96,8 @@ mod model {
     pub(crate) const MAX_SLOTS: usize = 2;
     /// The most segments of an injector that stay as long as it: so few that models have others too.
     pub(crate) const MAX_LASTING: usize = 2;
+    /// How many sleepers that left without having been woken are worth clearing the list for.
+    pub(crate) const MANY_GONE: usize = 2;
 
     /// A function that is `const` on the machine.
     macro_rules! const_on_the_machine {
@@ -85,6 +106,14 @@ mod model {
         };
     }
     pub(crate) use const_on_the_machine;
+
+    /// An array whose items are made one by one.
+    macro_rules! array_on_the_machine {
+        [$item:expr; $len:expr] => {
+            core::array::from_fn::<_, { $len }, _>(|_| $item)
+        };
+    }
+    pub(crate) use array_on_the_machine;
 }
 
 /// A position in a queue: a counter that wraps, compared by signed difference.

@@ -46,6 +46,11 @@ mod machine {
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
+        /// An empty place.
+        pub(crate) fn empty() -> Self {
+            Place(UnsafeCell::new(MaybeUninit::uninit()))
+        }
+
         /// Makes an empty place where it is to stay: an item may be larger than a stack.
         ///
         /// # Safety
@@ -117,9 +122,13 @@ mod model {
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
+        pub(crate) fn empty() -> Self {
+            Place(UnsafeCell::new(None))
+        }
+
         pub(crate) unsafe fn make(at: *mut Self) {
             // SAFETY: the caller's promise.
-            unsafe { at.write(Place(UnsafeCell::new(None))) };
+            unsafe { at.write(Place::empty()) };
         }
 
         pub(crate) unsafe fn put(&self, item: &T) {

@@ -20,7 +20,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     refuse_early_ends()?;
 
     let tests: Vec<Test> =
-        tests()?.into_iter().filter(|test| test.name.contains(&filter)).collect();
+        tests()?.into_iter().filter(|test| test.full_name().contains(&filter)).collect();
     if tests.is_empty() {
         return Err(format!("no model is called `{filter}`").into());
     }
@@ -57,6 +57,12 @@ pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
 pub(crate) struct Test {
     pub(crate) binary: TestBinary,
     pub(crate) name: String,
+}
+
+impl Test {
+    fn full_name(&self) -> String {
+        format!("{}::{}", self.binary.target, self.name)
+    }
 }
 
 impl Test {
@@ -161,7 +167,7 @@ fn describe(test: &Test, outcome: &Result<Outcome>) -> String {
         Ok(Outcome { seconds, .. }) => format!("FAILED  {seconds:>7.2} s"),
         Err(_) => "FAILED".to_owned(),
     };
-    format!("{verdict}  {}::{}", test.binary.target, test.name)
+    format!("{verdict}  {}", test.full_name())
 }
 
 fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {

@@ -12,6 +12,7 @@ mod orderings;
 mod process;
 mod sanitize;
 mod sites;
+mod spin;
 mod steps;
 mod table;
 mod verify;
@@ -29,7 +30,8 @@ usage: cargo xtask <command>
   orderings [FILTER]              weaken each named ordering in turn: which model notices?
   fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)
   sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
-  versus [deque]                  our speed as a ratio to the rivals'
+  spin                            the Promela models: is every item taken at last?
+  versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle
   verify [--quick]                everything, and a table; quick: no audit, sanitizers, fuzzing
 ";
 
@@ -58,6 +60,7 @@ fn dispatch(command: &str, rest: Arguments) -> Result {
         "orderings" => orderings::command(rest),
         "fuzz" => fuzz::command(rest),
         "sanitize" => sanitize::command(rest),
+        "spin" => spin::command(rest),
         "versus" => versus::command(rest),
         "verify" => verify::command(rest),
         "" => Err(format!("no command\n\n{USAGE}").into()),

@@ -4,7 +4,7 @@
 //! changes flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
-use crate::{cargo, nightly, Result};
+use crate::{cargo, nightly, spin, Result};
 use std::env;
 use std::path::Path;
 use std::process::Command;
@@ -32,11 +32,12 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
         step("docs", [docs()]),
         step("tests", [cargo(["test", "--workspace", "--no-fail-fast"])]),
         step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
-        step("examples", [cargo(["build", "--release", "--examples"])]),
+        step("examples", examples()),
         step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
         step("models", [ours(if quick { &["loom", "--bound", "2"] } else { &["loom"] })?]),
     ];
     steps.extend([
+        Step { skipped: spin::missing(), ..step("spin", [ours(&["spin"])?]) },
         Step { skipped: slow(None), ..step("audit", [ours(&["orderings"])?]) },
         Step { skipped: slow(nightly::missing()), ..step("sanitizers", [ours(&["sanitize"])?]) },
         Step {
@@ -74,6 +75,13 @@ fn formatting() -> Vec<Command> {
         command.args(["--check", "--", "--color", "never"]);
     }
     commands
+}
+
+/// Builds all examples, and runs those that need nothing.
+fn examples() -> Vec<Command> {
+    let run = |name| cargo(["run", "--release", "--example", name]);
+    let built = cargo(["build", "--release", "--examples"]);
+    vec![built, run("tour"), run("blocking_queue"), run("io_driver")]
 }
 
 fn lint(mut command: Command) -> Command {

@@ -1,0 +1,13 @@
+//! Criterion's view of the event count: `cargo bench`.
+//!
+//! Names read `idle/<scenario>/<contender>`; otherwise as `injector.rs`.
+
+use criterion::{criterion_group, criterion_main, Criterion};
+use filch_benches::{idle, statistics};
+
+fn measure(criterion: &mut Criterion) {
+    statistics::measure(criterion, "idle", idle::all());
+}
+
+criterion_group!(benches, measure);
+criterion_main!(benches);

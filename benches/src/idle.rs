@@ -1,0 +1,66 @@
+//! What is measured of the event count and its rivals: what waking costs those who have nobody to wake.
+
+use crate::scenarios::{Run, Scenario};
+use event_listener::Event;
+use filch::idle::EventCount;
+use std::hint::black_box;
+use std::sync::atomic::{fence, AtomicU64, Ordering::*};
+use std::time::Instant;
+
+/// Every scenario. The second contender is the floor: the instructions without which it cannot be done.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    vec![
+        Scenario {
+            name: "notify, nobody asleep",
+            goal: 1.1,
+            items: 1_000_000,
+            contenders: vec![
+                ("filch", run(EventCount::new(), EventCount::notify_one)),
+                ("floor", run(AtomicU64::new(0), fence_and_load)),
+                ("event-listener", run(Event::new(), |event| _ = event.notify(1))),
+                ("RMW", run(AtomicU64::new(0), |word| _ = black_box(word.fetch_add(1, SeqCst)))),
+            ],
+        },
+        Scenario {
+            name: "prepare and cancel",
+            goal: 1.2,
+            items: 1_000_000,
+            contenders: vec![
+                ("filch", run(EventCount::new(), |events| events.prepare().cancel())),
+                ("floor", run(AtomicU64::new(0), count_and_fence)),
+                ("event-listener", run(Event::new(), |event| drop(event.listen()))),
+                ("RMW", run(AtomicU64::new(0), count)),
+            ],
+        },
+    ]
+}
+
+fn run<T: 'static>(shared: T, operation: impl Fn(&T) + 'static) -> Run {
+    Box::new(move |items| {
+        let start = Instant::now();
+        for _ in 0..items {
+            operation(black_box(&shared));
+        }
+        (start.elapsed(), items)
+    })
+}
+
+/// A notifier that finds nobody.
+fn fence_and_load(word: &AtomicU64) {
+    fence(SeqCst);
+    black_box(word.load(Relaxed));
+}
+
+/// A sleeper that changes its mind: it must be counted, then look, then not be counted.
+fn count_and_fence(word: &AtomicU64) {
+    word.fetch_add(1, Relaxed);
+    fence(SeqCst);
+    word.fetch_sub(1, Relaxed);
+}
+
+/// As folly's, whose notifier pays for it with a read-modify-write.
+fn count(word: &AtomicU64) {
+    word.fetch_add(1, SeqCst);
+    word.fetch_sub(1, SeqCst);
+}

@@ -1,0 +1,271 @@
+//! Preparing, and notifying.
+
+use super::prepared::Prepared;
+use super::waiters::Waiters;
+use super::word::{Word, MOST_PREPARED};
+use super::{LAIN, LOOK_AGAIN, TOLD};
+use crate::sync::{const_on_the_machine, AtomicU64, Relaxed};
+use core::fmt;
+use core::task::Waker;
+use crossbeam_utils::CachePadded;
+
+/// Where threads sleep until something has changed that they look at themselves.
+///
+/// It knows nothing of what they wait for: a queue, several, a flag. Whoever waits *prepares*, looks
+/// once more, and then *commits*, or cancels. Whoever changes something notifies afterwards. Either the
+/// look sees the change, or the notification finds the one that looked, and it does not sleep, or not
+/// for long.
+///
+/// Notifying when nobody sleeps or is about to costs a fence and a load; there is nothing to write, so
+/// notifiers do not get in each other's way.
+///
+/// # What counts as nothing
+///
+/// The look after [`prepare`](Self::prepare) must treat as work whatever is not certainly nothing:
+/// [`Steal::Retry`](crate::Steal::Retry) above all. Whoever sleeps on `Retry` may sleep on an item.
+///
+/// # Who is notified
+///
+/// First those that have prepared and are still looking, since they are awake; then the sleepers,
+/// newest first, since its caches are warm. A thread that has prepared after a notification may be
+/// told in place of one that did before; it looks after it. So `notify_one` goes with waiting for *any*
+/// item, where who finds one takes it; if threads wait for different things, use
+/// [`notify_all`](Self::notify_all).
+///
+/// # Progress
+///
+/// Lock-free, but for the sleeping itself. A thread that stands still anywhere in here holds up nobody
+/// else's notification.
+///
+/// # Examples
+///
+/// A condition variable's `wait`, for a condition of the user's:
+///
+/// ```
+/// use filch::idle::EventCount;
+/// use std::sync::atomic::{AtomicBool, Ordering::{Acquire, Release}};
+///
+/// fn wait_until(condition: impl Fn() -> bool, changes: &EventCount) {
+///     while !condition() {
+///         let prepared = changes.prepare();
+///         if condition() {
+///             return prepared.cancel();
+///         }
+///         prepared.commit();
+///     }
+/// }
+///
+/// static READY: AtomicBool = AtomicBool::new(false);
+/// static CHANGES: EventCount = EventCount::new();
+///
+/// let waiter = std::thread::spawn(|| wait_until(|| READY.load(Acquire), &CHANGES));
+/// READY.store(true, Release);
+/// CHANGES.notify_all();
+/// waiter.join().unwrap();
+/// ```
+pub struct EventCount {
+    pub(super) word: CachePadded<AtomicU64>,
+    pub(super) waiters: Waiters,
+}
+
+impl EventCount {
+    const_on_the_machine! {
+        /// Nobody waits. Allocates nothing until somebody sleeps.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// static CHANGES: filch::idle::EventCount = filch::idle::EventCount::new();
+        /// CHANGES.notify_one();
+        /// ```
+        #[must_use]
+        pub fn new() -> Self {
+            let word = CachePadded::new(AtomicU64::new(Word::START.0));
+            EventCount { word, waiters: Waiters::new() }
+        }
+    }
+
+    /// Announces that this thread is about to sleep. It is to look once more at what it waits for, and
+    /// then to commit or cancel.
+    ///
+    /// Changes that were notified of before are seen by that look, even by relaxed loads. Lock-free:
+    /// a compare-exchange and a fence.
+    ///
+    /// # Panics
+    ///
+    /// Panics if 4,095 threads have prepared and have not made up their minds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::idle::EventCount;
+    /// use filch::Injector;
+    ///
+    /// let (queue, changes) = (Injector::new(), EventCount::new());
+    /// queue.push(1);
+    /// let prepared = changes.prepare();
+    /// match queue.steal().success() {
+    ///     Some(_) => prepared.cancel(),
+    ///     None => prepared.commit(),
+    /// }
+    /// ```
+    pub fn prepare(&self) -> Prepared<'_> {
+        let mut word = Word(self.word.load(Relaxed)); // Relaxed: only compared
+        loop {
+            let Some(next) = word.one_more() else { too_many() };
+            // Relaxed, both: LOOK_AGAIN orders it.
+            match self.word.compare_exchange(word.0, next.0, Relaxed, Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = Word(now),
+            }
+        }
+        LOOK_AGAIN.fence();
+        Prepared::new(self, word.stamp())
+    }
+
+    /// Tells one thread to look again, if one sleeps or is about to. To be called after the change.
+    ///
+    /// Lock-free. A fence and a load if nobody is there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let changes = filch::idle::EventCount::new();
+    /// let prepared = changes.prepare();
+    /// changes.notify_one();
+    /// prepared.commit(); // does not sleep
+    /// ```
+    #[inline]
+    pub fn notify_one(&self) {
+        self.notify_many(1);
+    }
+
+    /// Tells so many threads to look again, or as many as sleep or are about to.
+    ///
+    /// As [`notify_one`](Self::notify_one).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let changes = filch::idle::EventCount::new();
+    /// let (one, another) = (changes.prepare(), changes.prepare());
+    /// changes.notify_many(2);
+    /// one.commit();
+    /// another.commit();
+    /// ```
+    #[inline]
+    pub fn notify_many(&self, count: usize) {
+        if self.is_somebody() {
+            self.tell(count);
+        }
+    }
+
+    /// Tells every thread that sleeps or is about to.
+    ///
+    /// As [`notify_one`](Self::notify_one). Whoever prepared before is told, and nobody who prepares
+    /// afterwards is told in its place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let changes = filch::idle::EventCount::new();
+    /// let prepared = changes.prepare();
+    /// changes.notify_all();
+    /// prepared.commit();
+    /// ```
+    #[inline]
+    pub fn notify_all(&self) {
+        if self.is_somebody() {
+            self.tell_all();
+        }
+    }
+
+    #[inline(always)]
+    fn is_somebody(&self) -> bool {
+        LOOK_AGAIN.fence();
+        !Word(self.word.load(Relaxed)).is_nobody() // Relaxed: LOOK_AGAIN orders it
+    }
+
+    /// As `notify_many`, behind the fence.
+    #[cold]
+    pub(super) fn tell(&self, mut count: usize) {
+        while count > 0 {
+            let word = self.word();
+            let (signalled, signals) = word.signalled(count);
+            if signals > 0 {
+                if self.exchange(word, signalled) {
+                    count -= signals;
+                }
+            } else if word.top() == 0 {
+                return;
+            } else if let Some(waker) = self.take_off_top(word) {
+                waker.wake();
+                count -= 1;
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn tell_all(&self) {
+        let mut number = loop {
+            let word = self.word();
+            if word.is_nobody() {
+                return;
+            }
+            if self.exchange(word, word.all_told()) {
+                break word.top();
+            }
+        };
+        while number != 0 {
+            // Before it is taken off: then it may be used again.
+            let next = self.waiters.get(number).next();
+            if let Some(waker) = self.waiters.taken_off(number) {
+                waker.wake();
+            }
+            number = next;
+        }
+    }
+
+    /// Takes the newest off, if `word` has not changed. Returns what wakes it, if it sleeps.
+    pub(super) fn take_off_top(&self, word: Word) -> Option<Waker> {
+        let next = self.waiters.get(word.top()).next();
+        if self.exchange(word, word.without_top(next)) {
+            self.waiters.taken_off(word.top())
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn word(&self) -> Word {
+        Word(self.word.load(LAIN.acquire()))
+    }
+
+    /// A step of whoever notifies.
+    fn exchange(&self, word: Word, next: Word) -> bool {
+        // Relaxed, on failure: it is read again.
+        self.word.compare_exchange(word.0, next.0, TOLD.release(), Relaxed).is_ok()
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn too_many() -> ! {
+    panic!("{MOST_PREPARED} threads are about to sleep, and no more can be counted")
+}
+
+impl Default for EventCount {
+    /// Nobody waits: [`new`](EventCount::new).
+    fn default() -> Self {
+        EventCount::new()
+    }
+}
+
+impl fmt::Debug for EventCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Word(self.word.load(Relaxed)); // Relaxed: a glance
+        f.debug_struct("EventCount")
+            .field("preparing", &word.prepared())
+            .field("sleepers", &(word.top() != 0))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,132 @@
+//! The word that decides who sleeps and who looks again: its layout and its transitions, nothing else.
+//!
+//! ```text
+//!  │ stamp: 26 │ signals: 12 │ prepared: 12 │ top: 14 │
+//! ```
+//!
+//! - *top*: the newest sleeper, as the number of its waiter; 0 if nobody sleeps. The others hang on it.
+//! - *prepared*: the threads that have prepared and have neither committed nor cancelled.
+//! - *signals*: how many of those are not to sleep. Never more than *prepared*.
+//! - *stamp*: counts whatever takes sleepers off, and every `notify_all`.
+//!
+//! The stamp is there for two reasons. A thread that takes the newest sleeper off has read who is next
+//! before it exchanges the word; the stamp says that nobody was taken off meanwhile. And whoever
+//! prepared before a `notify_all` finds another stamp when it commits. It wraps: to be deceived, a
+//! thread must stand still between two instructions for exactly 67,108,864 wake-ups, which takes at
+//! least a minute of them.
+
+const TOP_BITS: u32 = 14;
+const COUNT_BITS: u32 = 12;
+const PREPARED_SHIFT: u32 = TOP_BITS;
+const SIGNALS_SHIFT: u32 = PREPARED_SHIFT + COUNT_BITS;
+const STAMP_SHIFT: u32 = SIGNALS_SHIFT + COUNT_BITS;
+
+const TOP: u64 = (1 << TOP_BITS) - 1;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const ONE_PREPARED: u64 = 1 << PREPARED_SHIFT;
+const ONE_SIGNAL: u64 = 1 << SIGNALS_SHIFT;
+const ONE_STAMP: u64 = 1 << STAMP_SHIFT;
+
+/// The highest number that a waiter may have.
+pub(super) const MOST_WAITERS: usize = TOP as usize;
+/// The most threads that may be prepared at a time.
+pub(super) const MOST_PREPARED: u64 = COUNT;
+
+/// A value of the word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word(pub(super) u64);
+
+/// A value of the stamp.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp(u64);
+
+impl Word {
+    /// Nobody is there. The stamp is just below its wrap, so that every user crosses it.
+    pub(super) const START: Word = Word(u64::MAX << STAMP_SHIFT);
+
+    /// Whether nobody sleeps, or is about to.
+    #[inline(always)]
+    pub(super) const fn is_nobody(self) -> bool {
+        self.0 & (TOP | (COUNT << PREPARED_SHIFT)) == 0
+    }
+
+    /// The newest sleeper's waiter, or 0.
+    pub(super) const fn top(self) -> usize {
+        (self.0 & TOP) as usize
+    }
+
+    pub(super) const fn prepared(self) -> u64 {
+        (self.0 >> PREPARED_SHIFT) & COUNT
+    }
+
+    pub(super) const fn signals(self) -> u64 {
+        (self.0 >> SIGNALS_SHIFT) & COUNT
+    }
+
+    pub(super) const fn stamp(self) -> Stamp {
+        Stamp(self.0 >> STAMP_SHIFT)
+    }
+
+    /// One more prepares; nothing if there are as many as can be counted.
+    pub(super) fn one_more(self) -> Option<Word> {
+        (self.prepared() < MOST_PREPARED).then(|| Word(self.0 + ONE_PREPARED).checked())
+    }
+
+    /// One that had prepared goes, and not to sleep. If there is a signal for each that had prepared,
+    /// one of them goes with it; then the second value is `true`.
+    pub(super) fn one_less(self) -> (Word, bool) {
+        let is_signalled = self.signals() == self.prepared();
+        let signals = if is_signalled { ONE_SIGNAL } else { 0 };
+        (Word(self.0 - ONE_PREPARED - signals).checked(), is_signalled)
+    }
+
+    /// One that had prepared when the stamp was `since` is told to look again, by a signal or by another
+    /// stamp. Nothing if it may sleep.
+    pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
+        if self.stamp() != since {
+            return Some(self.one_less().0);
+        }
+        (self.signals() > 0).then(|| Word(self.0 - ONE_PREPARED - ONE_SIGNAL).checked())
+    }
+
+    /// One that had prepared sleeps. There is no signal.
+    pub(super) fn one_asleep(self, waiter: usize) -> Word {
+        debug_assert!(self.signals() == 0 && waiter != 0);
+        Word((self.0 - ONE_PREPARED) & !TOP | waiter as u64).checked()
+    }
+
+    /// So many signals more, as far as there are prepared threads without; and how many.
+    pub(super) fn signalled(self, most: usize) -> (Word, usize) {
+        let free = self.prepared() - self.signals();
+        let count = free.min(most as u64);
+        (Word(self.0 + count * ONE_SIGNAL).checked(), count as usize)
+    }
+
+    /// The newest sleeper is taken off, and `next` is the newest.
+    pub(super) fn without_top(self, next: usize) -> Word {
+        Word((self.0 & !TOP | next as u64).wrapping_add(ONE_STAMP)).checked()
+    }
+
+    /// Everybody is taken off, and told.
+    pub(super) fn all_told(self) -> Word {
+        self.without_top(0)
+    }
+
+    #[inline(always)]
+    fn checked(self) -> Word {
+        debug_assert!(self.signals() <= self.prepared(), "{self:?}");
+        self
+    }
+}
+
+impl core::fmt::Debug for Word {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (prepared, signals) = (self.prepared(), self.signals());
+        write!(
+            f,
+            "top {}, {prepared} prepared, {signals} signals, {:x}",
+            self.top(),
+            self.stamp().0
+        )
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a thread sleeps until it is woken.
+//!
+//! *On the machine*: crossbeam-utils' parker.
+//!
+//! *In a model*: a lock and a bell of loom's. There is no time there: a timeout may pass at any moment,
+//! so it passes at once, and a model with one is also a model of a park that returns for no reason.
+
+#[cfg(not(loom))]
+pub(crate) use machine::Parker;
+#[cfg(loom)]
+pub(crate) use model::Parker;
+
+#[cfg(not(loom))]
+mod machine {
+    use alloc::sync::Arc;
+    use alloc::task::Wake;
+    use core::task::Waker;
+    use core::time::Duration;
+    use crossbeam_utils::sync as from;
+
+    pub(crate) struct Parker(from::Parker);
+
+    struct Bell(from::Unparker);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+
+        fn wake_by_ref(self: &Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    impl Parker {
+        pub(crate) fn new() -> Self {
+            Parker(from::Parker::new())
+        }
+
+        pub(crate) fn park(&self, timeout: Option<Duration>) {
+            match timeout {
+                Some(timeout) => self.0.park_timeout(timeout),
+                None => self.0.park(),
+            }
+        }
+
+        pub(crate) fn waker(&self) -> Waker {
+            Arc::new(Bell(self.0.unparker().clone())).into()
+        }
+    }
+}
+
+#[cfg(loom)]
+mod model {
+    use crate::sync::lock::{Condvar, Mutex};
+    use core::task::Waker;
+    use core::time::Duration;
+    // Not loom's: it only counts, and models are large enough.
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    pub(crate) struct Parker(Arc<Bell>);
+
+    struct Bell {
+        has_token: Mutex<bool>,
+        rung: Condvar,
+    }
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            *self.has_token.lock() = true;
+            self.rung.notify_one();
+        }
+    }
+
+    impl Parker {
+        pub(crate) fn new() -> Self {
+            Parker(Arc::new(Bell { has_token: Mutex::new(false), rung: Condvar::new() }))
+        }
+
+        pub(crate) fn park(&self, timeout: Option<Duration>) {
+            let mut has_token = self.0.has_token.lock();
+            if timeout.is_none() {
+                has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);
+            }
+            *has_token = false;
+        }
+
+        pub(crate) fn waker(&self) -> Waker {
+            self.0.clone().into()
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The event count, as its users see it.
+#![cfg(not(loom))]
+
+use filch::idle::{EventCount, Park, ThreadPark};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::task::{Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_millis(1);
+const NEVER: Duration = Duration::from_secs(600);
+
+/// Counts how often it was parked and unparked; returns when its flag is up.
+#[derive(Default)]
+struct Counting {
+    inner: ThreadPark,
+    parked: usize,
+    unparked: Arc<AtomicUsize>,
+}
+
+struct Bell(Arc<AtomicUsize>, Waker);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+        self.1.wake_by_ref();
+    }
+}
+
+impl Park for Counting {
+    fn park(&mut self, timeout: Option<Duration>) {
+        self.parked += 1;
+        self.inner.park(timeout);
+    }
+
+    fn unparker(&self) -> Waker {
+        Arc::new(Bell(Arc::clone(&self.unparked), self.inner.unparker())).into()
+    }
+}
+
+/// Sleeps in a thread of its own until it is told.
+fn sleeper(events: &Arc<EventCount>) -> thread::JoinHandle<()> {
+    let (events, prepared) = (Arc::clone(events), Arc::new(Barrier::new(2)));
+    let there = Arc::clone(&prepared);
+    let thread = thread::spawn(move || {
+        let token = events.prepare();
+        there.wait();
+        token.commit();
+    });
+    prepared.wait();
+    thread
+}
+
+fn wait_until_it_sleeps(events: &EventCount) {
+    while !format!("{events:?}").contains("sleepers: true") {
+        thread::sleep(SOON);
+    }
+}
+
+#[test]
+fn a_notification_between_prepare_and_commit_is_not_slept_through() {
+    let events = EventCount::new();
+    for tell in [EventCount::notify_one, EventCount::notify_all] as [fn(&EventCount); 2] {
+        let token = events.prepare();
+        tell(&events);
+        token.commit();
+    }
+    let token = events.prepare();
+    events.notify_many(usize::MAX);
+    assert!(token.commit_until(Instant::now() + NEVER));
+}
+
+#[test]
+fn a_notification_before_prepare_is_forgotten() {
+    let events = EventCount::new();
+    events.notify_one();
+    events.notify_all();
+    assert!(!events.prepare().commit_until(Instant::now() + SOON));
+    assert!(!events.prepare().commit_until(Instant::now() - SOON), "a deadline that has passed");
+}
+
+#[test]
+fn as_many_are_told_as_were_asked_for() {
+    let events = EventCount::new();
+    let tokens = [events.prepare(), events.prepare(), events.prepare()];
+    events.notify_many(2);
+    events.notify_many(0);
+    let told = tokens.map(|token| token.commit_until(Instant::now() + SOON));
+    assert_eq!(told.iter().filter(|it| **it).count(), 2);
+}
+
+/// Who cancels was told in place of one who sleeps.
+#[test]
+fn cancelling_passes_a_notification_on() {
+    let events = Arc::new(EventCount::new());
+    let thread = sleeper(&events);
+    wait_until_it_sleeps(&events);
+    let token = events.prepare();
+    events.notify_one();
+    token.cancel();
+    thread.join().unwrap();
+}
+
+#[test]
+fn dropping_passes_a_notification_on_even_in_a_panic() {
+    let events = Arc::new(EventCount::new());
+    let thread = sleeper(&events);
+    wait_until_it_sleeps(&events);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let _token = events.prepare();
+        events.notify_one();
+        panic!("the look panics");
+    }));
+    assert!(outcome.is_err());
+    thread.join().unwrap();
+}
+
+/// The newest is told first.
+#[test]
+fn the_newest_sleeper_is_woken_first() {
+    let events = Arc::new(EventCount::new());
+    let order = Arc::new(AtomicUsize::new(0));
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let (there, order) = (Arc::clone(&events), Arc::clone(&order));
+            let thread = thread::spawn(move || {
+                there.prepare().commit();
+                order.fetch_add(1, SeqCst)
+            });
+            // The next one lies down on top of it.
+            while format!("{events:?}").contains("sleepers: false") {
+                thread::sleep(SOON);
+            }
+            thread::sleep(20 * SOON);
+            thread
+        })
+        .collect();
+    for told in 1..=3 {
+        events.notify_one();
+        while order.load(SeqCst) < told {
+            thread::sleep(SOON);
+        }
+    }
+    let order: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    assert_eq!(order, [2, 1, 0]);
+}
+
+/// It parks once and is unparked once, however long it sleeps: there is no timer and no spinning.
+#[test]
+fn an_idle_sleeper_uses_no_cpu() {
+    let (events, over) = (Arc::new(EventCount::new()), Arc::new(AtomicBool::new(false)));
+    let thread = {
+        let (events, over) = (Arc::clone(&events), Arc::clone(&over));
+        thread::spawn(move || {
+            let mut park = Counting::default();
+            let is_told = events.prepare().commit_in(&mut park, None);
+            assert!(over.load(SeqCst), "woken for nothing");
+            (is_told, park.parked, park.unparked.load(SeqCst))
+        })
+    };
+    wait_until_it_sleeps(&events);
+    thread::sleep(50 * SOON);
+    over.store(true, SeqCst);
+    events.notify_one();
+    let (is_told, parked, unparked) = thread.join().unwrap();
+    assert!(is_told && parked <= 1 && unparked <= 1, "{parked} {unparked}");
+}
+
+#[test]
+fn a_park_of_ones_own_returns_for_its_own_reasons() {
+    let (events, mut park) = (EventCount::new(), Counting::default());
+    park.inner.unparker().wake();
+    assert!(!events.prepare().commit_in(&mut park, None));
+    assert_eq!(park.parked, 1);
+    // It has left the list: nobody is woken.
+    events.notify_one();
+    assert_eq!(park.unparked.load(SeqCst), 0);
+}
+
+/// Threads that give up waiting leave nothing behind that grows.
+#[test]
+fn timeouts_leave_nothing_behind() {
+    let events = Arc::new(EventCount::new());
+    let below = sleeper(&events);
+    wait_until_it_sleeps(&events);
+    let impatient: Vec<_> = (0..4)
+        .map(|_| {
+            let events = Arc::clone(&events);
+            thread::spawn(move || {
+                let mut park = ThreadPark::new();
+                for _ in 0..5_000 {
+                    let _ = events.prepare().commit_in(&mut park, Some(Duration::ZERO));
+                }
+            })
+        })
+        .collect();
+    impatient.into_iter().for_each(|it| it.join().unwrap());
+    events.notify_all();
+    below.join().unwrap();
+}
+
+#[test]
+fn a_park_that_panics_leaves_the_list() {
+    struct Panicking;
+    impl Park for Panicking {
+        fn park(&mut self, _: Option<Duration>) {
+            panic!("the driver fails");
+        }
+        fn unparker(&self) -> Waker {
+            Waker::noop().clone()
+        }
+    }
+    let events = Arc::new(EventCount::new());
+    let sleep = || events.prepare().commit_in(&mut Panicking, None);
+    assert!(catch_unwind(AssertUnwindSafe(sleep)).is_err());
+    assert!(format!("{events:?}").contains("sleepers: false"));
+    let thread = sleeper(&events);
+    events.notify_one();
+    thread.join().unwrap();
+}
+
+#[test]
+fn no_more_prepare_than_can_be_counted() {
+    let events = EventCount::new();
+    let mut tokens: Vec<_> = (0..4095).map(|_| events.prepare()).collect();
+    let message = catch_unwind(AssertUnwindSafe(|| drop(events.prepare()))).unwrap_err();
+    let message = message.downcast_ref::<String>().unwrap();
+    assert!(message.contains("4095 threads are about to sleep"), "{message}");
+    // It has changed nothing, and one fewer makes room.
+    tokens.pop();
+    tokens.push(events.prepare());
+    events.notify_all();
+    tokens.into_iter().for_each(filch::idle::Prepared::commit);
+}
+
+/// `ThreadPark` is what crossbeam-utils' users know.
+#[test]
+fn a_token_is_kept_for_the_next_park() {
+    let mut park = ThreadPark::new();
+    let unparker = park.unparker();
+    unparker.wake_by_ref();
+    unparker.wake();
+    park.park(None);
+    park.park(Some(SOON)); // two tokens were one
+    let unparker = park.unparker();
+    let thread = thread::spawn(move || unparker.wake());
+    park.park(None);
+    thread.join().unwrap();
+}
+
+#[test]
+fn it_shows_who_is_there() {
+    let events = EventCount::new();
+    let _token = events.prepare();
+    assert_eq!(format!("{events:?}"), "EventCount { preparing: 1, sleepers: false, .. }");
+    assert_eq!(format!("{_token:?}"), "Prepared { .. }");
+}

@@ -1,0 +1,117 @@
+//! `cargo xtask spin`: the Promela models in `proofs/`, and the bugs that they must find.
+//!
+//! spin makes a C program that goes through every state. What it shows holds for so many workers,
+//! submitters and items, and for memory in which every store is seen at once.
+
+use crate::cargo;
+use crate::table::Table;
+use crate::{Arguments, Result};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const MODEL: &str = "proofs/event_count.pml";
+const CLAIM: &str = "all_taken";
+
+/// What is checked: the size, and the bug that is planted, if any.
+const RUNS: &[(&[&str], Option<&str>)] = &[
+    (&[], None),
+    (&["WORKERS=1", "SUBMITTERS=2"], None),
+    (&["SUBMITTERS=2"], None),
+    (&["WORKERS=3", "ITEMS=3"], None),
+    (&["WORKERS=3", "SUBMITTERS=3", "ITEMS=1"], None),
+    (&[], Some("NO_SECOND_LOOK")),
+    (&[], Some("NOTIFY_FIRST")),
+    (&[], Some("CANCEL_SWALLOWS")),
+    (&[], Some("NO_SIGNALS")),
+];
+
+/// spin or a C compiler is not there: how to get it.
+pub(crate) fn missing() -> Option<String> {
+    let there = |program: &str, argument: &str| {
+        let mut command = Command::new(program);
+        command.arg(argument).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok()
+    };
+    (!there("spin", "-V") || !there("gcc", "--version"))
+        .then(|| "no spin or no gcc: `apt-get install spin gcc`".to_owned())
+}
+
+pub(crate) fn command(arguments: Arguments) -> Result {
+    if let Some(extra) = arguments.last()? {
+        return Err(format!("unexpected argument `{extra}`").into());
+    }
+    if let Some(reason) = missing() {
+        return Err(reason.into());
+    }
+    let mut table = Table::new(&["model", "size", "planted", "states", "seconds", "verdict"]);
+    let mut failures = Vec::new();
+    for (size, planted) in RUNS {
+        let start = Instant::now();
+        let found = check(size, *planted)?;
+        let verdict = match (found.errors, planted) {
+            (0, None) => "holds",
+            (0, Some(_)) => "MISSED",
+            (_, None) => "VIOLATED",
+            (_, Some(_)) => "caught",
+        };
+        let size = if size.is_empty() { "as written".to_owned() } else { size.join(" ") };
+        let planted = planted.unwrap_or("-");
+        if matches!(verdict, "MISSED" | "VIOLATED") {
+            failures.push(format!("{CLAIM}, {size}, planted {planted}: {verdict}"));
+        }
+        eprintln!("{verdict:<8} {size}, planted: {planted}");
+        table.row([
+            MODEL.to_owned(),
+            size,
+            planted.to_owned(),
+            found.states.to_string(),
+            format!("{:.1}", start.elapsed().as_secs_f64()),
+            verdict.to_owned(),
+        ]);
+    }
+    table.publish("spin")?;
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failures.join("\n").into()),
+    }
+}
+
+struct Found {
+    errors: u64,
+    states: u64,
+}
+
+fn check(size: &[&str], planted: Option<&str>) -> Result<Found> {
+    let folder = cargo::target_dir()?.join("filch/spin");
+    fs::create_dir_all(&folder)?;
+    let model = fs::canonicalize(MODEL)?;
+    let defined = size.iter().copied().chain(planted).map(|it| format!("-D{it}"));
+    output(&folder, Command::new("spin").args(defined).arg("-a").arg(model))?;
+    let flags = ["-O2", "-DCOLLAPSE", "-DNFAIR=6", "-o", "pan", "pan.c"];
+    output(&folder, Command::new("gcc").args(flags))?;
+    let flags = ["-m1000000", "-a", "-f", "-N", CLAIM];
+    let said = output(&folder, Command::new(folder.join("pan")).args(flags))?;
+    if said.contains("max search depth too small") || said.contains("out of memory") {
+        return Err(format!("spin has not gone through every state:\n{said}").into());
+    }
+    let number = |text: Option<&str>| text.and_then(|it| it.trim().parse::<f64>().ok());
+    let errors = said.split("errors:").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let states =
+        said.lines().find_map(|line| line.split("states, stored").next().filter(|it| *it != line));
+    match (number(errors), number(states)) {
+        (Some(errors), Some(states)) => Ok(Found { errors: errors as u64, states: states as u64 }),
+        _ => Err(format!("spin says neither errors nor states:\n{said}").into()),
+    }
+}
+
+/// Runs a command in a folder, and returns what it says.
+fn output(folder: &Path, command: &mut Command) -> Result<String> {
+    let output = command.current_dir(folder).output()?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(said.into_owned()),
+        false => Err(format!("{command:?} failed:\n{said}").into()),
+    }
+}
