@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_millis(1);
 const NEVER: Duration = Duration::from_secs(600);
 
-/// Counts how often it was parked and unparked; returns when its flag is up.
+/// Counts how often it was parked and unparked.
 #[derive(Default)]
 struct Counting {
     inner: ThreadPark,
@@ -38,6 +38,15 @@ impl Park for Counting {
     fn unparker(&self) -> Waker {
         Arc::new(Bell(Arc::clone(&self.unparked), self.inner.unparker())).into()
     }
+}
+
+/// Wakes nobody.
+fn silent() -> Waker {
+    struct Silent;
+    impl Wake for Silent {
+        fn wake(self: Arc<Self>) {}
+    }
+    Arc::new(Silent).into()
 }
 
 /// Sleeps in a thread of its own until it is told.
@@ -179,26 +188,51 @@ fn a_park_of_ones_own_returns_for_its_own_reasons() {
     assert_eq!(park.unparked.load(SeqCst), 0);
 }
 
-/// Threads that give up waiting leave nothing behind that grows.
+/// Returns as soon as the other thread sleeps on top, so that its place is left in the middle of the list.
+struct Overtaken<'a> {
+    sleeps: &'a AtomicUsize,
+    number: usize,
+}
+
+const SLEEPS: usize = 2_000;
+
+impl Park for Overtaken<'_> {
+    fn park(&mut self, _: Option<Duration>) {
+        self.sleeps.store(self.number, SeqCst);
+        while self.number < SLEEPS && self.sleeps.load(SeqCst) == self.number {
+            thread::yield_now();
+        }
+    }
+
+    fn unparker(&self) -> Waker {
+        silent()
+    }
+}
+
+/// Threads that go without having been woken leave places behind, but not more and more of them.
 #[test]
-fn timeouts_leave_nothing_behind() {
-    let events = Arc::new(EventCount::new());
-    let below = sleeper(&events);
-    wait_until_it_sleeps(&events);
-    let impatient: Vec<_> = (0..4)
-        .map(|_| {
-            let events = Arc::clone(&events);
-            thread::spawn(move || {
-                let mut park = ThreadPark::new();
-                for _ in 0..5_000 {
-                    let _ = events.prepare().commit_in(&mut park, Some(Duration::ZERO));
+fn places_left_behind_are_used_again() {
+    let (events, sleeps) = (EventCount::new(), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for first in [1, 2] {
+            let (events, sleeps) = (&events, &sleeps);
+            scope.spawn(move || {
+                for number in (first..=SLEEPS).step_by(2) {
+                    while sleeps.load(SeqCst) + 1 < number {
+                        thread::yield_now();
+                    }
+                    let mut park = Overtaken { sleeps, number };
+                    // Told only when the list is cleared, and then it need not have parked.
+                    let _ = events.prepare().commit_in(&mut park, None);
+                    sleeps.fetch_max(number, SeqCst);
                 }
-            })
-        })
-        .collect();
-    impatient.into_iter().for_each(|it| it.join().unwrap());
-    events.notify_all();
-    below.join().unwrap();
+            });
+        }
+    });
+    let shown = format!("{events:?}");
+    let places = shown.split("places: ").nth(1).and_then(|it| it.split(',').next());
+    let places: usize = places.unwrap().parse().unwrap();
+    assert!((3..=127).contains(&places), "{places} places after {SLEEPS} sleeps of two threads");
 }
 
 #[test]
@@ -209,7 +243,7 @@ fn a_park_that_panics_leaves_the_list() {
             panic!("the driver fails");
         }
         fn unparker(&self) -> Waker {
-            Waker::noop().clone()
+            silent()
         }
     }
     let events = Arc::new(EventCount::new());
@@ -235,6 +269,34 @@ fn no_more_prepare_than_can_be_counted() {
     tokens.into_iter().for_each(filch::idle::Prepared::commit);
 }
 
+/// Sleeps in itself, over and over, until there is no place left. Returns how deep that was.
+struct Deep<'a>(&'a EventCount, usize);
+
+impl Park for Deep<'_> {
+    fn park(&mut self, _: Option<Duration>) {
+        let mut below = Deep(self.0, 0);
+        let is_told = self.0.prepare().commit_in(&mut below, None);
+        // Where there is no place it does not sleep, and goes on looking.
+        self.1 = if is_told { 1 } else { below.1 + 1 };
+    }
+
+    fn unparker(&self) -> Waker {
+        silent()
+    }
+}
+
+#[test]
+fn one_sleeper_too_many_goes_on_looking() {
+    let thread = thread::Builder::new().stack_size(256 << 20).spawn(|| {
+        let events = EventCount::new();
+        let mut deepest = Deep(&events, 0);
+        deepest.park(None);
+        assert_eq!(deepest.1, 16_384, "one more than there are places");
+        assert!(format!("{events:?}").contains("sleepers: false"));
+    });
+    thread.unwrap().join().unwrap();
+}
+
 /// `ThreadPark` is what crossbeam-utils' users know.
 #[test]
 fn a_token_is_kept_for_the_next_park() {
@@ -254,6 +316,9 @@ fn a_token_is_kept_for_the_next_park() {
 fn it_shows_who_is_there() {
     let events = EventCount::new();
     let _token = events.prepare();
-    assert_eq!(format!("{events:?}"), "EventCount { preparing: 1, sleepers: false, .. }");
+    assert_eq!(
+        format!("{events:?}"),
+        "EventCount { preparing: 1, sleepers: false, places: 0, .. }"
+    );
     assert_eq!(format!("{_token:?}"), "Prepared { .. }");
 }

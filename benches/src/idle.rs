@@ -5,6 +5,8 @@ use event_listener::Event;
 use filch::idle::EventCount;
 use std::hint::black_box;
 use std::sync::atomic::{fence, AtomicU64, Ordering::*};
+use std::sync::Barrier;
+use std::thread;
 use std::time::Instant;
 
 /// Every scenario. The second contender is the floor: the instructions without which it cannot be done.
@@ -20,6 +22,17 @@ pub fn all() -> Vec<Scenario> {
                 ("floor", run(AtomicU64::new(0), fence_and_load)),
                 ("event-listener", run(Event::new(), |event| _ = event.notify(1))),
                 ("RMW", run(AtomicU64::new(0), |word| _ = black_box(word.fetch_add(1, SeqCst)))),
+            ],
+        },
+        Scenario {
+            name: "the same by two threads at once",
+            goal: 1.1,
+            items: 400_000,
+            contenders: vec![
+                ("filch", run_twice(EventCount::new(), EventCount::notify_one)),
+                ("floor", run_twice(AtomicU64::new(0), fence_and_load)),
+                ("event-listener", run_twice(Event::new(), |event| _ = event.notify(1))),
+                ("RMW", run_twice(AtomicU64::new(0), |it| _ = black_box(it.fetch_add(1, SeqCst)))),
             ],
         },
         Scenario {
@@ -43,6 +56,26 @@ fn run<T: 'static>(shared: T, operation: impl Fn(&T) + 'static) -> Run {
             operation(black_box(&shared));
         }
         (start.elapsed(), items)
+    })
+}
+
+/// As `run`, by two threads that start together. The time is that of either.
+fn run_twice<T: Sync + 'static>(shared: T, operation: fn(&T)) -> Run {
+    Box::new(move |items| {
+        let (shared, start) = (&shared, &Barrier::new(2));
+        let one = move || {
+            start.wait();
+            let start = Instant::now();
+            for _ in 0..items {
+                operation(black_box(shared));
+            }
+            start.elapsed()
+        };
+        let times = thread::scope(|scope| {
+            let other = scope.spawn(one);
+            [one(), other.join().expect("a notifier does not panic")]
+        });
+        ((times[0] + times[1]) / 2, items)
     })
 }
 

@@ -266,6 +266,7 @@ impl fmt::Debug for EventCount {
         f.debug_struct("EventCount")
             .field("preparing", &word.prepared())
             .field("sleepers", &(word.top() != 0))
+            .field("places", &self.waiters.len())
             .finish_non_exhaustive()
     }
 }

@@ -138,15 +138,19 @@ impl Waiter {
             return Went::Woken;
         }
         // SAFETY: I5 — whoever takes it off leaves the waker to us.
-        drop(unsafe { self.waker.take() });
+        let waker = unsafe { self.waker.take() };
         // Relaxed, on failure: it was taken off, and is ours to release.
-        match self.state.compare_exchange(touched, idle + GONE, HANDED.release(), Relaxed) {
-            Ok(_) => Went::LeftBehind,
-            Err(_) => {
-                self.release(idle);
-                Went::TakenOff
-            }
-        }
+        let went =
+            match self.state.compare_exchange(touched, idle + GONE, HANDED.release(), Relaxed) {
+                Ok(_) => Went::LeftBehind,
+                Err(_) => {
+                    self.release(idle);
+                    Went::TakenOff
+                }
+            };
+        // The user's code, with nothing left to do.
+        drop(waker);
+        went
     }
 
     /// To be called by the one who has taken it off. Returns who was there.
@@ -226,6 +230,13 @@ impl Waiters {
     pub(super) fn get(&self, number: usize) -> &Waiter {
         let chunk = number.ilog2() as usize;
         &self.chunk(chunk)[number - (1 << chunk)]
+    }
+
+    /// How many there are by now.
+    pub(super) fn len(&self) -> usize {
+        // Relaxed: only a count. Chunks are made in their order.
+        let is_made = |place: &&AtomicPtr<Waiter>| !place.load(Relaxed).is_null();
+        (1 << self.chunks.iter().filter(is_made).count()) - 1
     }
 
     /// A waiter is to go on the list.
