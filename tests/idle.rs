@@ -1,6 +1,13 @@
 //! The event count, as its users see it.
 #![cfg(not(loom))]
 
+#[allow(dead_code)] // the example's `main`
+#[path = "../examples/blocking_queue.rs"]
+mod blocking_queue;
+mod common;
+
+use blocking_queue::BlockingQueue;
+use common::scaled;
 use filch::idle::{EventCount, Park, ThreadPark};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -295,6 +302,26 @@ fn one_sleeper_too_many_goes_on_looking() {
         assert!(format!("{events:?}").contains("sleepers: false"));
     });
     thread.unwrap().join().unwrap();
+}
+
+/// Each item wakes the other thread, and its return wakes this one. `FILCH_STRESS=50` makes it a million.
+#[test]
+fn items_go_to_a_thread_that_sleeps_and_back() {
+    let (there, back) = (Arc::new(BlockingQueue::new()), Arc::new(BlockingQueue::new()));
+    let other = {
+        let (there, back) = (Arc::clone(&there), Arc::clone(&back));
+        thread::spawn(move || {
+            while let Some(item) = there.receive() {
+                assert!(back.send(item).is_ok());
+            }
+        })
+    };
+    for round in 0..scaled(20_000) {
+        assert!(there.send(Box::new(round)).is_ok());
+        assert_eq!(back.receive().as_deref(), Some(&round));
+    }
+    there.close();
+    other.join().unwrap();
 }
 
 /// `ThreadPark` is what crossbeam-utils' users know.

@@ -14,14 +14,9 @@
 mod common;
 mod theft;
 
-#[allow(dead_code)] // the example's `main`
-#[path = "../examples/blocking_queue.rs"]
-mod blocking_queue;
-
-use blocking_queue::BlockingQueue;
 use common::{scaled, seed, Random, THREAD_SANITIZED};
 use filch::deque::{Builder, Flavor};
-use filch::idle::{EventCount, ThreadPark};
+use filch::idle::{EventCount, Park, ThreadPark};
 use filch::{Injector, Worker};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -33,27 +28,10 @@ use std::thread;
 use std::time::Duration;
 use theft::{each_item_is_taken_once, item, warm_up, Item, Owner, Taken, Ways};
 
-/// Each item wakes the other thread, and its return wakes this one. `FILCH_STRESS=50` makes it a million.
-#[test]
-fn stress_blocking_queue() {
-    let (there, back) = (Arc::new(BlockingQueue::new()), Arc::new(BlockingQueue::new()));
-    let other = {
-        let (there, back) = (Arc::clone(&there), Arc::clone(&back));
-        thread::spawn(move || {
-            while let Some(item) = there.receive() {
-                assert!(back.send(item).is_ok());
-            }
-        })
-    };
-    for round in 0..scaled(20_000) {
-        assert!(there.send(Box::new(round)).is_ok());
-        assert_eq!(back.receive().as_deref(), Some(&round));
-    }
-    there.close();
-    other.join().unwrap();
-}
-
 /// Many receivers and senders, and receivers that give up and come back.
+///
+/// Each receiver sleeps in a park of its own and hands over what unparks it: the count of an `Arc` ends
+/// with a fence, so the last one is let go after the threads have been joined.
 #[test]
 fn stress_event_count() {
     let shared = Arc::new((Injector::<Box<usize>>::new(), EventCount::new(), AtomicUsize::new(0)));
@@ -63,16 +41,15 @@ fn stress_event_count() {
         thread::spawn(move || {
             let (queue, events, left) = &*shared;
             let (mut park, mut sum) = (ThreadPark::new(), 0);
+            let patience = is_impatient.then_some(Duration::from_micros(20));
             loop {
                 let prepared = events.prepare();
                 if let Some(item) = queue.steal().success() {
                     sum += *item;
                 } else if left.load(Relaxed) == 2 && queue.is_empty() {
-                    return sum;
-                } else if is_impatient {
-                    let _ = prepared.commit_in(&mut park, Some(Duration::from_micros(20)));
+                    return (sum, park.unparker());
                 } else {
-                    prepared.commit();
+                    let _ = prepared.commit_in(&mut park, patience);
                 }
             }
         })
@@ -90,8 +67,8 @@ fn stress_event_count() {
         })
     });
     senders.into_iter().for_each(|it| it.join().unwrap());
-    let sum: usize = receivers.into_iter().map(|it| it.join().unwrap()).sum();
-    assert_eq!(sum, items * (items - 1));
+    let received = receivers.map(|it| it.join().unwrap());
+    assert_eq!(received.iter().map(|(sum, _)| sum).sum::<usize>(), items * (items - 1));
 }
 
 /// Producers that push singly and in batches, consumers that take in every way, and segments that are
