@@ -78,6 +78,17 @@ fn segments_are_used_again_under_a_slow_consumer() {
     );
 }
 
+/// The third segment does not last, and is freed while somebody is about to look.
+#[test]
+fn a_look_before_the_claim_finds_its_segment() {
+    is_a_queue(
+        "a_look_before_the_claim_finds_its_segment",
+        Preemptions(2),
+        "pppppsssss",
+        &["s", "ppss"],
+    );
+}
+
 #[test]
 fn segments_are_used_again_under_a_slow_producer() {
     is_a_queue(

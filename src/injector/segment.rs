@@ -110,7 +110,10 @@ pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
     number: AtomicU64,
     is_lasting: bool,
+    /// Of its number and its link.
     watch: Watch,
+    /// Of its being there.
+    alive: Watch,
     slots: PhantomData<Slot<T>>,
 }
 
@@ -137,9 +140,14 @@ impl<T> Tagged<T> {
     /// Whether there is an item at this offset already; `false` also if one cannot look.
     #[inline(always)]
     pub(super) fn has_item_at(&self, offset: usize) -> bool {
+        if self.0 as usize & 1 == 0 {
+            return false;
+        }
+        let segment = self.segment();
         // SAFETY: I8 — it lasts.
-        self.0 as usize & 1 == 1
-            && unsafe { Segment::slot(self.segment(), offset) }.look() == Content::Item
+        unsafe { &*segment }.alive.used();
+        // SAFETY: I8 — as above.
+        unsafe { Segment::slot(segment, offset) }.look() == Content::Item
     }
 }
 
@@ -179,7 +187,14 @@ impl<T> Segment<T> {
         let segment = memory.cast::<Self>();
         let next = AtomicPtr::new(ptr::null_mut());
         let number = AtomicU64::new(0);
-        let head = Segment { next, number, is_lasting, watch: Watch::new(), slots: PhantomData };
+        let head = Segment {
+            next,
+            number,
+            is_lasting,
+            watch: Watch::new(),
+            alive: Watch::new(),
+            slots: PhantomData,
+        };
         // SAFETY: 1 — fresh memory of that layout.
         unsafe { segment.write(head) };
         for offset in 0..Self::SLOTS {
@@ -208,6 +223,8 @@ impl<T> Segment<T> {
             unsafe { Self::slot_at(segment, offset).drop_in_place() };
         }
         // SAFETY: the caller's promise.
+        unsafe { &*segment }.alive.changed();
+        // SAFETY: as above.
         unsafe { segment.drop_in_place() };
         // SAFETY: the caller's promise; `allocate` used the same layout.
         unsafe { dealloc(segment.cast(), layout) };

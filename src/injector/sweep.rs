@@ -7,7 +7,7 @@ use super::around::Orphan;
 use super::segment::Segment;
 use super::word::{Position, Spot};
 use super::{Injector, KEPT, LEFT, LINKED, QUIET, SPARED, SPARES, SWEPT, VISIT};
-use crate::sync::{AtomicPtr, Relaxed, MAX_LASTING};
+use crate::sync::{AtomicPtr, Relaxed, MAX_LASTING, MAX_OTHERS};
 use alloc::boxed::Box;
 use core::ptr;
 
@@ -149,6 +149,7 @@ impl<T> Injector<T> {
     /// The caller is the only one who has it (I6), and it is as good as new.
     pub(super) unsafe fn keep(&self, segment: *mut Segment<T>) {
         let (for_lasting, for_others) = self.shelf.spares[..Self::PLACES].split_at(Self::LASTING);
+        let for_others = &for_others[..for_others.len().min(MAX_OTHERS)];
         // SAFETY: the caller's promise.
         let is_lasting = unsafe { &*segment }.is_lasting();
         loop {

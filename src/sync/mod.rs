@@ -56,6 +56,9 @@ mod machine {
     /// The most segments of an injector that stay as long as it.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
+    /// The most others of which an injector keeps the memory.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) const MAX_OTHERS: usize = 4;
     /// How many sleepers that left without having been woken are worth clearing the list for.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
@@ -96,6 +99,9 @@ mod model {
     pub(crate) const MAX_SLOTS: usize = 2;
     /// The most segments of an injector that stay as long as it: so few that models have others too.
     pub(crate) const MAX_LASTING: usize = 2;
+    /// The most others of which an injector keeps the memory: what models free is missed where it is
+    /// still used.
+    pub(crate) const MAX_OTHERS: usize = 0;
     /// How many sleepers that left without having been woken are worth clearing the list for.
     pub(crate) const MANY_GONE: usize = 2;
 
