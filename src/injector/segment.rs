@@ -224,7 +224,7 @@ impl<T> Segment<T> {
         }
         // SAFETY: the caller's promise.
         unsafe { &*segment }.alive.changed();
-        // SAFETY: as above.
+        // SAFETY: the caller's promise.
         unsafe { segment.drop_in_place() };
         // SAFETY: the caller's promise; `allocate` used the same layout.
         unsafe { dealloc(segment.cast(), layout) };
