@@ -149,11 +149,12 @@ impl<T> Injector<T> {
     /// The caller is the only one who has it (I6), and it is as good as new.
     pub(super) unsafe fn keep(&self, segment: *mut Segment<T>) {
         let (for_lasting, for_others) = self.shelf.spares[..Self::PLACES].split_at(Self::LASTING);
-        let for_others = &for_others[..for_others.len().min(MAX_OTHERS)];
         // SAFETY: the caller's promise.
         let is_lasting = unsafe { &*segment }.is_lasting();
+        let (places, most) =
+            if is_lasting { (for_lasting, MAX_LASTING) } else { (for_others, MAX_OTHERS) };
         loop {
-            for place in if is_lasting { for_lasting } else { for_others } {
+            for place in places.iter().take(most) {
                 // Relaxed, both looks: only null is of interest.
                 let is_free = place.load(Relaxed).is_null();
                 if is_free {
