@@ -13,15 +13,16 @@
 mod common;
 
 use common::{model, note_spawn, spawn, Bound::*};
-use filch::StealingPool;
+use filch::pool::{Shutdown, Start};
+use filch::ThreadPool;
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
 use std::sync::Arc;
 
 /// A pool of so many modelled threads.
-fn pool(threads: usize) -> Arc<StealingPool> {
+fn pool(threads: usize) -> ThreadPool {
     (0..threads).for_each(|_| note_spawn());
-    Arc::new(StealingPool::new(threads).unwrap())
+    ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()
 }
 
 /// What a job leaves behind. Looking at it without being ordered after the job fails the model.
@@ -76,9 +77,9 @@ impl Meeting {
 
 #[test]
 fn an_accepted_job_runs() {
-    model("an_accepted_job_runs", Exhaustive, || {
+    model("an_accepted_job_runs", Preemptions(3), || {
         let (pool, trace) = (pool(1), Trace::new());
-        pool.spawn(trace.job()).unwrap();
+        pool.spawn_detached(trace.job()).unwrap();
         pool.wait_idle().unwrap();
         assert_eq!(trace.runs(), 1, "an accepted job runs once");
     });
@@ -86,10 +87,10 @@ fn an_accepted_job_runs() {
 
 #[test]
 fn two_accepted_jobs_run() {
-    model("two_accepted_jobs_run", Exhaustive, || {
+    model("two_accepted_jobs_run", Preemptions(3), || {
         let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
         for trace in &traces {
-            pool.spawn(trace.job()).unwrap();
+            pool.spawn_detached(trace.job()).unwrap();
         }
         pool.wait_idle().unwrap();
         assert_eq!(traces.map(|it| it.runs()), [1, 1], "an accepted job runs once");
@@ -100,9 +101,9 @@ fn two_accepted_jobs_run() {
 fn a_closed_pool_runs_what_it_accepted() {
     model("a_closed_pool_runs_what_it_accepted", Preemptions(5), || {
         let (pool, trace) = (pool(1), Trace::new());
-        let (same_pool, job) = (Arc::clone(&pool), trace.job());
-        let submitter = spawn(move || same_pool.spawn(job).is_ok());
-        pool.shutdown().unwrap();
+        let (same_pool, job) = (pool.clone(), trace.job());
+        let submitter = spawn(move || same_pool.spawn_detached(job).is_ok());
+        pool.shutdown(Shutdown::Drain).unwrap();
         let accepted = submitter.join().unwrap();
         assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
     });
@@ -112,26 +113,26 @@ fn a_closed_pool_runs_what_it_accepted() {
 fn a_job_that_spawns_is_accepted_and_runs_or_is_refused() {
     model("a_job_that_spawns_is_accepted_and_runs_or_is_refused", Preemptions(5), || {
         let (pool, outer, inner) = (pool(1), Trace::new(), Trace::new());
-        let (same_pool, ran, job) = (Arc::clone(&pool), outer.clone(), inner.job());
-        let spawned = pool.spawn(move || {
+        let (same_pool, ran, job) = (pool.clone(), outer.clone(), inner.job());
+        let spawned = pool.spawn_detached(move || {
             // Twice if the inner job was accepted.
             ran.leave();
-            if same_pool.spawn(job).is_ok() {
+            if same_pool.spawn_detached(job).is_ok() {
                 ran.leave();
             }
         });
         spawned.unwrap();
-        pool.shutdown().unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
         assert_eq!(outer.runs(), 1 + inner.runs(), "accepted and run, or refused");
     });
 }
 
 #[test]
 fn waiting_includes_what_a_job_spawned() {
-    model("waiting_includes_what_a_job_spawned", Exhaustive, || {
+    model("waiting_includes_what_a_job_spawned", Preemptions(3), || {
         let (pool, trace) = (pool(1), Trace::new());
-        let (same_pool, job) = (Arc::clone(&pool), trace.job());
-        pool.spawn(move || same_pool.spawn(job).unwrap()).unwrap();
+        let (same_pool, job) = (pool.clone(), trace.job());
+        pool.spawn_detached(move || same_pool.spawn_detached(job).unwrap()).unwrap();
         pool.wait_idle().unwrap();
         assert_eq!(trace.runs(), 1, "an accepted job runs once");
     });
@@ -142,12 +143,12 @@ fn waiting_includes_what_a_job_spawned() {
 fn nobody_sleeps_on_what_a_job_spawned() {
     model("nobody_sleeps_on_what_a_job_spawned", Preemptions(2), || {
         let (pool, meeting) = (pool(2), Meeting::new());
-        let (same_pool, spawned) = (Arc::clone(&pool), meeting.clone());
+        let (same_pool, spawned) = (pool.clone(), meeting.clone());
         let spawner = move || {
-            same_pool.spawn(move || spawned.attend()).unwrap();
+            same_pool.spawn_detached(move || spawned.attend()).unwrap();
             meeting.attend();
         };
-        pool.spawn(spawner).unwrap();
+        pool.spawn_detached(spawner).unwrap();
         pool.wait_idle().unwrap();
     });
 }
@@ -158,13 +159,13 @@ fn nobody_sleeps_on_what_a_job_spawned() {
 fn nobody_sleeps_on_a_batch_that_was_on_its_way() {
     model("nobody_sleeps_on_a_batch_that_was_on_its_way", Preemptions(2), || {
         let (pool, meeting) = (pool(2), Meeting::new());
-        let (same_pool, other) = (Arc::clone(&pool), meeting.clone());
+        let (same_pool, other) = (pool.clone(), meeting.clone());
         let spawner = move || {
-            same_pool.spawn(move || meeting.attend()).unwrap();
-            same_pool.spawn(move || other.attend()).unwrap();
-            same_pool.spawn(|| ()).unwrap();
+            same_pool.spawn_detached(move || meeting.attend()).unwrap();
+            same_pool.spawn_detached(move || other.attend()).unwrap();
+            same_pool.spawn_detached(|| ()).unwrap();
         };
-        pool.spawn(spawner).unwrap();
+        pool.spawn_detached(spawner).unwrap();
         pool.wait_idle().unwrap();
     });
 }

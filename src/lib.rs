@@ -12,7 +12,7 @@
 //! | [`Worker`], FIFO | its owner | the owner and thieves the oldest | FIFO | pop lock-free, steal wait-free | doubles when full |
 //! | [`Injector`] | anybody | anybody | FIFO | lock-free, but for one bounded wait | a segment at a time, used again |
 //! | [`EventCount`](idle::EventCount) | notifiers | sleepers | newest first | lock-free, but for the sleeping | a place for each sleeper, used again |
-//! | [`StealingPool`] | anybody | its threads | none promised | blocking | as its deques |
+//! | [`ThreadPool`] | anybody | its threads | none promised | blocking | as its deques |
 //! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
 //!
 //! # Finding work
@@ -85,26 +85,30 @@ extern crate std;
 mod sync;
 
 pub mod deque;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod executor;
 #[cfg(target_has_atomic = "64")]
 pub mod idle;
 #[cfg(target_has_atomic = "64")]
 pub mod injector;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod pool;
 mod steal;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub mod task;
 
 pub use deque::{Stealer, Worker};
-#[cfg(feature = "std")]
-pub use executor::{Executor, Job, Rejected};
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub use executor::{Executor, Rejected};
 #[cfg(target_has_atomic = "64")]
 pub use injector::Injector;
-#[cfg(feature = "std")]
-pub use pool::{LockedPool, StealingPool};
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub use pool::{LockedPool, ThreadPool};
 pub use steal::Steal;
 #[doc(hidden)]
 pub use sync::for_models;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub use task::{Job, JoinHandle};
 
 /// Runs the README's example.
 #[cfg(doctest)]

@@ -4,8 +4,8 @@
 #![cfg(not(loom))]
 
 use filch::executor::Reason;
-use filch::pool::WouldDeadlock;
-use filch::{Executor, Job, LockedPool, Rejected, StealingPool};
+use filch::pool::{Shutdown, WouldDeadlock};
+use filch::{Executor, Job, LockedPool, Rejected, ThreadPool};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Barrier};
@@ -28,10 +28,10 @@ trait Pool: Executor + Sized + 'static {
 
 macro_rules! promises {
     ($($promise:ident)*) => {
-        promises!(locked: LockedPool, $($promise)*);
-        promises!(stealing: StealingPool, $($promise)*);
+        promises!(locked: LockedPool, LockedPool::panicked, $($promise)*);
+        promises!(stealing: ThreadPool, |it: &ThreadPool| it.metrics().panic_count, $($promise)*);
     };
-    ($module:ident: $Pool:ident, $($promise:ident)*) => {
+    ($module:ident: $Pool:ident, $panicked:expr, $($promise:ident)*) => {
         impl Pool for $Pool {
             fn new(threads: usize) -> io::Result<Self> {
                 $Pool::new(threads)
@@ -40,10 +40,10 @@ macro_rules! promises {
                 $Pool::wait_idle(self)
             }
             fn shutdown(&self) -> Result<(), WouldDeadlock> {
-                $Pool::shutdown(self)
+                $Pool::shutdown(self, Shutdown::Drain)
             }
             fn panicked(&self) -> usize {
-                $Pool::panicked(self)
+                $panicked(self)
             }
         }
         mod $module {

@@ -12,7 +12,7 @@
 mod files;
 mod pass;
 
-use filch::{LockedPool, StealingPool};
+use filch::{LockedPool, ThreadPool};
 use pass::{Pass, Workload};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ fn round(threads: usize, work: &Arc<Workload>) -> io::Result<Round> {
     Ok([
         pass::serial("serial", work),
         pass::pooled("LockedPool", Arc::new(LockedPool::new(threads)?), work),
-        pass::pooled("StealingPool", Arc::new(StealingPool::new(threads)?), work),
+        pass::pooled("ThreadPool", Arc::new(ThreadPool::new(threads)?), work),
     ])
 }
 

@@ -1,7 +1,7 @@
 //! One pass over all files: serially, or on a pool.
 
 use crate::files::{digest, Digest, FileAt};
-use filch::{Executor, Job, LockedPool, StealingPool};
+use filch::{Executor, Job, LockedPool, ThreadPool};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
 use std::path::Path;
@@ -195,7 +195,7 @@ impl Pool for LockedPool {
     }
 }
 
-impl Pool for StealingPool {
+impl Pool for ThreadPool {
     fn wait(&self) {
         self.wait_idle().expect("this is not a thread of the pool");
     }

@@ -140,6 +140,32 @@ impl EventCount {
         self.notify_many(1);
     }
 
+    /// As [`notify_one`](Self::notify_one), unless the condition does not hold.
+    ///
+    /// It is asked only if somebody sleeps or is about to, and behind the fence that makes the change visible to
+    /// whoever has prepared: so it may read, by relaxed loads, what sleepers write before they prepare. A
+    /// scheduler asks whether some thread is looking for work already, and does not wake another then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::idle::EventCount;
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    ///
+    /// let (changes, searching) = (EventCount::new(), AtomicUsize::new(1));
+    /// let prepared = changes.prepare();
+    /// changes.notify_one_if(|| searching.load(Relaxed) == 0); // somebody looks as it is
+    /// searching.fetch_sub(1, Relaxed);
+    /// changes.notify_one_if(|| searching.load(Relaxed) == 0);
+    /// prepared.commit(); // does not sleep
+    /// ```
+    #[inline]
+    pub fn notify_one_if(&self, condition: impl FnOnce() -> bool) {
+        if self.is_somebody() && condition() {
+            self.tell(1);
+        }
+    }
+
     /// Tells so many threads to look again, or as many as sleep or are about to.
     ///
     /// As [`notify_one`](Self::notify_one).

@@ -90,7 +90,7 @@ impl ThreadPark {
     }
 
     /// Lends the one that this thread keeps.
-    pub(super) fn with_own<R>(sleep: impl FnOnce(&mut Self) -> R) -> R {
+    pub(crate) fn with_own<R>(sleep: impl FnOnce(&mut Self) -> R) -> R {
         per_thread! {
             #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);

@@ -6,6 +6,7 @@ use super::word::{number_after, Position, Tail};
 use super::{Injector, CLOSED, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::{AtomicPtr, Relaxed};
+use alloc::vec::Vec;
 use core::mem::{self, size_of};
 use core::ptr;
 
@@ -210,6 +211,44 @@ impl<T> Injector<T> {
                 closed();
             }
         }
+    }
+
+    /// As [`push_batch`](Self::push_batch), and gives back what was not pushed.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`] with the items that were not pushed, in their order, if the injector is closed, or is closed
+    /// meanwhile. The iterator has then been run to its end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// assert!(injector.try_push_batch(0..3).is_ok());
+    /// injector.close();
+    /// assert_eq!(injector.try_push_batch(3..6).unwrap_err().into_inner(), [3, 4, 5]);
+    /// ```
+    pub fn try_push_batch<I: IntoIterator<Item = T>>(
+        &self,
+        items: I,
+    ) -> Result<(), Closed<Vec<T>>> {
+        let mut items = items.into_iter();
+        if size_of::<T>() > LARGE {
+            while let Some(item) = items.next() {
+                if let Err(Closed(item)) = self.try_push(item) {
+                    return Err(Closed([item].into_iter().chain(items).collect()));
+                }
+            }
+            return Ok(());
+        }
+        let mut chunk = Chunk { injector: self, items: [const { None }; CHUNK], len: 0 };
+        while chunk.fill(&mut items) {
+            if !chunk.push() {
+                let refused = chunk.items.iter_mut().filter_map(Option::take);
+                return Err(Closed(refused.chain(items).collect()));
+            }
+        }
+        Ok(())
     }
 
     /// Claims at least one slot and at most `wanted`; none if the injector is closed.

@@ -1,164 +1,123 @@
-//! How a worker goes to sleep without missing work.
+//! Who sleeps, who searches, and whether anything goes on.
 //!
 //! ```text
-//!  worker                                     submitter
-//!  ──────                                     ─────────
-//!  1  announce: sleepers += 1                 a  put a job in a queue, or close the inbox
-//!  2  ── SLEEP_OR_SEE fence ──┐       ┌────── b  ── SLEEP_OR_SEE fence ──
-//!  3  look at everything      └───────┘       c  read sleepers: anyone?
-//!  4  nothing: sleep until there is a token   d  yes: sleepers -= 1, tokens += 1, ring
-//!     something: cancel
+//!  worker                                      submitter
+//!  ──────                                      ─────────
+//!  1  searching += 1                           a  put a job where workers look
+//!  2  look, for some microseconds              b  ── LOOK_AGAIN fence ──
+//!  3  searching −= 1                           c  somebody sleeps, and nobody searches: wake one
+//!     found, and 0 now:
+//!       ── SEARCHED fence ──
+//!       more to be seen: wake one
+//!     found nothing:
+//!       prepare (── LOOK_AGAIN fence ──), look at everything, then cancel or sleep
 //!
-//!  Never: 3 misses what a did, and c misses the sleeper of 1.
-//!  Without the fences both can (store buffering), and the worker sleeps on work.
+//!  Never: c trusts in a searcher that has looked before a and takes no further look.
 //! ```
 //!
-//! The look of 3 counts as work whatever is not certainly nothing: a deque from which a steal would
-//! return `Retry` is not empty.
+//! So one worker that searches keeps all further submitters from waking others, which costs them
+//! microseconds each; and if it finds more than it needs, it wakes the next.
 //!
-//! All counts change under the lock of `bed`; `sleepers` alone is read without it. I4, I5 and I6 of
-//! the pool are about them.
-//!
-//! # Sources
-//!
-//! The fences are those of Go's scheduler and of rayon's `sleep`; the tokens replace their counters
-//! of searching workers.
+//! `activity` is about something else: whether the pool is idle. It counts the workers that are active (I4), and
+//! how often one became so. Nobody active twice, with the same count, and an empty injector in between: then
+//! there was nothing at that moment.
 
-use crate::sync::lock::{Condvar, Mutex};
-use crate::sync::order::FencePair;
-use crate::sync::{AtomicUsize, Relaxed};
+use super::{RESTED, SEARCHED};
+use crate::idle::{EventCount, Prepared};
+use crate::injector::Injector;
+use crate::sync::order::both;
+use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
+use crossbeam_utils::CachePadded;
 
-/// A submitter publishes, then reads `sleepers`; a worker adds itself to `sleepers`, then looks at
-/// everything. Of the two, at least one sees the other.
-///
-/// The inbox is closed by the same protocol, as if closing were a job for every worker.
-const SLEEP_OR_SEE: FencePair = FencePair::named("pool::SLEEP_OR_SEE");
+/// One worker that is active.
+const ACTIVE: u64 = 1;
+/// One time that a worker became so.
+const AGAIN: u64 = 1 << 32;
 
-/// Who sleeps, and who is to wake.
 pub(super) struct Idle {
-    /// The workers that are about to sleep or asleep, and that no token is meant for.
-    sleepers: AtomicUsize,
-    bed: Mutex<Bed>,
-    /// Rung for each token.
-    bell: Condvar,
-    /// Rung when the last worker goes to sleep or leaves.
-    quiet: Condvar,
-}
-
-struct Bed {
-    /// Workers that may wake.
-    tokens: usize,
-    /// Workers that are not in [`Idle::sleep`] and have not left.
-    awake: usize,
+    sleepers: EventCount,
+    searching: CachePadded<AtomicUsize>,
+    activity: CachePadded<AtomicU64>,
+    /// Told when the last active worker rests, and when a thread goes.
+    pub(super) quiet: EventCount,
 }
 
 impl Idle {
-    /// Nobody sleeps; all of these workers are awake.
-    pub(super) fn new(workers: usize) -> Self {
+    pub(super) fn new() -> Self {
         Idle {
-            sleepers: AtomicUsize::new(0),
-            bed: Mutex::new(Bed { tokens: 0, awake: workers }),
-            bell: Condvar::new(),
-            quiet: Condvar::new(),
+            sleepers: EventCount::new(),
+            searching: CachePadded::new(AtomicUsize::new(0)),
+            activity: CachePadded::new(AtomicU64::new(0)),
+            quiet: EventCount::new(),
         }
     }
 
-    /// Announces that this worker is about to sleep. After this it looks at everything once more,
-    /// and then calls [`sleep`](Self::sleep) or [`cancel`](Self::cancel).
-    pub(super) fn announce(&self) {
-        let bed = self.bed.lock();
-        self.set_sleepers(self.sleepers() + 1);
-        drop(bed);
-        SLEEP_OR_SEE.fence();
-    }
-
-    /// Takes the announcement back.
-    pub(super) fn cancel(&self) {
-        self.withdraw(&mut self.bed.lock());
-    }
-
-    /// Takes the announcement back, for good.
-    pub(super) fn leave(&self) {
-        let mut bed = self.bed.lock();
-        self.withdraw(&mut bed);
-        self.doze(&mut bed);
-    }
-
-    /// Sleeps until there is a token.
-    pub(super) fn sleep(&self) {
-        let mut bed = self.bed.lock();
-        self.doze(&mut bed);
-        bed = self.bell.wait_while(bed, |bed| bed.tokens == 0);
-        bed.tokens -= 1;
-        bed.awake += 1;
-    }
-
-    /// Wakes a worker, if one sleeps. To be called after the job is where the worker looks.
+    /// Wakes a worker, if one sleeps and none searches. To be called after the job is where workers look.
+    #[inline]
     pub(super) fn notify_one(&self) {
-        self.notify(1);
+        // Relaxed: behind the fence of `notify_one_if`.
+        self.sleepers.notify_one_if(|| self.searching.load(Relaxed) == 0);
+    }
+
+    /// As `notify_one`, for several jobs at once: a searcher would wake others one after the other.
+    pub(super) fn notify_many(&self, jobs: usize) {
+        self.sleepers.notify_many(jobs);
     }
 
     /// Wakes every worker. To be called after what they should see.
     pub(super) fn notify_all(&self) {
-        self.notify(usize::MAX);
+        self.sleepers.notify_all();
     }
 
-    #[inline]
-    fn notify(&self, most: usize) {
-        SLEEP_OR_SEE.fence();
-        if self.sleepers() > 0 {
-            self.wake(most);
+    /// From here on submitters rely on this worker.
+    pub(super) fn begin_search(&self) {
+        // Relaxed: it only keeps others from doing what is not needed any more.
+        self.searching.fetch_add(1, Relaxed);
+    }
+
+    /// Whoever found nothing has to prepare for sleep next. Returns whether whoever found something has to look
+    /// for more, since submitters may have relied on it (I3).
+    pub(super) fn end_search(&self, has_found: bool) -> bool {
+        // Relaxed: SEARCHED orders it, or the fence of `prepare`.
+        let is_last = self.searching.fetch_sub(1, Relaxed) == 1;
+        if has_found && is_last {
+            SEARCHED.fence();
         }
+        has_found && is_last
     }
 
-    #[cold]
-    fn wake(&self, most: usize) {
-        let mut bed = self.bed.lock();
-        let sleepers = self.sleepers();
-        let woken = sleepers.min(most);
-        self.set_sleepers(sleepers - woken);
-        bed.tokens += woken;
-        drop(bed);
-        for _ in 0..woken {
-            self.bell.notify_one();
-        }
+    pub(super) fn prepare(&self) -> Prepared<'_> {
+        self.sleepers.prepare()
     }
 
-    /// Waits until every worker sleeps or has left, and nobody is about to wake.
-    ///
-    /// Then every job has run of which the submitter knows that it was accepted. Its notification
-    /// found a worker awake, which looks before it sleeps, or left a token; and what a worker has
-    /// taken it runs before it sleeps (I6).
-    pub(super) fn wait_until_quiet(&self) {
-        let bed = self.bed.lock();
-        drop(self.quiet.wait_while(bed, |bed| bed.awake + bed.tokens > 0));
+    /// I4: one more worker is active.
+    pub(super) fn activate(&self) {
+        let order = both(RESTED.acquire(), RESTED.release());
+        self.activity.fetch_add(ACTIVE + AGAIN, order);
     }
 
-    /// Called under the lock. While another sleeper has no token, the tokens are left to them: each
-    /// was sent to look for a job that may still be there (I5).
-    fn withdraw(&self, bed: &mut Bed) {
-        match self.sleepers() {
-            0 => bed.tokens -= 1, // I4: one of them is ours
-            sleepers => self.set_sleepers(sleepers - 1),
-        }
-    }
-
-    /// Called under the lock.
-    fn doze(&self, bed: &mut Bed) {
-        bed.awake -= 1;
-        if bed.awake == 0 {
+    /// I4: one less.
+    pub(super) fn rest(&self) {
+        let order = both(RESTED.acquire(), RESTED.release());
+        if (self.activity.fetch_sub(ACTIVE, order) as u32) == 1 {
             self.quiet.notify_all();
         }
     }
 
-    fn sleepers(&self) -> usize {
-        // Relaxed: the lock orders it, or SLEEP_OR_SEE does.
-        self.sleepers.load(Relaxed)
+    /// Waits for a moment at which no worker was active and nothing was queued.
+    pub(super) fn wait_until_quiet<T>(&self, injector: &Injector<T>) {
+        loop {
+            let prepared = self.quiet.prepare();
+            if self.is_quiet(injector) {
+                return prepared.cancel();
+            }
+            prepared.commit();
+        }
     }
 
-    /// Called under the lock.
-    fn set_sleepers(&self, sleepers: usize) {
-        // Relaxed: as in `sleepers`.
-        self.sleepers.store(sleepers, Relaxed);
+    /// Whoever took the last job became active before that, so it shows in the second look.
+    fn is_quiet<T>(&self, injector: &Injector<T>) -> bool {
+        let before = self.activity.load(RESTED.acquire());
+        before as u32 == 0 && injector.is_empty() && self.activity.load(RESTED.acquire()) == before
     }
 }

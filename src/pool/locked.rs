@@ -1,15 +1,17 @@
 //! The pool that is obviously right: one queue under one lock.
 
-use super::{at_least_one, WouldDeadlock};
-use crate::executor::{Executor, Job, Reason, Rejected};
+use super::{at_least_one, Shutdown, WouldDeadlock};
+use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::Arc;
+use crate::task::{current, Job, JoinHandle as TaskHandle};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
+use core::{mem, ptr};
 use std::io;
 
 /// A fixed number of threads that take jobs from one queue, first in, first out.
@@ -30,7 +32,7 @@ use std::io;
 /// let sum = Arc::new(AtomicUsize::new(0));
 /// for number in 1..=100 {
 ///     let sum = Arc::clone(&sum);
-///     pool.spawn(move || {
+///     pool.spawn_detached(move || {
 ///         sum.fetch_add(number, Relaxed);
 ///     })
 ///     .unwrap();
@@ -91,13 +93,34 @@ impl LockedPool {
         let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
         for index in 0..threads {
             let shared = Arc::clone(&pool.shared);
-            pool.threads
-                .push(thread::spawn(format!("filch-locked-{index}"), move || shared.work())?);
+            pool.threads.push(thread::spawn(format!("filch-locked-{index}"), move || {
+                let home = shared.identity();
+                current::as_worker(home, || shared.work());
+            })?);
         }
         Ok(pool)
     }
 
-    /// Accepts a closure, to be run once, or hands it back as a job.
+    /// Spawns a closure, and returns the handle to wait for what it returns.
+    ///
+    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::LockedPool::new(1)?;
+    /// assert_eq!(pool.spawn(|| 6 * 7).join().unwrap(), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn<T, F>(&self, f: F) -> TaskHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().spawn(f)
+    }
+
+    /// Spawns a closure that nobody waits for.
     ///
     /// # Errors
     ///
@@ -107,11 +130,24 @@ impl LockedPool {
     ///
     /// ```
     /// let pool = filch::LockedPool::new(1)?;
-    /// assert!(pool.spawn(|| println!("on a thread of the pool")).is_ok());
+    /// assert!(pool.spawn_detached(|| println!("on a thread of the pool")).is_ok());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn spawn<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
+    pub fn spawn_detached<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
         self.execute(Job::new(f))
+    }
+
+    /// A task with settings of its own: a token, a group.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::LockedPool::new(1)?;
+    /// assert_eq!(pool.task().spawn(|| 7).join().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn task(&self) -> TaskBuilder<'_> {
+        TaskBuilder::on(self)
     }
 
     /// Waits until everything accepted has run, what jobs spawned included.
@@ -127,7 +163,7 @@ impl LockedPool {
     ///
     /// ```
     /// let pool = filch::LockedPool::new(1)?;
-    /// pool.spawn(|| println!("first")).unwrap();
+    /// pool.spawn_detached(|| println!("first")).unwrap();
     /// pool.wait_idle().unwrap();
     /// println!("second");
     /// # Ok::<(), std::io::Error>(())
@@ -141,9 +177,10 @@ impl LockedPool {
         Ok(())
     }
 
-    /// Refuses further jobs and waits until everything accepted has run.
+    /// Refuses further jobs and waits until everything accepted has run, or was dropped.
     ///
-    /// Jobs that are still to run are refused too if they spawn. A second call only waits.
+    /// Jobs that are still to run are refused too if they spawn. A further call waits, and may turn `Drain` into
+    /// `Cancel`.
     ///
     /// # Errors
     ///
@@ -153,17 +190,18 @@ impl LockedPool {
     ///
     /// ```
     /// use filch::executor::Reason;
+    /// use filch::pool::Shutdown;
     ///
     /// let pool = filch::LockedPool::new(1)?;
-    /// pool.shutdown().unwrap();
-    /// assert_eq!(pool.spawn(|| ()).unwrap_err().reason, Reason::Closed);
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// assert_eq!(pool.spawn_detached(|| ()).unwrap_err().reason, Reason::Closed);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn shutdown(&self) -> Result<(), WouldDeadlock> {
+    pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
         if self.is_current() {
             return Err(WouldDeadlock);
         }
-        self.shared.close();
+        self.shared.close(how);
         self.wait_idle()
     }
 
@@ -173,7 +211,7 @@ impl LockedPool {
     ///
     /// ```
     /// let pool = filch::LockedPool::new(1)?;
-    /// pool.spawn(|| panic!("this message goes to stderr")).unwrap();
+    /// pool.spawn_detached(|| panic!("this message goes to stderr")).unwrap();
     /// pool.wait_idle().unwrap();
     /// assert_eq!(pool.panicked(), 1);
     /// # Ok::<(), std::io::Error>(())
@@ -191,9 +229,19 @@ impl LockedPool {
 }
 
 impl Shared {
-    fn close(&self) {
-        self.state.lock().closed = true;
+    fn close(&self, how: Shutdown) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let dropped =
+            if how == Shutdown::Cancel { mem::take(&mut state.jobs) } else { VecDeque::new() };
+        state.running += 1; // so that nobody takes the pool for idle meanwhile
+        drop(state);
         self.work.notify_all();
+        for job in dropped {
+            let dropped = thread::completes(|| drop(job));
+            self.state.lock().panicked += usize::from(!dropped);
+        }
+        self.end_one();
     }
 
     /// The life of a thread.
@@ -205,13 +253,22 @@ impl Shared {
             state.running += 1;
             drop(state);
             let completed = thread::completes(|| job.run());
+            self.state.lock().panicked += usize::from(!completed);
+            self.end_one();
             state = self.state.lock();
-            state.running -= 1;
-            state.panicked += usize::from(!completed);
-            if state.is_quiet() {
-                self.quiet.notify_all();
-            }
         }
+    }
+
+    fn end_one(&self) {
+        let mut state = self.state.lock();
+        state.running -= 1;
+        if state.is_quiet() {
+            self.quiet.notify_all();
+        }
+    }
+
+    fn identity(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 }
 
@@ -230,11 +287,15 @@ impl Executor for LockedPool {
     fn parallelism(&self) -> NonZeroUsize {
         self.size
     }
+
+    fn identity(&self) -> usize {
+        self.shared.identity()
+    }
 }
 
 impl Drop for LockedPool {
     fn drop(&mut self) {
-        self.shared.close();
+        self.shared.close(Shutdown::Drain);
         if !self.is_current() {
             for thread in self.threads.drain(..) {
                 // An error would be a panic, and no thread of ours ends by one.

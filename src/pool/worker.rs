@@ -1,134 +1,283 @@
 //! The life of a worker: find a job and run it, or sleep.
 
-use super::inbox::Glance;
-use super::Shared;
+use super::registry::Seat;
+use super::{Shared, CALLED};
 use crate::deque::Worker;
-use crate::executor::Job;
-use crate::steal::Steal;
-use crate::sync::spin::{relax, Patience};
+use crate::idle::{Park, ThreadPark};
+use crate::sync::clock::{self, Instant};
+use crate::sync::spin::relax;
 use crate::sync::{thread, Arc, Relaxed};
-use alloc::rc::Rc;
+use crate::task::{current, Job};
+use alloc::boxed::Box;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 
-/// One turn in this many begins at the inbox, so that jobs which keep spawning others do not starve
-/// it. A prime, so that it does not fall in step with them; the number is Go's.
-const INBOX_FIRST_EVERY: u32 = 61;
+/// What calls for a worker's attention. The threads have not been started.
+pub(super) const NOT_STARTED: usize = 1;
+/// The pool takes no further jobs.
+pub(super) const CLOSED: usize = 1 << 1;
+/// What is queued is to be dropped.
+pub(super) const DISCARD: usize = 1 << 2;
+/// There are more workers than there are to be, and whoever sees it is to go.
+pub(super) const SURPLUS: usize = 1 << 3;
+/// There are more workers than there are to be, and whoever has nothing to do for long may go.
+pub(super) const SPARE: usize = 1 << 4;
+/// Jobs are pinned to workers; they are counted from here on.
+pub(super) const PINNED: usize = 1 << 5;
+
+/// What a worker looks into before its next turn.
+const URGENT: usize = !(NOT_STARTED | CLOSED | SPARE);
 
 thread::per_thread! {
-    /// The worker that this thread is, if it is one.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static CURRENT: RefCell<Option<Rc<Local>>> = RefCell::new(None);
+    /// The worker that this thread is, if it is one (I5).
+    static CURRENT: Cell<*const Local> = Cell::new(ptr::null());
 }
 
 /// What a worker has for itself.
 pub(super) struct Local {
-    shared: Arc<Shared>,
-    deque: Worker<Job>,
-    turn: Cell<u32>,
-    random: Cell<u32>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) seat: Arc<Seat>,
+    pub(super) deque: Worker<Job>,
+    /// Where it sleeps when there is nothing to do.
+    pub(super) park: RefCell<Box<dyn Park>>,
+    /// Where it sleeps while it waits for the other half of a `join`.
+    pub(super) bell: RefCell<ThreadPark>,
+    pub(super) turn: Cell<u32>,
+    pub(super) random: Cell<u32>,
+    is_blocking: Cell<bool>,
+    is_discharged: Cell<bool>,
+    busy_since: Cell<Instant>,
+    /// How many jobs it had run when it woke up the last time.
+    polls_at_wake: Cell<u64>,
+}
+
+/// Whether a worker goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    Turn,
+    Leave,
 }
 
 impl Local {
     /// The worker that this thread is, if it is one of this pool.
-    pub(super) fn of(shared: &Shared) -> Option<Rc<Local>> {
-        // An error means that the thread is past running jobs.
-        let current = CURRENT.try_with(|it| it.borrow().clone()).ok()??;
-        ptr::eq(&*current.shared, shared).then_some(current)
+    #[inline]
+    pub(super) fn of(shared: &Shared) -> Option<&Local> {
+        Local::current().filter(|it| ptr::eq(&*it.shared, shared))
     }
 
-    /// Puts a job where this worker looks first.
-    pub(super) fn push(&self, job: Job) {
-        self.deque.push(job);
+    /// The worker that this thread is. Not for longer than it is: callers return before the job does that
+    /// called them.
+    #[inline]
+    pub(super) fn current<'a>() -> Option<&'a Local> {
+        // An error means that the thread is past running jobs.
+        let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
+        // SAFETY: I5.
+        unsafe { current.as_ref() }
     }
 
     /// The life of a worker's thread.
-    pub(super) fn live(shared: Arc<Shared>, index: usize, deque: Worker<Job>) {
+    pub(super) fn live(shared: Arc<Shared>, seat: Arc<Seat>, deque: Worker<Job>, bell: ThreadPark) {
+        let home = shared.identity();
+        let park = shared.settings.park(seat.index);
         // Any seed but zero; a different one for each, so that they start at different victims.
-        let random = Cell::new(index as u32 + 1);
-        let local = Rc::new(Local { shared, deque, turn: Cell::new(0), random });
-        CURRENT.with(|it| it.replace(Some(Rc::clone(&local))));
-        while let Some(job) = local.next() {
-            if !thread::completes(|| job.run()) {
-                local.shared.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
+        let random = Cell::new(seat.index as u32 + 1);
+        let local = Local {
+            shared,
+            seat,
+            deque,
+            park: RefCell::new(park),
+            bell: RefCell::new(bell),
+            turn: Cell::new(0),
+            random,
+            is_blocking: Cell::new(false),
+            is_discharged: Cell::new(false),
+            busy_since: Cell::new(clock::now()),
+            polls_at_wake: Cell::new(u64::MAX),
+        };
+        CURRENT.with(|it| it.set(&local));
+        current::as_worker(home, || {
+            local.hook(&local.shared.settings.on_thread_start);
+            while let Err(payload) = thread::catch(|| local.serve()) {
+                local.seat.counters.polled();
+                local.shared.report(payload);
             }
-        }
-        // Here, and not when the thread is torn down: then nothing orders it before `join`.
-        CURRENT.with(|it| it.take());
-        local.shared.idle.leave();
+            local.depart();
+            local.hook(&local.shared.settings.on_thread_stop);
+        });
+        CURRENT.with(|it| it.set(ptr::null()));
+        local.shared.go();
     }
 
-    /// The next job; sleeps until there is one. `None` if there will be none.
+    /// Runs jobs until there is none and will be none. A job that panics ends it; it is called again.
+    fn serve(&self) {
+        while let Some(job) = self.next() {
+            self.run(job);
+        }
+    }
+
+    /// Takes a turn; a tombstone costs none.
+    #[inline]
+    pub(super) fn run(&self, job: Job) {
+        if job.try_run() {
+            self.turn.set(self.turn.get().wrapping_add(1));
+            self.seat.counters.polled();
+        }
+    }
+
+    /// The next job; sleeps until there is one. `None` if it is time to leave.
+    #[inline]
     fn next(&self) -> Option<Job> {
-        let Shared { inbox, idle, .. } = &*self.shared;
-        let mut patience = Patience::full();
         loop {
+            // Relaxed: what it is about is looked at under a lock, or by `sleep` again.
+            if self.shared.attention.load(Relaxed) & URGENT != 0 && self.attend() == Next::Leave {
+                return None;
+            }
             if let Some(job) = self.find() {
                 return Some(job);
             }
-            if patience.lasts() {
-                continue;
+            if let Some(job) = self.search() {
+                return Some(job);
             }
-            idle.announce();
-            match inbox.glance() {
-                Glance::Empty if self.all_are_empty() => {
-                    idle.sleep();
-                    patience = Patience::full();
-                }
-                // What others still have in their deques is theirs to run.
-                Glance::Drained if self.all_are_empty() => return None,
-                _ => {
-                    idle.cancel();
-                    relax();
-                }
+            if self.sleep() == Next::Leave {
+                return None;
             }
         }
     }
 
-    /// Looks everywhere: here, at the inbox, at the others.
-    fn find(&self) -> Option<Job> {
-        let inbox = &self.shared.inbox;
-        self.turn.set(self.turn.get().wrapping_add(1));
-        let early = if self.turn.get() % INBOX_FIRST_EVERY == 0 { inbox.pop() } else { None };
-        early.or_else(|| self.deque.pop()).or_else(|| inbox.pop()).or_else(|| self.steal())
+    #[cold]
+    fn attend(&self) -> Next {
+        let attention = self.shared.attention.load(CALLED.acquire());
+        if attention & DISCARD != 0 {
+            self.discard();
+        }
+        while let Some(job) = self.seat.pinned.steal().success() {
+            self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
+            self.run(job);
+        }
+        if attention & SURPLUS != 0 && self.shared.discharges() {
+            self.is_discharged.set(true);
+            return Next::Leave;
+        }
+        Next::Turn
     }
 
-    /// Takes a batch from another worker.
-    fn steal(&self) -> Option<Job> {
+    /// Drops what is queued. Handles say that it was cancelled.
+    fn discard(&self) {
+        let everything = core::iter::from_fn(|| self.deque.pop().or_else(|| self.take_one()));
+        for job in everything {
+            if let Err(payload) = thread::catch(|| drop(job)) {
+                self.shared.report(payload);
+            }
+        }
+    }
+
+    /// Sleeps until there may be a job. The last look counts as work whatever is not certainly nothing.
+    fn sleep(&self) -> Next {
         let shared = &*self.shared;
-        let (before, after) = shared.stealers.split_at(self.random() % shared.stealers.len());
-        loop {
-            let victims = after.iter().chain(before);
-            let attempts = victims
-                .filter(|it| !it.is_stealer_of(&self.deque))
-                .map(|it| it.steal_batch_and_pop(&self.deque));
-            match attempts.collect() {
-                Steal::Success(job) => {
-                    // The rest of the batch was for a moment where nobody could see it, so a worker
-                    // that looked then may sleep on it.
-                    if !self.deque.is_empty() {
-                        shared.idle.notify_one();
-                    }
-                    return Some(job);
-                }
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
+        let prepared = shared.idle.prepare();
+        // Before the look: once it is closed and empty it stays so (I2).
+        let attention = shared.attention.load(CALLED.acquire());
+        if self.is_there_work() || attention & SURPLUS != 0 {
+            prepared.cancel();
+            relax();
+            return Next::Turn;
+        }
+        if attention & CLOSED != 0 {
+            return Next::Leave;
+        }
+        self.hook(&shared.settings.on_thread_park);
+        if self.seat.counters.polls() == self.polls_at_wake.get() {
+            self.seat.counters.was_noop();
+        }
+        let lay_down = clock::now();
+        self.seat.counters.was_busy(lay_down.saturating_duration_since(self.busy_since.get()));
+        self.seat.counters.parked();
+        let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
+        shared.idle.rest();
+        let is_told = prepared.commit_in(&mut **self.park.borrow_mut(), timeout);
+        shared.idle.activate();
+        let woke = clock::now();
+        let slept = woke.saturating_duration_since(lay_down);
+        self.busy_since.set(woke);
+        self.polls_at_wake.set(self.seat.counters.polls());
+        self.hook(&shared.settings.on_thread_unpark);
+        if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
+            self.is_discharged.set(true);
+            return Next::Leave;
+        }
+        Next::Turn
+    }
+
+    /// Leaves nothing behind (I2).
+    fn depart(&self) {
+        let shared = &*self.shared;
+        shared.vacate(&self.seat, self.is_discharged.get());
+        while let Some(job) = self.seat.pinned.steal().success() {
+            shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
+            self.run_caught(job);
+        }
+        while let Some(job) = self.deque.pop() {
+            match shared.injector.try_push(job) {
+                Ok(()) => shared.idle.notify_one(),
+                Err(closed) => self.run_caught(closed.into_inner()),
+            }
+        }
+        shared.idle.rest();
+        // A notification may have been meant for whoever sleeps, and this worker was told instead.
+        shared.idle.notify_one();
+    }
+
+    fn run_caught(&self, job: Job) {
+        if let Err(payload) = thread::catch(|| self.run(job)) {
+            self.shared.report(payload);
+        }
+    }
+
+    /// Calls a hook of the user's. If it panics, that is reported as if it were a job.
+    fn hook(&self, hook: &Option<super::builder::Hook>) {
+        if let Some(hook) = hook {
+            if let Err(payload) = thread::catch(|| hook(self.seat.index)) {
+                self.shared.report(payload);
             }
         }
     }
 
-    /// Whether a steal from any worker would return `Empty`: neither a job nor `Retry`.
-    fn all_are_empty(&self) -> bool {
-        self.shared.stealers.iter().all(|it| it.is_empty())
+    /// Runs `f` in a section in which another thread takes this one's place.
+    pub(super) fn blocking<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct End<'a>(&'a Local);
+
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.is_blocking.set(false);
+                self.0.shared.end_blocking();
+            }
+        }
+
+        if self.is_blocking.replace(true) {
+            return f();
+        }
+        Shared::begin_blocking(&self.shared);
+        let _end = End(self);
+        f()
+    }
+}
+
+impl Shared {
+    /// A job has panicked that nobody waits for, or a hook has. The panic hook has printed the message.
+    pub(super) fn report(&self, payload: thread::Payload) {
+        self.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
+        match &self.settings.panic_handler {
+            None => thread::forget_if_it_panics(payload),
+            Some(handler) => {
+                if let Err(second) = thread::catch(|| handler(payload)) {
+                    thread::forget_if_it_panics(second);
+                }
+            }
+        }
     }
 
-    /// Marsaglia's xorshift: where to start looking does not matter much.
-    fn random(&self) -> usize {
-        let mut random = self.random.get();
-        random ^= random << 13;
-        random ^= random >> 17;
-        random ^= random << 5;
-        self.random.set(random);
-        random as usize
+    /// An address that no other pool has.
+    pub(super) fn identity(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 }

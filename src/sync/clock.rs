@@ -14,5 +14,21 @@ pub(crate) fn until(deadline: Instant) -> Duration {
     if cfg!(loom) {
         return Duration::ZERO;
     }
-    deadline.saturating_duration_since(Instant::now())
+    deadline.saturating_duration_since(now())
+}
+
+/// What time it is. In a model it is always the same.
+pub(crate) fn now() -> Instant {
+    #[cfg(loom)]
+    return *START;
+    #[cfg(not(loom))]
+    Instant::now()
+}
+
+#[cfg(loom)]
+static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+
+/// The deadline that is so far from now; `None` if that is beyond what the clock can say.
+pub(crate) fn after(time: Duration) -> Option<Instant> {
+    now().checked_add(time)
 }

@@ -24,6 +24,12 @@ impl<T> Mutex<T> {
     }
 }
 
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Mutex::new(T::default())
+    }
+}
+
 /// Where threads sleep that hold a lock and wait for what it guards to change.
 pub(crate) struct Condvar(from::Condvar);
 

@@ -129,6 +129,11 @@ pub(crate) type Index = i64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
+/// Counted, but not watched: in a model as on the machine the standard library's, for what is read only.
+pub(crate) use alloc::sync::Arc as Unwatched;
+/// A text that several have.
+pub(crate) type Text = Unwatched<str>;
+
 /// The one ordering that is written bare; the others have names, see [`order`].
 pub(crate) use core::sync::atomic::Ordering::Relaxed;
 

@@ -13,11 +13,19 @@ pub(crate) use model::*;
 #[cfg(not(loom))]
 mod machine {
     pub(crate) use std::thread::{current, JoinHandle};
-    pub(crate) use std::thread_local as per_thread;
+
+    /// What each thread has for itself. Its first value is a constant expression.
+    macro_rules! per_thread {
+        ($(#[$meta:meta])* static $name:ident: $type:ty = $first:expr;) => {
+            std::thread_local! { $(#[$meta])* static $name: $type = const { $first }; }
+        };
+    }
+    pub(crate) use per_thread;
 
     use std::any::Any;
     use std::boxed::Box;
-    use std::panic::{catch_unwind, AssertUnwindSafe};
+    use std::num::NonZeroUsize;
+    use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
     use std::string::String;
     use std::{io, mem, thread};
 
@@ -29,19 +37,51 @@ mod machine {
         thread::Builder::new().name(name).spawn(body)
     }
 
-    /// Runs `body` to its end or to its panic, and tells whether it came to its end. The panic hook
-    /// has printed the message by then.
-    pub(crate) fn completes(body: impl FnOnce()) -> bool {
+    /// How many threads the machine can run at once, as far as it is known.
+    pub(crate) fn available() -> NonZeroUsize {
+        thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// What a panic carries.
+    pub(crate) type Payload = Box<dyn Any + Send>;
+
+    /// As `spawn`, with a stack of so many bytes.
+    pub(crate) fn spawn_sized<F>(
+        name: String,
+        stack_size: Option<usize>,
+        body: F,
+    ) -> io::Result<JoinHandle<()>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        let builder = thread::Builder::new().name(name);
+        match stack_size {
+            Some(bytes) => builder.stack_size(bytes).spawn(body),
+            None => builder.spawn(body),
+        }
+    }
+
+    /// Runs `body` to its end or to its panic. The panic hook has printed the message by then.
+    #[inline]
+    pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
         // `body` is gone afterwards, with all that it could have left broken of its own; what it
         // shares with others is theirs to guard, as after a panic of a thread.
-        let Err(payload) = catch_unwind(AssertUnwindSafe(body)) else { return true };
-        forget_if_it_panics(payload);
-        false
+        catch_unwind(AssertUnwindSafe(body))
+    }
+
+    /// Goes on with a panic that was caught.
+    pub(crate) fn resume(payload: Payload) -> ! {
+        resume_unwind(payload)
+    }
+
+    /// Runs `body`, and tells whether it came to its end without a panic.
+    pub(crate) fn completes(body: impl FnOnce()) -> bool {
+        catch(body).map_err(forget_if_it_panics).is_ok()
     }
 
     /// The payload of a panic is the user's, and its destructor may panic again.
-    fn forget_if_it_panics(payload: Box<dyn Any + Send>) {
-        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+    pub(crate) fn forget_if_it_panics(payload: Payload) {
+        if let Err(second) = catch(|| drop(payload)) {
             mem::forget(second);
         }
     }
@@ -50,9 +90,23 @@ mod machine {
 #[cfg(loom)]
 mod model {
     pub(crate) use loom::thread::{current, JoinHandle};
-    pub(crate) use loom::thread_local as per_thread;
 
+    /// As on the machine; loom has no form for constants.
+    macro_rules! per_thread {
+        ($(#[$meta:meta])* static $name:ident: $type:ty = $first:expr;) => {
+            loom::thread_local! {
+                $(#[$meta])*
+                #[allow(clippy::missing_const_for_thread_local)]
+                static $name: $type = $first;
+            }
+        };
+    }
+    pub(crate) use per_thread;
+
+    use std::any::Any;
+    use std::boxed::Box;
     use std::io;
+    use std::num::NonZeroUsize;
     use std::string::String;
 
     /// Starts a thread of the model.
@@ -63,9 +117,44 @@ mod model {
         Ok(loom::thread::spawn(body))
     }
 
+    /// Models are small.
+    pub(crate) fn available() -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    /// What a panic would carry.
+    pub(crate) type Payload = Box<dyn Any + Send>;
+
+    /// As `spawn`; stacks are as loom has them.
+    pub(crate) fn spawn_sized<F>(
+        name: String,
+        _stack_size: Option<usize>,
+        body: F,
+    ) -> io::Result<JoinHandle<()>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        spawn(name, body)
+    }
+
+    /// Runs `body` to its end.
+    pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
+        Ok(body())
+    }
+
+    /// Never called: nothing is caught.
+    pub(crate) fn resume(_payload: Payload) -> ! {
+        unreachable!("nothing is caught in a model")
+    }
+
     /// Runs `body` to its end.
     pub(crate) fn completes(body: impl FnOnce()) -> bool {
         body();
         true
+    }
+
+    /// Never called: nothing is caught.
+    pub(crate) fn forget_if_it_panics(payload: Payload) {
+        drop(payload);
     }
 }

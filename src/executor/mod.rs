@@ -1,8 +1,20 @@
-//! What runs jobs: the trait [`Executor`], and the [`Job`] it takes.
+//! What runs jobs: the trait [`Executor`], three small ones, and how tasks are spawned into any.
 //!
 //! An executor accepts a job or hands it back; there is no third outcome. What it has accepted it
-//! runs, once, or it says in its own documentation when it does not.
+//! runs, once, or drops; then the job's handle says that it was cancelled.
 
+mod builder;
+mod from_fn;
+mod inline;
+mod thread_per_job;
+
+pub use builder::{SpawnError, TaskBuilder};
+pub use from_fn::{from_fn, FromFn};
+pub use inline::Inline;
+pub use thread_per_job::ThreadPerJob;
+
+use crate::sync::Unwatched;
+use crate::task::Job;
 use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
@@ -18,9 +30,9 @@ use core::num::NonZeroUsize;
 /// use std::num::NonZeroUsize;
 ///
 /// /// Runs each job on the spot.
-/// struct Inline;
+/// struct Here;
 ///
-/// impl Executor for Inline {
+/// impl Executor for Here {
 ///     fn execute(&self, job: Job) -> Result<(), Rejected> {
 ///         job.run();
 ///         Ok(())
@@ -30,7 +42,7 @@ use core::num::NonZeroUsize;
 ///     }
 /// }
 ///
-/// let executor: &dyn Executor = &Inline;
+/// let executor: &dyn Executor = &Here;
 /// assert!(executor.execute(Job::new(|| println!("done"))).is_ok());
 /// ```
 pub trait Executor: Send + Sync {
@@ -59,75 +71,59 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{Executor, StealingPool};
+    /// use filch::{Executor, ThreadPool};
     ///
-    /// assert_eq!(StealingPool::new(2)?.parallelism().get(), 2);
+    /// assert_eq!(ThreadPool::new(2)?.parallelism().get(), 2);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     fn parallelism(&self) -> NonZeroUsize;
-}
 
-/// A closure that runs once.
-///
-/// A job that is dropped unrun drops the closure.
-///
-/// # Examples
-///
-/// ```
-/// use filch::Job;
-/// use std::sync::mpsc;
-///
-/// let (results, inbox) = mpsc::channel();
-/// let job = Job::new(move || results.send(6 * 7).unwrap());
-/// job.run();
-/// assert_eq!(inbox.recv(), Ok(42));
-/// ```
-#[must_use = "a job that is dropped does not run"]
-pub struct Job(Box<dyn FnOnce() + Send>);
-
-impl Job {
-    /// Makes a job of a closure. Allocates if the closure captures anything.
+    /// A number that no other living executor has: an address of something that is its own.
+    ///
+    /// A thread that waits for a task of the executor whose job it runs, runs the task itself; this tells
+    /// whether it is the same. Handles that share an executor return the same number. By default, where the
+    /// value lies that implements the trait.
     ///
     /// # Examples
     ///
     /// ```
-    /// filch::Job::new(|| assert_eq!(1 + 1, 2)).run();
+    /// use filch::{Executor, ThreadPool};
+    ///
+    /// let (one, another) = (ThreadPool::new(1)?, ThreadPool::new(1)?);
+    /// assert_eq!(one.identity(), one.clone().identity());
+    /// assert_ne!(one.identity(), another.identity());
+    /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn new<F: FnOnce() + Send + 'static>(f: F) -> Self {
-        Job(Box::new(f))
-    }
-
-    /// Runs the closure, on this thread.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the closure does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::Job;
-    ///
-    /// let handed_back = Job::new(|| println!("run by whoever gets it"));
-    /// handed_back.run();
-    /// ```
-    pub fn run(self) {
-        (self.0)();
+    fn identity(&self) -> usize {
+        (&raw const *self).addr()
     }
 }
 
-impl fmt::Debug for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Job { .. }")
-    }
+/// Whoever has an executor behind a pointer has an executor.
+macro_rules! by_reference {
+    ($($Pointer:ty),*) => {
+        $(impl<E: Executor + ?Sized> Executor for $Pointer {
+            fn execute(&self, job: Job) -> Result<(), Rejected> {
+                (**self).execute(job)
+            }
+            fn parallelism(&self) -> NonZeroUsize {
+                (**self).parallelism()
+            }
+            fn identity(&self) -> usize {
+                (**self).identity()
+            }
+        })*
+    };
 }
+by_reference!(&E, Box<E>, Unwatched<E>);
 
 /// A job that an executor handed back.
 ///
 /// # Examples
 ///
 /// ```
-/// use filch::executor::{Job, Reason, Rejected};
+/// use filch::executor::{Reason, Rejected};
+/// use filch::Job;
 ///
 /// let rejected = Rejected { job: Job::new(|| ()), reason: Reason::Full };
 /// assert_eq!(rejected.to_string(), "the executor holds its maximum of jobs");
@@ -150,12 +146,13 @@ impl Rejected {
     /// A job that nobody else takes runs here:
     ///
     /// ```
-    /// use filch::StealingPool;
+    /// use filch::{Executor, Job, ThreadPool};
+    /// use filch::pool::Shutdown;
     ///
-    /// let pool = StealingPool::new(1)?;
-    /// pool.shutdown().unwrap();
-    /// let rejected = pool.spawn(|| println!("on the thread of the caller")).unwrap_err();
-    /// rejected.into_job().run();
+    /// let pool = ThreadPool::new(1)?;
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// let job = Job::new(|| println!("on the thread of the caller"));
+    /// pool.execute(job).unwrap_err().into_job().run();
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn into_job(self) -> Job {

@@ -1,0 +1,37 @@
+//! The executor that has no threads.
+
+use super::{Executor, Rejected};
+use crate::task::Job;
+use core::num::NonZeroUsize;
+
+/// Runs each job on the thread that submits it, before [`execute`](Executor::execute) returns.
+///
+/// A detached job that panics panics there. A job that submits to it runs its own job first, on the same stack.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::{Executor, Inline, TaskBuilder};
+///
+/// let task = TaskBuilder::on(&Inline).spawn(|| std::thread::current().id());
+/// assert!(task.is_finished());
+/// assert_eq!(task.join().unwrap(), std::thread::current().id());
+/// ```
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Inline;
+
+impl Executor for Inline {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        job.run();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    /// None: what is submitted has run.
+    fn identity(&self) -> usize {
+        0
+    }
+}

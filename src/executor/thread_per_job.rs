@@ -1,0 +1,54 @@
+//! The executor that keeps no threads.
+
+use super::{Executor, Reason, Rejected};
+use crate::sync::lock::Mutex;
+use crate::sync::{thread, Unwatched};
+use crate::task::Job;
+use alloc::string::ToString;
+use core::num::NonZeroUsize;
+
+/// Starts a thread for each job.
+///
+/// What threads cost, to compare pools with; and a last resort for jobs that block for long. If the system
+/// has no further thread to give, the job is handed back as [`Reason::Full`]. A detached job that panics ends
+/// its thread, and nothing else.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::{TaskBuilder, ThreadPerJob};
+///
+/// let task = TaskBuilder::on(&ThreadPerJob).spawn(|| std::thread::current().id());
+/// assert_ne!(task.join().unwrap(), std::thread::current().id());
+/// ```
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ThreadPerJob;
+
+impl Executor for ThreadPerJob {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        // In common with the thread, so that the job is not lost if there is no thread.
+        let place = Unwatched::new(Mutex::new(Some(job)));
+        let same_place = Unwatched::clone(&place);
+        let body = move || {
+            let job = same_place.lock().take();
+            if let Some(job) = job {
+                thread::completes(|| job.run());
+            }
+        };
+        if thread::spawn("filch-job".to_string(), body).is_ok() {
+            return Ok(());
+        }
+        let job = place.lock().take().expect("there is no thread that could have taken it");
+        Err(Rejected { job, reason: Reason::Full })
+    }
+
+    /// How many threads the machine can run at once.
+    fn parallelism(&self) -> NonZeroUsize {
+        thread::available()
+    }
+
+    /// None: no job waits for a thread.
+    fn identity(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,56 @@
+//! One job for each worker.
+
+use super::error::WouldDeadlock;
+use super::worker::{Local, PINNED};
+use super::{Shared, ThreadPool, CALLED};
+use crate::sync::Unwatched;
+use crate::task::{self, JoinError};
+use alloc::vec::Vec;
+
+impl ThreadPool {
+    /// Runs a closure once on each thread of the pool, and returns what it returned, in the order of the workers'
+    /// indices, which it is called with.
+    ///
+    /// Each worker runs it after the job that it runs now. Starts the threads if there are none yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`], at once, on a thread of this pool. Inside, what became of it on each thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(2)?;
+    /// let indices = pool.broadcast(|index| index).unwrap();
+    /// assert_eq!(indices.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [0, 1]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn broadcast<R, F>(&self, f: F) -> Result<Vec<Result<R, JoinError>>, WouldDeadlock>
+    where
+        F: Fn(usize) -> R + Send + Sync + 'static,
+        R: Send + 'static,
+    {
+        let shared = self.shared();
+        if Local::of(shared).is_some() {
+            return Err(WouldDeadlock);
+        }
+        // If there is no thread to be had there is nobody to run it.
+        let _ = Shared::start(shared);
+        let f = Unwatched::new(f);
+        let crew = shared.crew.lock();
+        let mut tasks = shared.registry.with(|seats| {
+            let pin = |seat: &super::registry::Seat| {
+                let (f, index) = (Unwatched::clone(&f), seat.index);
+                let (job, handle) = task::task(move || f(index), 0);
+                shared.attention.fetch_add(PINNED, CALLED.release());
+                seat.pinned.push(job);
+                (index, handle)
+            };
+            seats.iter().map(|seat| pin(seat)).collect::<Vec<_>>()
+        });
+        drop(crew);
+        shared.idle.notify_all();
+        tasks.sort_by_key(|(index, _)| *index);
+        Ok(tasks.into_iter().map(|(_, handle)| handle.join()).collect())
+    }
+}

@@ -1,0 +1,349 @@
+//! How a pool is made.
+
+use super::crew::Crew;
+use super::idle::Idle;
+use super::registry::Registry;
+use super::thread_pool::Handle;
+use super::worker::NOT_STARTED;
+use super::{at_least_one, Shared, ThreadPool};
+use crate::idle::{Park, ThreadPark};
+use crate::injector::Injector;
+use crate::sync::lock::Mutex;
+use crate::sync::{thread, Arc, AtomicUsize, Unwatched};
+use crate::task::{ContextFlow, Flow};
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::any::Any;
+use core::fmt;
+use core::time::Duration;
+use crossbeam_utils::CachePadded;
+use std::io;
+
+/// Called with a worker's index.
+pub(super) type Hook = Unwatched<dyn Fn(usize) + Send + Sync>;
+type PanicHandler = Unwatched<dyn Fn(Box<dyn Any + Send>) + Send + Sync>;
+type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
+
+/// How many threads a pool has at most if it is not said, blocked ones included: as many as tokio's.
+const MOST_THREADS: usize = 512;
+
+/// When the threads of a pool are started.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{Start, ThreadPool};
+///
+/// let pool = ThreadPool::builder().num_threads(2).start(Start::Eager).build()?;
+/// assert_eq!(pool.metrics().num_workers, 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Start {
+    /// With the first job: a pool that is not used has none.
+    Lazy,
+    /// With the pool, which is an error if the system has none to give.
+    Eager,
+}
+
+/// What a pool does that is not the same for all.
+#[derive(Clone)]
+pub(super) struct Settings {
+    num_threads: Option<usize>,
+    pub(super) max_threads: usize,
+    pub(super) keep_alive: Duration,
+    pub(super) thread_name: String,
+    pub(super) stack_size: Option<usize>,
+    start: Start,
+    make_park: Option<MakePark>,
+    pub(super) panic_handler: Option<PanicHandler>,
+    pub(super) context: Option<Flow>,
+    pub(super) on_thread_start: Option<Hook>,
+    pub(super) on_thread_stop: Option<Hook>,
+    pub(super) on_thread_park: Option<Hook>,
+    pub(super) on_thread_unpark: Option<Hook>,
+}
+
+impl Settings {
+    pub(super) fn has_own_park(&self) -> bool {
+        self.make_park.is_some()
+    }
+
+    pub(super) fn park(&self, index: usize) -> Box<dyn Park> {
+        match &self.make_park {
+            Some(make) => make(index),
+            None => Box::new(ThreadPark::new()),
+        }
+    }
+}
+
+/// Makes a [`ThreadPool`].
+///
+/// # Examples
+///
+/// ```
+/// use filch::ThreadPool;
+///
+/// let pool = ThreadPool::builder().num_threads(2).thread_name("worker").build()?;
+/// let name = pool.spawn(|| std::thread::current().name().map(str::to_owned)).join().unwrap();
+/// assert!(name.unwrap().starts_with("worker-"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "a builder is no pool"]
+#[derive(Clone)]
+pub struct Builder(Settings);
+
+macro_rules! hooks {
+    ($($(#[$meta:meta])* $name:ident: $when:literal;)*) => {
+        $(
+            #[doc = concat!("Has this called ", $when, ", with the worker's index.")]
+            ///
+            /// If it panics, that is reported as if it were a detached job, and the worker goes on.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!("let builder = filch::ThreadPool::builder().", stringify!($name), "(|index| println!(\"{index}\"));")]
+            /// builder.num_threads(1).build()?.spawn(|| ()).join().unwrap();
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            pub fn $name(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
+                self.0.$name = Some(Unwatched::new(hook));
+                self
+            }
+        )*
+    };
+}
+
+impl Builder {
+    /// As many threads as the machine can run at once, and nothing else out of the ordinary.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::pool::Builder::new().build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Builder(Settings {
+            num_threads: None,
+            max_threads: MOST_THREADS,
+            keep_alive: Duration::from_secs(10),
+            thread_name: "filch".into(),
+            stack_size: None,
+            start: Start::Lazy,
+            make_park: None,
+            panic_handler: None,
+            context: None,
+            on_thread_start: None,
+            on_thread_stop: None,
+            on_thread_park: None,
+            on_thread_unpark: None,
+        })
+    }
+
+    /// How many threads run jobs. By default as many as the machine can run at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Executor, ThreadPool};
+    ///
+    /// let pool = ThreadPool::builder().num_threads(3).build()?;
+    /// assert_eq!(pool.parallelism().get(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn num_threads(mut self, threads: usize) -> Self {
+        self.0.num_threads = Some(threads);
+        self
+    }
+
+    /// How many threads there are at most, those included that are in a section marked by
+    /// [`blocking`](super::blocking). By default 512; never less than `num_threads`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::builder().num_threads(2).max_threads(8).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn max_threads(mut self, threads: usize) -> Self {
+        self.0.max_threads = threads;
+        self
+    }
+
+    /// How long a thread beyond `num_threads` has nothing to do before it ends. By default ten seconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = filch::ThreadPool::builder().keep_alive(Duration::from_secs(1)).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn keep_alive(mut self, time: Duration) -> Self {
+        self.0.keep_alive = time;
+        self
+    }
+
+    /// What the threads are called: this, a dash, and the worker's index. By default "filch".
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::builder().thread_name("io").build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
+        self.0.thread_name = name.into();
+        self
+    }
+
+    /// How large the threads' stacks are, in bytes. By default as the standard library has it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::builder().stack_size(256 * 1024).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.0.stack_size = Some(bytes);
+        self
+    }
+
+    /// When the threads are started. By default with the first job.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::builder().start(filch::pool::Start::Eager).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn start(mut self, start: Start) -> Self {
+        self.0.start = start;
+        self
+    }
+
+    /// What each worker sleeps in: a driver of input and output, for one. `make` is called on the worker's thread.
+    ///
+    /// A worker that has much to do calls [`Park::park`] with a timeout of zero at every 61st turn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::idle::ThreadPark;
+    ///
+    /// let pool = filch::ThreadPool::builder().num_threads(1).parker(|_| ThreadPark::new()).build()?;
+    /// assert_eq!(pool.spawn(|| 7).join().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn parker<P: Park + 'static>(
+        mut self,
+        make: impl Fn(usize) -> P + Send + Sync + 'static,
+    ) -> Self {
+        self.0.make_park =
+            Some(Unwatched::new(move |index| Box::new(make(index)) as Box<dyn Park>));
+        self
+    }
+
+    /// Who gets what a panic carries, if nobody waits for the job. By default it is dropped; Rust's panic hook has
+    /// printed the message by then, and [`PoolMetrics::panic_count`](super::PoolMetrics::panic_count) counts it.
+    ///
+    /// The process lives and so does the worker, even if the handler panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Executor, Job, ThreadPool};
+    /// use std::sync::mpsc;
+    ///
+    /// let (panics, inbox) = mpsc::channel();
+    /// let pool = ThreadPool::builder()
+    ///     .num_threads(1)
+    ///     .panic_handler(move |payload| panics.send(payload).unwrap())
+    ///     .build()?;
+    /// pool.execute(Job::new(|| panic!("too bad"))).unwrap();
+    /// assert_eq!(inbox.recv().unwrap().downcast_ref(), Some(&"too bad"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn panic_handler(
+        mut self,
+        handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
+    ) -> Self {
+        self.0.panic_handler = Some(Unwatched::new(handler));
+        self
+    }
+
+    /// What goes with a task from where it is spawned to where it runs. By default nothing, at no cost.
+    ///
+    /// Of what is spawned by name: `spawn`, `spawn_detached`, `spawn_batch`, `task`. A job that comes through
+    /// [`execute`](crate::Executor::execute), a `scope` or a `join` is run as it is.
+    ///
+    /// # Examples
+    ///
+    /// [`ContextFlow`] has one.
+    pub fn context<C: ContextFlow>(mut self, context: C) -> Self {
+        self.0.context = Some(Flow::new(context));
+        self
+    }
+
+    hooks! {
+        on_thread_start: "by each thread before its first job";
+        on_thread_stop: "by each thread after its last job";
+        on_thread_park: "by a worker that is about to sleep";
+        on_thread_unpark: "by a worker that has slept";
+    }
+
+    /// Makes the pool.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero; and the system's error if
+    /// the threads are started at once and it has none to give.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let error = filch::ThreadPool::builder().num_threads(0).build().unwrap_err();
+    /// assert_eq!(error.to_string(), "a pool needs at least one thread");
+    /// ```
+    pub fn build(self) -> io::Result<ThreadPool> {
+        let mut settings = self.0;
+        let threads = match settings.num_threads {
+            Some(threads) => at_least_one(threads)?,
+            None => thread::available(),
+        };
+        settings.max_threads = settings.max_threads.max(threads.get());
+        let start = settings.start;
+        let pool = ThreadPool::from_handle(Handle(Arc::new(Shared {
+            injector: Injector::new(),
+            idle: Idle::new(),
+            attention: CachePadded::new(AtomicUsize::new(NOT_STARTED)),
+            registry: Registry::new(),
+            crew: Mutex::new(Crew::new(threads.get())),
+            present: AtomicUsize::new(0),
+            settings,
+            panicked: AtomicUsize::new(0),
+        })));
+        if start == Start::Eager {
+            Shared::start_all(pool.shared())?;
+        }
+        Ok(pool)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("num_threads", &self.0.num_threads)
+            .field("max_threads", &self.0.max_threads)
+            .field("keep_alive", &self.0.keep_alive)
+            .field("thread_name", &self.0.thread_name)
+            .field("stack_size", &self.0.stack_size)
+            .field("start", &self.0.start)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,221 @@
+//! Threads come and go.
+
+use super::metrics::WorkerMetrics;
+use super::registry::Seat;
+use super::worker::{Local, NOT_STARTED, SPARE, SURPLUS};
+use super::{at_least_one, name_of, Shared, CALLED, GONE};
+use crate::deque::Worker;
+use crate::idle::{Park, ThreadPark};
+use crate::injector::Injector;
+use crate::sync::order::both;
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Arc, Relaxed};
+use alloc::format;
+use alloc::vec::Vec;
+use std::io;
+
+/// The threads of a pool. Under a lock: they come and go rarely.
+pub(super) struct Crew {
+    /// Threads that have been started and have not decided to go.
+    pub(super) alive: usize,
+    /// Those of them that are in a blocking section.
+    pub(super) blocked: usize,
+    /// How many are to be alive and not blocked.
+    pub(super) target: usize,
+    pub(super) is_closing: bool,
+    /// By index; `None` if there is none, or if nobody is to join it.
+    threads: Vec<Option<JoinHandle<()>>>,
+    /// Whether an index is taken.
+    taken: Vec<bool>,
+    /// What threads have done that have gone.
+    pub(super) gone: WorkerMetrics,
+}
+
+impl Crew {
+    pub(super) fn new(target: usize) -> Self {
+        Crew {
+            alive: 0,
+            blocked: 0,
+            target,
+            is_closing: false,
+            threads: Vec::new(),
+            taken: Vec::new(),
+            gone: WorkerMetrics::default(),
+        }
+    }
+
+    pub(super) fn is_too_large(&self) -> bool {
+        self.alive > self.target + self.blocked
+    }
+
+    fn is_too_small(&self) -> bool {
+        self.alive < self.target + self.blocked
+    }
+
+    fn take_index(&mut self) -> usize {
+        let free = self.taken.iter().position(|taken| !taken);
+        let index = free.unwrap_or(self.taken.len());
+        if index == self.taken.len() {
+            self.taken.push(false);
+            self.threads.push(None);
+        }
+        self.taken[index] = true;
+        index
+    }
+
+    /// The threads that are to be joined.
+    pub(super) fn take_threads(&mut self) -> Vec<JoinHandle<()>> {
+        self.threads.iter_mut().filter_map(Option::take).collect()
+    }
+}
+
+impl Shared {
+    /// Starts the threads of a pool that has none yet. An error if there is none afterwards.
+    #[cold]
+    pub(super) fn start(this: &Arc<Self>) -> io::Result<()> {
+        let result = Shared::start_all(this);
+        if this.crew.lock().alive > 0 {
+            return Ok(());
+        }
+        result
+    }
+
+    /// Starts the threads of a pool that has none yet. An error if one is missing.
+    pub(super) fn start_all(this: &Arc<Self>) -> io::Result<()> {
+        let mut crew = this.crew.lock();
+        // Relaxed: it is written under the lock.
+        if this.attention.load(Relaxed) & NOT_STARTED == 0 || crew.is_closing {
+            return Ok(());
+        }
+        let result = Shared::fill(this, &mut crew);
+        if crew.alive > 0 {
+            // Last: whoever does not come here relies on the threads.
+            this.attention.fetch_and(!NOT_STARTED, CALLED.release());
+        }
+        result
+    }
+
+    /// Starts the threads that are missing.
+    fn fill(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        while crew.is_too_small() && crew.alive < this.settings.max_threads {
+            Shared::start_one(this, crew)?;
+        }
+        Ok(())
+    }
+
+    fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
+        let seat = Arc::new(Seat {
+            index,
+            stealer: deque.stealer(),
+            pinned: Injector::new(),
+            bell: bell.unparker(),
+            counters: Default::default(),
+        });
+        this.registry.add(&seat);
+        this.idle.activate();
+        this.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
+        let (shared, same_seat) = (Arc::clone(this), Arc::clone(&seat));
+        let body = move || Local::live(shared, same_seat, deque, bell);
+        let name = name_of(&this.settings.thread_name, index);
+        match thread::spawn_sized(name, this.settings.stack_size, body) {
+            Ok(thread) => {
+                crew.threads[index] = Some(thread);
+                crew.alive += 1;
+                Ok(())
+            }
+            Err(error) => {
+                this.registry.remove(&seat);
+                crew.taken[index] = false;
+                this.idle.rest();
+                this.go();
+                Err(error)
+            }
+        }
+    }
+
+    /// Sets how many threads there are to be.
+    pub(super) fn resize(this: &Arc<Self>, threads: usize) -> io::Result<()> {
+        let threads = at_least_one(threads)?.get();
+        if threads > this.settings.max_threads {
+            let most = format!("the pool has {} threads at most", this.settings.max_threads);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, most));
+        }
+        let mut crew = this.crew.lock();
+        crew.target = threads;
+        if crew.is_closing || this.attention.load(Relaxed) & NOT_STARTED != 0 {
+            return Ok(()); // Relaxed: as in `start`
+        }
+        let result = Shared::fill(this, &mut crew);
+        let is_too_large = crew.is_too_large();
+        this.mark_spare(&crew);
+        drop(crew);
+        if is_too_large {
+            this.attention.fetch_or(SURPLUS, CALLED.release());
+            this.idle.notify_all();
+        }
+        result
+    }
+
+    /// Whether the calling worker is to go, which is then decided: somebody has asked for fewer.
+    pub(super) fn discharges(&self) -> bool {
+        let mut crew = self.crew.lock();
+        let discharges = crew.is_too_large();
+        if discharges {
+            crew.alive -= 1;
+        }
+        if !crew.is_too_large() {
+            self.attention.fetch_and(!SURPLUS, Relaxed); // Relaxed: a hint
+        }
+        self.mark_spare(&crew);
+        discharges
+    }
+
+    /// A worker begins to block; another thread takes its place.
+    pub(super) fn begin_blocking(this: &Arc<Self>) {
+        let mut crew = this.crew.lock();
+        crew.blocked += 1;
+        if !crew.is_closing {
+            // If the system has no thread to give, the others have more to do.
+            let _ = Shared::fill(this, &mut crew);
+        }
+        this.mark_spare(&crew);
+    }
+
+    pub(super) fn end_blocking(&self) {
+        let mut crew = self.crew.lock();
+        crew.blocked -= 1;
+        self.mark_spare(&crew);
+    }
+
+    /// Whether a worker that sleeps for long enough may go.
+    fn mark_spare(&self, crew: &Crew) {
+        // Relaxed, both: a hint.
+        if crew.is_too_large() {
+            self.attention.fetch_or(SPARE, Relaxed);
+        } else {
+            self.attention.fetch_and(!SPARE, Relaxed);
+        }
+    }
+
+    /// A worker gets up from its seat. From here on nobody steals from it or pins jobs to it.
+    pub(super) fn vacate(&self, seat: &Arc<Seat>, is_discharged: bool) {
+        let mut crew = self.crew.lock();
+        self.registry.remove(seat);
+        crew.gone.absorb(&seat.counters);
+        crew.taken[seat.index] = false;
+        if is_discharged {
+            // Nobody waits for this one: it may be gone for long when the pool is closed.
+            drop(crew.threads[seat.index].take());
+        } else {
+            crew.alive -= 1;
+        }
+    }
+
+    /// A thread has nothing more to do with the pool.
+    pub(super) fn go(&self) {
+        let order = both(GONE.acquire(), GONE.release());
+        self.present.fetch_sub(1, order);
+        self.idle.quiet.notify_all();
+    }
+}

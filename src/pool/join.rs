@@ -1,0 +1,239 @@
+//! Two closures, perhaps at the same time.
+//!
+//! The second is offered to thieves while the first runs: its job points to the stack of whoever waits. If
+//! nobody has taken it, it is popped and called as if nothing had been, which is the common case and costs no
+//! allocation and, but for the pop, no fence.
+
+use super::registry::Seat;
+use super::worker::Local;
+use super::{ThreadPool, JOINED};
+use crate::idle::Park;
+use crate::sync::order::both;
+use crate::sync::place::Place;
+use crate::sync::spin::Patience;
+use crate::sync::{thread, Arc, AtomicUsize};
+use crate::task::{Job, OnStack, StackKind};
+use alloc::vec::Vec;
+use core::mem;
+
+/// Nobody has run the second closure, and nobody sleeps.
+const PENDING: usize = 0;
+/// Its owner sleeps until somebody has.
+const AWAITED: usize = 1;
+/// Its result is there.
+const DONE: usize = 2;
+/// It was dropped unrun, which leaves the closure where it was.
+const RETURNED: usize = 3;
+
+/// The second half, on the stack of its owner (I8).
+#[repr(C)]
+struct Half<B, R> {
+    /// First, so that a pointer to it is a pointer to the whole.
+    head: OnStack,
+    state: AtomicUsize,
+    owner: Arc<Seat>,
+    closure: Place<B>,
+    result: Place<Result<R, thread::Payload>>,
+}
+
+impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
+    const KIND: StackKind = StackKind { run: Self::run, give_back: Self::give_back };
+
+    /// # Safety
+    ///
+    /// 1. I7 — `head` is that of a half whose owner waits.
+    unsafe fn run(head: *const OnStack) {
+        // SAFETY: 1.
+        let this = unsafe { &*head.cast::<Self>() };
+        // SAFETY: 1; whoever has the job is the only one to touch the closure.
+        let b = unsafe { this.closure.take() };
+        let result = thread::catch(b);
+        // SAFETY: I8 — not done yet. Forgotten in the next line.
+        unsafe { this.result.put(&result) };
+        mem::forget(result);
+        this.end(DONE);
+    }
+
+    /// # Safety
+    ///
+    /// 1. As for `run`.
+    unsafe fn give_back(head: *const OnStack) {
+        // SAFETY: 1.
+        unsafe { &*head.cast::<Self>() }.end(RETURNED);
+    }
+
+    fn end(&self, state: usize) {
+        // Before the frame may go (I8).
+        let owner = Arc::clone(&self.owner);
+        let order = both(JOINED.acquire(), JOINED.release());
+        if self.state.swap(state, order) == AWAITED {
+            owner.bell.wake_by_ref();
+        }
+    }
+}
+
+impl ThreadPool {
+    /// Runs both closures, perhaps at the same time, and returns what they return.
+    ///
+    /// On a worker of this pool the first runs at once, and the second afterwards unless a thief has taken it
+    /// meanwhile; the worker then waits for the thief, and runs nothing else. Elsewhere the whole is run by the
+    /// pool, or here if that is closed. Allocates nothing on a worker.
+    ///
+    /// # Panics
+    ///
+    /// Goes on with the panic of the first closure, or else of the second, once neither runs any more. If the
+    /// first panics, the second may be dropped unrun.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::ThreadPool;
+    ///
+    /// fn fib(pool: &ThreadPool, n: u32) -> u32 {
+    ///     if n < 2 {
+    ///         return n;
+    ///     }
+    ///     let (a, b) = pool.join(|| fib(pool, n - 1), || fib(pool, n - 2));
+    ///     a + b
+    /// }
+    ///
+    /// let pool = ThreadPool::new(2)?;
+    /// assert_eq!(fib(&pool, 20), 6765);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[inline]
+    pub fn join<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce() -> RA + Send,
+        B: FnOnce() -> RB + Send,
+        RA: Send,
+        RB: Send,
+    {
+        match Local::of(self.shared()) {
+            Some(local) => local.join(a, b),
+            None => self.join_from_outside(a, b),
+        }
+    }
+
+    #[cold]
+    fn join_from_outside<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce() -> RA + Send,
+        B: FnOnce() -> RB + Send,
+        RA: Send,
+        RB: Send,
+    {
+        let mut results = None;
+        let place = &mut results;
+        self.scope(|scope| {
+            scope.spawn(move || {
+                *place = Some(match Local::of(self.shared()) {
+                    Some(local) => local.join(a, b),
+                    None => (a(), b()),
+                });
+            });
+        });
+        results.expect("the scope has waited for it")
+    }
+}
+
+impl Local {
+    #[inline]
+    fn join<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce() -> RA,
+        B: FnOnce() -> RB + Send,
+        RB: Send,
+    {
+        let half = Half {
+            head: OnStack(&Half::<B, RB>::KIND),
+            state: AtomicUsize::new(PENDING),
+            owner: Arc::clone(&self.seat),
+            closure: Place::empty(),
+            result: Place::empty(),
+        };
+        // SAFETY: I8 — nobody else has it. Forgotten in the next line.
+        unsafe { half.closure.put(&b) };
+        mem::forget(b);
+        // SAFETY: I7 — below, every way out is behind the end of the job.
+        let job = unsafe { Job::on_stack(&half.head) };
+        self.deque.push(job);
+        self.shared.idle.notify_one();
+        match thread::catch(a) {
+            Ok(a) => {
+                let b = if self.take_back(&half.head) || !self.wait_for(&half.state) {
+                    // SAFETY: I8 — nobody has run it, and nobody else has its job.
+                    let b = unsafe { half.closure.take() };
+                    b()
+                } else {
+                    // SAFETY: I8 — done.
+                    unsafe { half.result.take() }.unwrap_or_else(|it| thread::resume(it))
+                };
+                (a, b)
+            }
+            Err(payload) => {
+                if self.take_back(&half.head) || !self.wait_for(&half.state) {
+                    // SAFETY: I8 — as above.
+                    drop(unsafe { half.closure.take() });
+                } else {
+                    // SAFETY: I8 — as above.
+                    drop(unsafe { half.result.take() });
+                }
+                thread::resume(payload)
+            }
+        }
+    }
+
+    /// Takes the job of a half out of our deque, if it is still there. What lies above it was spawned by the first
+    /// half; it stays.
+    #[inline]
+    fn take_back(&self, head: &OnStack) -> bool {
+        match self.deque.pop() {
+            Some(job) if job.is_on_stack(head) => {
+                job.forget();
+                true
+            }
+            Some(job) => self.take_back_from_below(head, job),
+            None => false,
+        }
+    }
+
+    #[cold]
+    fn take_back_from_below(&self, head: &OnStack, newest: Job) -> bool {
+        let mut above = Vec::from([newest]);
+        let is_there = loop {
+            match self.deque.pop() {
+                Some(job) if job.is_on_stack(head) => {
+                    job.forget();
+                    break true;
+                }
+                Some(job) => above.push(job),
+                None => break false,
+            }
+        };
+        self.deque.push_batch(above.into_iter().rev());
+        // For a moment nobody could see them.
+        self.shared.idle.notify_one();
+        is_there
+    }
+
+    /// Waits for whoever has the other half. Returns whether it has run.
+    #[cold]
+    fn wait_for(&self, state: &AtomicUsize) -> bool {
+        let mut patience = Patience::full();
+        while state.load(JOINED.acquire()) == PENDING {
+            if !patience.lasts() {
+                let (success, failure) = (JOINED.release(), JOINED.acquire());
+                let _ = state.compare_exchange(PENDING, AWAITED, success, failure);
+                break;
+            }
+        }
+        loop {
+            match state.load(JOINED.acquire()) {
+                DONE => return true,
+                RETURNED => return false,
+                _ => self.bell.borrow_mut().park(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Where a worker looks for its next job.
+
+use super::worker::{Local, DISCARD, SURPLUS};
+use crate::steal::Steal;
+use crate::sync::spin::{relax, Patience};
+use crate::sync::Relaxed;
+use crate::task::Job;
+use core::time::Duration;
+
+/// One turn in this many begins at the injector, so that jobs which keep spawning others do not starve
+/// it. A prime, so that it does not fall in step with them; the number is Go's.
+const INJECTOR_FIRST_EVERY: u32 = 61;
+
+impl Local {
+    /// Looks where nobody else is in the way: here, and at the injector.
+    #[inline]
+    pub(super) fn find(&self) -> Option<Job> {
+        if self.turn.get() % INJECTOR_FIRST_EVERY == 0 {
+            if let Some(job) = self.look_around() {
+                return Some(job);
+            }
+        }
+        self.deque.pop().or_else(|| self.take_batch())
+    }
+
+    /// What is due now and then.
+    #[cold]
+    fn look_around(&self) -> Option<Job> {
+        // Not in the same turn again, if nothing runs.
+        self.turn.set(self.turn.get().wrapping_add(1));
+        if self.shared.settings.has_own_park() {
+            // A driver of input and output is not to starve either.
+            self.park.borrow_mut().park(Some(Duration::ZERO));
+        }
+        self.take_one()
+    }
+
+    /// The oldest job of the injector.
+    pub(super) fn take_one(&self) -> Option<Job> {
+        loop {
+            match self.shared.injector.steal() {
+                Steal::Success(job) => return Some(job),
+                Steal::Empty => return None,
+                Steal::Retry => relax(),
+            }
+        }
+    }
+
+    /// The oldest job of the injector; those that come next go to the deque.
+    fn take_batch(&self) -> Option<Job> {
+        loop {
+            match self.shared.injector.steal_batch_and_pop(&self.deque) {
+                Steal::Success(job) => {
+                    self.tell_of_batch();
+                    return Some(job);
+                }
+                Steal::Empty => return None,
+                Steal::Retry => relax(),
+            }
+        }
+    }
+
+    /// What came in a batch was for a moment where nobody could see it, so a worker that looked then may sleep
+    /// on it.
+    #[inline]
+    fn tell_of_batch(&self) {
+        if !self.deque.is_empty() {
+            self.shared.idle.notify_one();
+        }
+    }
+
+    /// Looks everywhere for some microseconds. Meanwhile nobody else is woken.
+    #[cold]
+    pub(super) fn search(&self) -> Option<Job> {
+        let shared = &*self.shared;
+        shared.idle.begin_search();
+        let mut patience = Patience::full();
+        let found = loop {
+            if let found @ Some(_) = self.steal().or_else(|| self.take_batch()) {
+                break found;
+            }
+            // Relaxed: `next` looks closer.
+            let is_called = shared.attention.load(Relaxed) & (DISCARD | SURPLUS) != 0;
+            if is_called || !patience.lasts() {
+                break None;
+            }
+        };
+        if shared.idle.end_search(found.is_some()) && self.is_there_work() {
+            shared.idle.notify_one();
+        }
+        found
+    }
+
+    /// Takes a batch from another worker.
+    fn steal(&self) -> Option<Job> {
+        let shared = &*self.shared;
+        shared.registry.with(|seats| {
+            let (before, after) = seats.split_at(self.random() % seats.len().max(1));
+            loop {
+                let victims = after.iter().chain(before).filter(|it| it.index != self.seat.index);
+                let attempts = victims.map(|it| it.stealer.steal_batch_and_pop(&self.deque));
+                match attempts.collect() {
+                    Steal::Success(job) => {
+                        self.seat.counters.stole(1 + self.deque.len());
+                        self.tell_of_batch();
+                        return Some(job);
+                    }
+                    Steal::Empty => return None,
+                    Steal::Retry => relax(),
+                }
+            }
+        })
+    }
+
+    /// Whether there may be a job anywhere: whatever is not certainly nothing counts.
+    pub(super) fn is_there_work(&self) -> bool {
+        let shared = &*self.shared;
+        !shared.injector.is_empty()
+            || !self.seat.pinned.is_empty()
+            || shared.registry.with(|seats| seats.iter().any(|it| !it.stealer.is_empty()))
+    }
+
+    /// Marsaglia's xorshift: where to start looking does not matter much.
+    fn random(&self) -> usize {
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        self.random.set(random);
+        random as usize
+    }
+}

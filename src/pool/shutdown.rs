@@ -1,0 +1,144 @@
+//! The end of a pool.
+
+use super::error::{ShutdownError, WouldDeadlock};
+use super::thread_pool::Handle;
+use super::worker::{Local, CLOSED, DISCARD};
+use super::{Shared, ThreadPool, CALLED, GONE};
+use crate::sync::clock::{self, Instant};
+use core::time::Duration;
+
+/// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{Shutdown, ThreadPool};
+/// use std::sync::mpsc;
+///
+/// let pool = ThreadPool::new(1)?;
+/// let (release, inbox) = mpsc::channel::<()>();
+/// let running = pool.spawn(move || inbox.recv());
+/// while pool.metrics().global_queue_depth > 0 {} // it has begun
+/// let queued = pool.spawn(|| 7);
+/// drop(release);
+/// pool.shutdown(Shutdown::Cancel).unwrap();
+/// assert!(running.join().is_ok());
+/// assert!(queued.join().is_err_and(|error| error.is_cancelled()) || pool.metrics().poll_count() == 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shutdown {
+    /// They run.
+    Drain,
+    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted.
+    Cancel,
+}
+
+impl ThreadPool {
+    /// Refuses further jobs and waits until every thread has come to its end.
+    ///
+    /// Jobs that are still to run are refused too if they spawn. A further call waits, and may turn `Drain`
+    /// into `Cancel`. What the jobs did happens before this returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`] on a thread of this pool, and changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Executor, Reason};
+    /// use filch::pool::{Shutdown, ThreadPool};
+    /// use filch::Job;
+    ///
+    /// let pool = ThreadPool::new(1)?;
+    /// let task = pool.spawn(|| 7);
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// assert_eq!(task.join().unwrap(), 7);
+    /// assert_eq!(pool.execute(Job::new(|| ())).unwrap_err().reason, Reason::Closed);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
+        let shared = self.shared();
+        if Local::of(shared).is_some() {
+            return Err(WouldDeadlock);
+        }
+        shared.close(how);
+        shared.wait_until_gone(None);
+        Ok(())
+    }
+
+    /// As [`shutdown`](Self::shutdown), and waits for so long at most.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownError::StillRunning`] if there are threads left by then: they leave when they can.
+    /// [`ShutdownError::WouldDeadlock`] as above.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::pool::{Shutdown, ThreadPool};
+    /// use std::time::Duration;
+    ///
+    /// let pool = ThreadPool::new(1)?;
+    /// assert!(pool.shutdown_timeout(Shutdown::Drain, Duration::from_secs(60)).is_ok());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
+        let shared = self.shared();
+        if Local::of(shared).is_some() {
+            return Err(ShutdownError::WouldDeadlock);
+        }
+        shared.close(how);
+        if shared.wait_until_gone(clock::after(time)) {
+            Ok(())
+        } else {
+            Err(ShutdownError::StillRunning)
+        }
+    }
+}
+
+impl Shared {
+    fn close(&self, how: Shutdown) {
+        self.crew.lock().is_closing = true;
+        self.injector.close();
+        let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
+        self.attention.fetch_or(CLOSED | discard, CALLED.release());
+        self.idle.notify_all();
+    }
+
+    /// Waits for the threads. `false` if the deadline comes first.
+    fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
+        let is_gone = || self.present.load(GONE.acquire()) == 0;
+        loop {
+            let prepared = self.idle.quiet.prepare();
+            if is_gone() {
+                prepared.cancel();
+                break;
+            }
+            match deadline {
+                None => prepared.commit(),
+                Some(deadline) if prepared.commit_until(deadline) => {}
+                Some(_) if is_gone() => break,
+                Some(_) => return false,
+            }
+        }
+        let threads = self.crew.lock().take_threads();
+        for thread in threads {
+            // An error would be a panic, and no thread of ours ends by one.
+            let _ = thread.join();
+        }
+        true
+    }
+}
+
+impl Drop for Handle {
+    /// As `shutdown(Drain)`; a worker that drops its own pool does not wait.
+    fn drop(&mut self) {
+        self.0.close(Shutdown::Drain);
+        if Local::of(&self.0).is_none() {
+            self.0.wait_until_gone(None);
+        }
+    }
+}

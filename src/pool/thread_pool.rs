@@ -1,0 +1,337 @@
+//! The handle of a work-stealing pool.
+
+use super::builder::Builder;
+use super::error::WouldDeadlock;
+use super::worker::{Local, CLOSED, NOT_STARTED};
+use super::Shared;
+use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
+use crate::sync::{Arc, Relaxed};
+use crate::task::{Job, JoinHandle};
+use alloc::vec::Vec;
+use core::fmt;
+use core::num::NonZeroUsize;
+use std::io;
+
+/// Threads that each have a deque of their own and steal from each other.
+///
+/// What a job spawns goes to the deque of the worker that runs it and is run next by that worker,
+/// unless another has nothing to do. What others spawn is queued, first in, first out.
+///
+/// Clones are handles of the same pool. Dropping the last is [`shutdown(Drain)`](Self::shutdown) and waits for
+/// the threads; a worker that drops the last one does not wait, and the threads leave when everything accepted
+/// has run.
+///
+/// # Progress
+///
+/// Spawning is lock-free while no worker has to be woken, but for the first job, which starts the threads.
+///
+/// # Examples
+///
+/// A task that spawns tasks:
+///
+/// ```
+/// use filch::ThreadPool;
+/// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+///
+/// static LEAVES: AtomicUsize = AtomicUsize::new(0);
+///
+/// fn count_down(pool: &ThreadPool, from: usize) {
+///     if from == 0 {
+///         LEAVES.fetch_add(1, Relaxed);
+///         return;
+///     }
+///     for _ in 0..2 {
+///         let same_pool = pool.clone();
+///         pool.spawn_detached(move || count_down(&same_pool, from - 1)).unwrap();
+///     }
+/// }
+///
+/// let pool = ThreadPool::new(2)?;
+/// count_down(&pool, 10);
+/// pool.wait_idle().unwrap();
+/// assert_eq!(LEAVES.load(Relaxed), 1024);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ThreadPool(Arc<Handle>);
+
+/// Shared by the clones; its `Drop` is in `shutdown.rs`.
+pub(super) struct Handle(pub(super) Arc<Shared>);
+
+impl ThreadPool {
+    /// Makes a pool of this many threads, which start with the first job.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::ThreadPool;
+    ///
+    /// assert!(ThreadPool::new(2).is_ok());
+    /// let refused = ThreadPool::new(0).unwrap_err();
+    /// assert_eq!(refused.to_string(), "a pool needs at least one thread");
+    /// ```
+    pub fn new(threads: usize) -> io::Result<ThreadPool> {
+        ThreadPool::builder().num_threads(threads).build()
+    }
+
+    /// Makes a pool that is out of the ordinary.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::builder().num_threads(2).stack_size(1 << 20).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(super) fn from_handle(handle: Handle) -> Self {
+        ThreadPool(Arc::new(handle))
+    }
+
+    #[inline]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0 .0
+    }
+
+    /// Spawns a closure, and returns the handle to wait for what it returns. One allocation.
+    ///
+    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was cancelled.
+    /// [`TaskBuilder::try_spawn`] gives it back instead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(2)?;
+    /// assert_eq!(pool.spawn(|| 6 * 7).join().unwrap(), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn<T, F>(&self, f: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().spawn(f)
+    }
+
+    /// Spawns a closure that nobody waits for. Does not allocate if it captures three words or less.
+    ///
+    /// If it panics, the [panic handler](Builder::panic_handler) is called.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] with the closure as a job: [`Reason::Closed`] after [`shutdown`](Self::shutdown), and
+    /// [`Reason::Full`] if the system has not one thread to start the pool with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// pool.spawn_detached(|| println!("on a thread of the pool")).unwrap();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[inline]
+    pub fn spawn_detached<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
+        match &self.shared().settings.context {
+            None => self.execute(Job::new(f)),
+            Some(context) => self.execute(Job::new(context.around(f))),
+        }
+    }
+
+    /// Spawns several closures that nobody waits for, and decides once whom to wake.
+    ///
+    /// # Errors
+    ///
+    /// Those that were refused, as jobs; if the pool is closed meanwhile, the first ones may have been accepted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(2)?;
+    /// pool.spawn_batch((0..100).map(|number| move || assert!(number < 100))).unwrap();
+    /// pool.wait_idle().unwrap();
+    /// assert_eq!(pool.metrics().poll_count(), 100);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), Vec<Rejected>>
+    where
+        F: FnOnce() + Send + 'static,
+        I: IntoIterator<Item = F>,
+    {
+        let shared = self.shared();
+        let mut count = 0;
+        let jobs =
+            closures.into_iter().inspect(|_| count += 1).map(|f| match &shared.settings.context {
+                None => Job::new(f),
+                Some(context) => Job::new(context.around(f)),
+            });
+        let rejected = match self.door() {
+            Ok(Some(local)) => {
+                local.deque.push_batch(jobs);
+                Vec::new()
+            }
+            Ok(None) => shared.injector.try_push_batch(jobs).map_or_else(
+                |closed| rejected(closed.into_inner(), Reason::Closed),
+                |()| Vec::new(),
+            ),
+            Err(reason) => return Err(rejected(jobs, reason)),
+        };
+        shared.idle.notify_many(count);
+        if rejected.is_empty() {
+            Ok(())
+        } else {
+            Err(rejected)
+        }
+    }
+
+    /// A task with settings of its own: a token, a group, no context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::CancelToken;
+    ///
+    /// let (pool, token) = (filch::ThreadPool::new(1)?, CancelToken::new());
+    /// let task = pool.task().token(&token).spawn(|| 7);
+    /// assert_eq!(task.join().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn task(&self) -> TaskBuilder<'_> {
+        TaskBuilder::on(self).context(self.shared().settings.context.as_ref())
+    }
+
+    /// Sets how many threads run jobs: starts those that are missing; those that are too many leave after the job
+    /// that they run.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
+    /// [`max_threads`](Builder::max_threads), and then nothing changes; the system's error if it has no thread to
+    /// give, and then there are fewer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Executor, ThreadPool};
+    ///
+    /// let pool = ThreadPool::new(1)?;
+    /// pool.resize(3)?;
+    /// assert_eq!(pool.parallelism().get(), 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn resize(&self, threads: usize) -> io::Result<()> {
+        Shared::resize(self.shared(), threads)
+    }
+
+    /// Waits until everything accepted has run, what jobs spawned included.
+    ///
+    /// If others go on submitting, it returns at some moment at which nothing was left. What those
+    /// jobs did happens before this returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`], at once, on a thread of this pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// pool.spawn_detached(|| println!("first")).unwrap();
+    /// pool.wait_idle().unwrap();
+    /// println!("second");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
+        if Local::of(self.shared()).is_some() {
+            return Err(WouldDeadlock);
+        }
+        self.shared().idle.wait_until_quiet(&self.shared().injector);
+        Ok(())
+    }
+
+    /// Where jobs go from this thread: to a worker of this pool, or, if it is none, to the injector.
+    #[inline(always)]
+    fn door(&self) -> Result<Option<&Local>, Reason> {
+        let shared = self.shared();
+        // Relaxed: the injector decides what is refused; a worker runs what it accepts before it leaves (I2).
+        let attention = shared.attention.load(Relaxed);
+        match Local::of(shared) {
+            Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
+            Some(local) => Ok(Some(local)),
+            None if attention & NOT_STARTED != 0 => match Shared::start(shared) {
+                Ok(()) => Ok(None),
+                Err(_) => Err(Reason::Full),
+            },
+            None => Ok(None),
+        }
+    }
+}
+
+#[cold]
+fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Vec<Rejected> {
+    jobs.into_iter().map(|job| Rejected { job, reason }).collect()
+}
+
+impl Executor for ThreadPool {
+    #[inline]
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        let shared = self.shared();
+        match self.door() {
+            Ok(Some(local)) => local.deque.push(job),
+            Ok(None) => {
+                if let Err(closed) = shared.injector.try_push(job) {
+                    return Err(Rejected { job: closed.into_inner(), reason: Reason::Closed });
+                }
+            }
+            Err(reason) => return Err(Rejected { job, reason }),
+        }
+        shared.idle.notify_one();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.shared().crew.lock().target).expect("zero is refused")
+    }
+
+    fn identity(&self) -> usize {
+        self.shared().identity()
+    }
+}
+
+/// Runs `f`, which may block for long. Meanwhile another thread takes the place of this one.
+///
+/// On a worker of a [`ThreadPool`] that has fewer than [`max_threads`](Builder::max_threads), a thread is started
+/// unless there is one to spare; it ends when it has had nothing to do for
+/// [`keep_alive`](Builder::keep_alive) and there are too many. After `f` there may be one more running than was
+/// asked for, for as long as there is work. Elsewhere, and within another such section, `f` just runs.
+///
+/// # Examples
+///
+/// ```
+/// use filch::{pool, ThreadPool};
+/// use std::sync::mpsc;
+///
+/// let pool = ThreadPool::new(1)?;
+/// let (sender, inbox) = mpsc::channel();
+/// let waits = pool.spawn(move || pool::blocking(|| inbox.recv().unwrap()));
+/// pool.spawn_detached(move || sender.send("from the thread that took its place").unwrap()).unwrap();
+/// assert_eq!(waits.join().unwrap(), "from the thread that took its place");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+    match Local::current() {
+        Some(local) => local.blocking(f),
+        None => f(),
+    }
+}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPool").field("identity", &self.identity()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! What goes with a task from where it is spawned to where it runs.
+
+use crate::sync::Unwatched;
+use alloc::boxed::Box;
+
+/// Something that belongs to the flow of control rather than to a thread: a tracing span, a request's
+/// identity, a locale. It is captured where a task is spawned and entered around its run.
+///
+/// Pools have none by default, and then spawning costs what it costs without; with one, a box for each task.
+///
+/// # Examples
+///
+/// A name that is known to whatever is done on behalf of somebody:
+///
+/// ```
+/// use filch::task::ContextFlow;
+/// use filch::ThreadPool;
+/// use std::cell::Cell;
+///
+/// thread_local!(static USER: Cell<&'static str> = const { Cell::new("nobody") });
+///
+/// struct User;
+///
+/// impl ContextFlow for User {
+///     type Snapshot = &'static str;
+///
+///     fn capture(&self) -> &'static str {
+///         USER.get()
+///     }
+///
+///     fn enter<R>(user: &'static str, run: impl FnOnce() -> R) -> R {
+///         let before = USER.replace(user);
+///         let result = run();
+///         USER.set(before); // not reached after a panic: use a guard where that matters
+///         result
+///     }
+/// }
+///
+/// let pool = ThreadPool::builder().num_threads(1).context(User).build()?;
+/// USER.set("Ada");
+/// assert_eq!(pool.spawn(|| USER.get()).join().unwrap(), "Ada");
+/// assert_eq!(pool.task().without_context().spawn(|| USER.get()).join().unwrap(), "nobody");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub trait ContextFlow: Send + Sync + 'static {
+    /// What is captured.
+    type Snapshot: Send + 'static;
+
+    /// Captures it, on the thread that spawns.
+    fn capture(&self) -> Self::Snapshot;
+
+    /// Runs `run` in it, on the thread that runs the task. If `run` panics, so is this to, and to leave the
+    /// thread as it was.
+    fn enter<R>(snapshot: Self::Snapshot, run: impl FnOnce() -> R) -> R;
+}
+
+/// A [`ContextFlow`] of which the type is not known.
+#[derive(Clone)]
+pub(crate) struct Flow(Unwatched<dyn Capture>);
+
+trait Capture: Send + Sync {
+    fn capture(&self) -> Box<dyn Enter + Send>;
+}
+
+trait Enter {
+    fn enter(self: Box<Self>, run: &mut dyn FnMut());
+}
+
+struct Snapshot<C: ContextFlow>(C::Snapshot);
+
+impl<C: ContextFlow> Capture for C {
+    fn capture(&self) -> Box<dyn Enter + Send> {
+        Box::new(Snapshot::<C>(ContextFlow::capture(self)))
+    }
+}
+
+impl<C: ContextFlow> Enter for Snapshot<C> {
+    fn enter(self: Box<Self>, run: &mut dyn FnMut()) {
+        C::enter(self.0, run);
+    }
+}
+
+impl Flow {
+    pub(crate) fn new<C: ContextFlow>(context: C) -> Self {
+        Flow(Unwatched::new(context))
+    }
+
+    /// The closure, in what is captured now.
+    pub(crate) fn around<T, F>(&self, f: F) -> impl FnOnce() -> T + Send
+    where
+        F: FnOnce() -> T + Send,
+    {
+        let snapshot = self.0.capture();
+        move || {
+            let (mut f, mut result) = (Some(f), None);
+            snapshot.enter(&mut || result = f.take().map(|f| f()));
+            result.expect("`ContextFlow::enter` runs what it is given")
+        }
+    }
+}
+
+/// The current span of `tracing`, as a context.
+///
+/// # Examples
+///
+/// ```
+/// use filch::{task::CurrentSpan, ThreadPool};
+///
+/// let pool = ThreadPool::builder().num_threads(1).context(CurrentSpan).build()?;
+/// let request = tracing::info_span!("request", id = 7);
+/// request.in_scope(|| pool.spawn(|| tracing::info!("in the span of the request"))).join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[cfg(feature = "tracing")]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CurrentSpan;
+
+#[cfg(feature = "tracing")]
+impl ContextFlow for CurrentSpan {
+    type Snapshot = tracing::Span;
+
+    fn capture(&self) -> tracing::Span {
+        tracing::Span::current()
+    }
+
+    fn enter<R>(span: tracing::Span, run: impl FnOnce() -> R) -> R {
+        span.in_scope(run)
+    }
+}

@@ -1,0 +1,279 @@
+//! Waiting for a task, and cancelling it.
+
+use super::cell::{self, AnyTask, Core, Reference, Task};
+use super::current;
+use super::error::JoinError;
+use crate::idle::{Park, ThreadPark};
+use crate::sync::clock::{self, Instant};
+use core::fmt;
+use core::future::Future;
+use core::mem;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+
+/// What waits for a task: blocking, for a time, or as a future.
+///
+/// Dropping it detaches the task, which runs all the same.
+///
+/// # Waiting on a worker
+///
+/// A thread that runs a job of an executor and waits for a task of the same executor runs the task itself if
+/// it has not begun, in whatever queue it is. It runs no other task meanwhile, so waiting adds no dependency
+/// that was not asked for. If the task runs elsewhere already, the thread sleeps.
+///
+/// # Examples
+///
+/// ```
+/// let pool = filch::ThreadPool::new(2)?;
+/// let (left, right) = (pool.spawn(|| 6), pool.spawn(|| 7));
+/// assert_eq!(left.join().unwrap() * right.join().unwrap(), 42);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "dropping it detaches the task; `let _ =` says so"]
+pub struct JoinHandle<T> {
+    /// `None` once the result has been taken.
+    task: Option<Reference<dyn Task<T>>>,
+    /// Whether a waker of ours is there, unless the task is done (I3).
+    waits: bool,
+}
+
+/// What cancelling came to.
+///
+/// # Examples
+///
+/// ```
+/// use filch::task::{Cancel, Job};
+///
+/// let (job, handle) = Job::with_handle(|| 7);
+/// job.run();
+/// assert_eq!(handle.cancel(), Cancel::Finished);
+/// assert_eq!(handle.join().unwrap(), 7);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cancel {
+    /// It had not begun and never will. The closure has been dropped.
+    Dequeued,
+    /// It runs; [`is_cancelled`](super::is_cancelled) tells it.
+    Requested,
+    /// It was done, or cancelled, before.
+    Finished,
+}
+
+impl<T> JoinHandle<T> {
+    pub(super) fn new(task: Reference<dyn Task<T>>) -> Self {
+        JoinHandle { task: Some(task), waits: false }
+    }
+
+    /// Waits until the task is done, and returns its result.
+    ///
+    /// On a worker of the task's executor it runs the task if that has not begun. What the task did happens
+    /// before this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for itself, which
+    /// is noticed even if there are others in between that this thread runs.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the result was taken before, by polling.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// assert_eq!(pool.spawn(|| 6 * 7).join().unwrap(), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn join(mut self) -> Result<T, JoinError> {
+        if !self.is_finished() {
+            if current::runs(&self.core().state) {
+                return Err(JoinError::would_deadlock());
+            }
+            let home = self.core().home;
+            if home == 0 || home != current::home() || !self.any().run() {
+                let is_done = self.sleep(None);
+                debug_assert!(is_done);
+            }
+        }
+        Ok(self.take())?
+    }
+
+    /// Waits until the task is done, or for so long.
+    ///
+    /// Does not run the task, since that could take longer: on a worker, a task that has not begun stays where it
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// The handle, if the task is not done by then. Inside, as [`join`](Self::join).
+    ///
+    /// # Panics
+    ///
+    /// As [`join`](Self::join).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Job;
+    /// use std::time::Duration;
+    ///
+    /// let (job, handle) = Job::with_handle(|| 42);
+    /// let handle = handle.join_timeout(Duration::from_millis(1)).unwrap_err();
+    /// job.run();
+    /// assert_eq!(handle.join_timeout(Duration::from_millis(1)).unwrap().unwrap(), 42);
+    /// ```
+    pub fn join_timeout(mut self, time: Duration) -> Result<Result<T, JoinError>, Self> {
+        if self.is_finished() || self.sleep(clock::after(time)) {
+            Ok(self.take())
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Whether the task is done, or cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (job, handle) = filch::Job::with_handle(|| 42);
+    /// assert!(!handle.is_finished());
+    /// job.run();
+    /// assert!(handle.is_finished());
+    /// ```
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.task.as_ref().map_or(true, |task| task.core().state.is_done())
+    }
+
+    /// Cancels the task if it has not begun, and asks it to end otherwise. Says which.
+    ///
+    /// A task that has not begun is done at once: its closure is dropped, on this thread, and its place in the
+    /// queue is empty. Does not wait.
+    ///
+    /// # Panics
+    ///
+    /// Panics if dropping the closure does; the task is cancelled all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::{Cancel, Job};
+    ///
+    /// let (job, handle) = Job::with_handle(|| println!("never printed"));
+    /// assert_eq!(handle.cancel(), Cancel::Dequeued);
+    /// assert!(handle.join().unwrap_err().is_cancelled());
+    /// job.run();
+    /// ```
+    pub fn cancel(&self) -> Cancel {
+        self.task.as_ref().map_or(Cancel::Finished, |task| cell::cancel(task.unfinished(), None))
+    }
+
+    /// Another reference to the task, for those who keep lists of them.
+    pub(crate) fn any(&self) -> AnyTask {
+        self.task().any()
+    }
+
+    fn task(&self) -> &Reference<dyn Task<T>> {
+        self.task.as_ref().expect("the result of the task has been taken")
+    }
+
+    fn core(&self) -> &Core<T> {
+        self.task().core()
+    }
+
+    /// The result of a task that is done.
+    fn take(&mut self) -> Result<T, JoinError> {
+        let task = self.task.take().expect("the result of the task has been taken");
+        // SAFETY: I2 — it is done, there was a handle, and nobody has taken it.
+        unsafe { task.core().result.take() }
+    }
+
+    /// Sleeps until the task is done. `false` if the deadline comes first.
+    fn sleep(&mut self, deadline: Option<Instant>) -> bool {
+        ThreadPark::with_own(|park| {
+            if !self.wait(park.unparker()) {
+                return true;
+            }
+            while !self.core().state.is_done() {
+                let left = deadline.map(clock::until);
+                if left.is_some_and(|left| left.is_zero()) {
+                    self.stop_waiting();
+                    return self.core().state.is_done();
+                }
+                park.park(left);
+            }
+            true
+        })
+    }
+
+    /// Leaves a waker. `false` if the task is done.
+    fn wait(&mut self, waker: Waker) -> bool {
+        if !self.stop_waiting() {
+            return false;
+        }
+        let core = self.core();
+        // SAFETY: I3 — ours, and forgotten in the next line.
+        unsafe { core.waker.put(&waker) };
+        mem::forget(waker);
+        if core.state.wait() {
+            self.waits = true;
+            return true;
+        }
+        // SAFETY: I3 — it was done before.
+        drop(unsafe { core.waker.take() });
+        false
+    }
+
+    /// Takes the waker back, if there is one. `false` if the task is done: then the finisher has it.
+    fn stop_waiting(&mut self) -> bool {
+        if !mem::take(&mut self.waits) {
+            return true;
+        }
+        let is_ours = self.core().state.stop_waiting();
+        if is_ours {
+            // SAFETY: I3 — not set any more, and the task is not done.
+            drop(unsafe { self.core().waker.take() });
+        }
+        is_ours
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    /// # Panics
+    ///
+    /// Panics if it was ready before.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.core().state.is_done() || !self.wait(context.waker().clone()) {
+            Poll::Ready(self.take())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+// No reference to a result is pinned.
+impl<T> Unpin for JoinHandle<T> {}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        if self.task.is_none() {
+            return;
+        }
+        self.stop_waiting();
+        if self.core().state.let_go() {
+            drop(self.take());
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("is_finished", &self.is_finished())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,261 @@
+//! What goes through queues.
+
+use super::cell;
+use super::handle::JoinHandle;
+use alloc::boxed::Box;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::{self, align_of, size_of, ManuallyDrop, MaybeUninit};
+use core::ptr;
+
+/// The words of a job that hold what its closure captures.
+type Capture = MaybeUninit<[usize; 3]>;
+
+/// A closure that runs once: four words, of which three hold what it captures.
+///
+/// A closure that captures more is boxed. A job that is dropped unrun drops the closure; if somebody waits
+/// for it ([`Job::with_handle`]), the handle says that it was cancelled.
+///
+/// # Examples
+///
+/// ```
+/// use filch::Job;
+/// use std::sync::mpsc;
+///
+/// let (results, inbox) = mpsc::channel();
+/// let job = Job::new(move || results.send(6 * 7).unwrap());
+/// job.run();
+/// assert_eq!(inbox.recv(), Ok(42));
+/// assert_eq!(std::mem::size_of::<Job>(), 4 * std::mem::size_of::<usize>());
+/// ```
+#[must_use = "a job that is dropped does not run"]
+pub struct Job {
+    kind: &'static Kind,
+    capture: Capture,
+    /// Not `Sync`, and nothing else that a closure may not be.
+    _closure: PhantomData<Box<dyn FnOnce() + Send>>,
+}
+
+/// What can be done with the words of a job (I6).
+struct Kind {
+    run: unsafe fn(*mut Capture) -> bool,
+    drop: unsafe fn(*mut Capture),
+}
+
+/// A closure that lies in the words themselves.
+struct Inline<F>(PhantomData<F>);
+
+impl<F: FnOnce() -> bool> Inline<F> {
+    const FITS: bool =
+        size_of::<F>() <= size_of::<Capture>() && align_of::<F>() <= align_of::<Capture>();
+    const KIND: Kind = Kind { run: Self::run, drop: Self::drop };
+
+    /// # Safety
+    ///
+    /// 1. The words hold an `F` that nobody uses afterwards.
+    unsafe fn run(capture: *mut Capture) -> bool {
+        // SAFETY: 1.
+        let f = unsafe { capture.cast::<F>().read() };
+        f()
+    }
+
+    /// # Safety
+    ///
+    /// 1. As for `run`.
+    unsafe fn drop(capture: *mut Capture) {
+        // SAFETY: 1.
+        unsafe { capture.cast::<F>().drop_in_place() };
+    }
+}
+
+impl Job {
+    /// Makes a job of a closure. Allocates if the closure captures more than three words.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// filch::Job::new(|| assert_eq!(1 + 1, 2)).run();
+    /// ```
+    #[inline]
+    pub fn new<F: FnOnce() + Send + 'static>(f: F) -> Self {
+        Job::from_attempt(move || {
+            f();
+            true
+        })
+    }
+
+    /// Makes a task of a closure: a job, and the handle to wait for what the closure returns.
+    ///
+    /// The job can be given to any executor, or be run by hand. One allocation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Job;
+    ///
+    /// let (job, handle) = Job::with_handle(|| 6 * 7);
+    /// job.run();
+    /// assert_eq!(handle.join().unwrap(), 42);
+    ///
+    /// let (job, handle) = Job::with_handle(|| 6 * 7);
+    /// drop(job);
+    /// assert!(handle.join().unwrap_err().is_cancelled());
+    /// ```
+    pub fn with_handle<T, F>(f: F) -> (Self, JoinHandle<T>)
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        cell::task(f, 0)
+    }
+
+    /// A job of a closure that tells whether there was something to run.
+    #[inline]
+    pub(super) fn from_attempt<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
+        if Inline::<F>::FITS {
+            Job::holding(&Inline::<F>::KIND, f)
+        } else {
+            let f = Box::new(f);
+            Job::boxed(move || f())
+        }
+    }
+
+    #[inline]
+    fn boxed<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
+        const { assert!(Inline::<F>::FITS) };
+        Job::holding(&Inline::<F>::KIND, f)
+    }
+
+    /// `kind` is that of `F`, which fits.
+    #[inline]
+    fn holding<F: FnOnce() -> bool>(kind: &'static Kind, f: F) -> Self {
+        let mut capture = Capture::uninit();
+        // SAFETY: I6 — an `F` fits; every call is behind a check of `FITS`.
+        unsafe { capture.as_mut_ptr().cast::<F>().write(f) };
+        Job { kind, capture, _closure: PhantomData }
+    }
+
+    /// Runs the closure, on this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the closure does and nobody waits for it; a handle would get the panic instead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Job;
+    ///
+    /// let handed_back = Job::new(|| println!("run by whoever gets it"));
+    /// handed_back.run();
+    /// ```
+    #[inline]
+    pub fn run(self) {
+        self.try_run();
+    }
+
+    /// Runs the closure, and returns whether there was something to run.
+    ///
+    /// There is not if the job is a tombstone: its handle has cancelled it meanwhile, or has run it itself.
+    /// Schedulers that count turns do not count those.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::{Cancel, Job};
+    ///
+    /// let (job, handle) = Job::with_handle(|| println!("never printed"));
+    /// assert_eq!(handle.cancel(), Cancel::Dequeued);
+    /// assert!(!job.try_run());
+    /// ```
+    #[inline]
+    pub fn try_run(self) -> bool {
+        let mut this = ManuallyDrop::new(self);
+        let run = this.kind.run;
+        // SAFETY: I6 — nobody uses the words afterwards.
+        unsafe { run(&mut this.capture) }
+    }
+}
+
+/// A job's end of something that lies on the stack of whoever waits for it.
+pub(crate) struct OnStack(pub(crate) &'static StackKind);
+
+/// What can be done with it.
+pub(crate) struct StackKind {
+    pub(crate) run: unsafe fn(*const OnStack),
+    /// Called if the job is dropped unrun.
+    pub(crate) give_back: unsafe fn(*const OnStack),
+}
+
+/// The kind of jobs that hold a pointer to such an end. A static, so that it is told from all others by its address.
+static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
+
+/// # Safety
+///
+/// 1. The words hold what `Job::on_stack` has put there.
+unsafe fn run_on_stack(capture: *mut Capture) -> bool {
+    // SAFETY: 1.
+    let head = unsafe { capture.cast::<*const OnStack>().read() };
+    // SAFETY: the promise of whoever called `on_stack`.
+    let kind = unsafe { &*head }.0;
+    // SAFETY: as above.
+    unsafe { (kind.run)(head) };
+    true
+}
+
+/// # Safety
+///
+/// 1. As for `run_on_stack`.
+unsafe fn give_back(capture: *mut Capture) {
+    // SAFETY: 1.
+    let head = unsafe { capture.cast::<*const OnStack>().read() };
+    // SAFETY: the caller's promise, of `on_stack`.
+    let kind = unsafe { &*head }.0;
+    // SAFETY: as above.
+    unsafe { (kind.give_back)(head) };
+}
+
+impl Job {
+    /// # Safety
+    ///
+    /// 1. What `head` belongs to stays until the job has run or was dropped.
+    #[inline]
+    pub(crate) unsafe fn on_stack(head: &OnStack) -> Self {
+        let mut capture = Capture::uninit();
+        // SAFETY: I6 — a pointer fits.
+        unsafe { capture.as_mut_ptr().cast::<*const OnStack>().write(head) };
+        Job { kind: &ON_STACK, capture, _closure: PhantomData }
+    }
+
+    /// Whether this is the job of that end.
+    #[inline]
+    pub(crate) fn is_on_stack(&self, head: &OnStack) -> bool {
+        // SAFETY: I6 — of that kind.
+        let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
+        ptr::eq(self.kind, &ON_STACK) && ptr::eq(ours(), head)
+    }
+
+    /// Neither runs it nor drops it.
+    #[inline]
+    pub(crate) fn forget(self) {
+        mem::forget(self);
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let drop = self.kind.drop;
+        // SAFETY: I6 — it has not run, or it would not be dropped.
+        unsafe { drop(&mut self.capture) };
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Job { .. }")
+    }
+}

@@ -1,0 +1,75 @@
+//! Tasks: what an executor runs, and how one waits for it, cancels it and groups it.
+//!
+//! A [`Job`] is what goes through queues: a closure and nothing else, four words, of which three hold
+//! what the closure captures. A *task* is a closure with a result and somebody who waits for it: a
+//! [`JoinHandle`]. It is one allocation; its job holds a pointer to it.
+//!
+//! ```text
+//!             claim (whoever is first: the job that runs, the handle that waits or cancels,
+//!               │    the job that is dropped unrun)
+//!               ▼
+//!  queued ──▶ claimed ────────────▶ done ──▶ freed, with the last reference
+//!             closure runs,          result is there; the waiter is woken
+//!             or is dropped
+//! ```
+//!
+//! Claiming is what makes waiting safe: a worker that waits for a task runs that task itself, in whatever
+//! queue its job is. The job stays there as a tombstone: whoever takes it finds the task claimed, and
+//! looks for another job without having spent its turn.
+//!
+//! # Invariants
+//!
+//! - **I1** Whoever sets `CLAIMED` first owns the closure: it alone takes it out, and it puts the result in
+//!   and sets `DONE`.
+//! - **I2** The result is the handle's if `HELD` was set when `DONE` was, and the claimer's otherwise.
+//! - **I3** The waker is the handle's while `WAITED_FOR` is not set, and if it is set after `DONE`. It is the
+//!   claimer's if it was set when `DONE` was.
+//! - **I4** The memory stays while there are references; the job has one, the handle has one, and whoever
+//!   else wants one counts itself.
+//! - **I5** What a thread says it runs, it runs: frames of `current.rs` are on its stack, and go before
+//!   what they point to.
+//! - **I6** The words of a job hold the closure that its table of functions was made for, until it has run
+//!   or was dropped.
+//! - **I7** No reference to the payload of a panic is given out; it is only moved.
+
+mod cancel;
+mod cell;
+mod context;
+pub(crate) mod current;
+mod error;
+mod group;
+mod handle;
+mod job;
+mod state;
+
+pub(crate) use cancel::Link;
+pub use cancel::{CancelToken, Cancelled};
+pub(crate) use cell::task;
+pub use context::ContextFlow;
+#[cfg(feature = "tracing")]
+pub use context::CurrentSpan;
+pub(crate) use context::Flow;
+pub use current::is_cancelled;
+pub use error::JoinError;
+pub(crate) use group::Group;
+pub use group::TaskGroup;
+pub use handle::{Cancel, JoinHandle};
+pub use job::Job;
+pub(crate) use job::{OnStack, StackKind};
+
+use crate::sync::order::Pair;
+
+/// Whoever sees that a task is done sees its result, and what it did.
+const RESULT: Pair = Pair::named("task::RESULT");
+
+/// Whoever finishes a task sees the waker that its handle has left.
+const WAITER: Pair = Pair::named("task::WAITER");
+
+/// Whoever frees a task has everybody's use of it behind itself.
+const FREED: Pair = Pair::named("task::FREED");
+
+/// Whoever sees that a token is cancelled sees what was done before.
+const CANCELLED: Pair = Pair::named("task::CANCELLED");
+
+/// Whoever sees that a group has come to its end sees what its tasks did.
+const GROUP: Pair = Pair::named("task::GROUP");
