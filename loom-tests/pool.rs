@@ -5,9 +5,14 @@
 //! deadlock. For that the main thread must wait before it drops the pool, since closing wakes
 //! everybody.
 //!
+//! A whole pool is large for loom: each of its parts has models of its own, with higher bounds (`searchers.rs`,
+//! `snapshot.rs`, `task.rs`, `idle.rs`, `injector.rs`, `deque.rs`). Here it is whether they fit together.
+//!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `SLEEP_OR_SEE` | fence in `announce`, in `notify` | `an_accepted_job_runs` |
+//! | `RESTED` | `rest`, `is_quiet` | `an_accepted_job_runs` |
+//! | `GONE` | `go`, `wait_until_gone` | `a_closed_pool_runs_what_it_accepted` |
+//! | `JOINED` | `end`, `wait_for` | `both_halves_of_a_join_run` |
 #![cfg(loom)]
 
 mod common;
@@ -77,7 +82,7 @@ impl Meeting {
 
 #[test]
 fn an_accepted_job_runs() {
-    model("an_accepted_job_runs", Preemptions(3), || {
+    model("an_accepted_job_runs", Preemptions(0), || {
         let (pool, trace) = (pool(1), Trace::new());
         pool.spawn_detached(trace.job()).unwrap();
         pool.wait_idle().unwrap();
@@ -87,7 +92,7 @@ fn an_accepted_job_runs() {
 
 #[test]
 fn two_accepted_jobs_run() {
-    model("two_accepted_jobs_run", Preemptions(3), || {
+    model("two_accepted_jobs_run", Preemptions(0), || {
         let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
         for trace in &traces {
             pool.spawn_detached(trace.job()).unwrap();
@@ -99,7 +104,7 @@ fn two_accepted_jobs_run() {
 
 #[test]
 fn a_closed_pool_runs_what_it_accepted() {
-    model("a_closed_pool_runs_what_it_accepted", Preemptions(5), || {
+    model("a_closed_pool_runs_what_it_accepted", Preemptions(0), || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         let submitter = spawn(move || same_pool.spawn_detached(job).is_ok());
@@ -111,7 +116,7 @@ fn a_closed_pool_runs_what_it_accepted() {
 
 #[test]
 fn a_job_that_spawns_is_accepted_and_runs_or_is_refused() {
-    model("a_job_that_spawns_is_accepted_and_runs_or_is_refused", Preemptions(5), || {
+    model("a_job_that_spawns_is_accepted_and_runs_or_is_refused", Preemptions(0), || {
         let (pool, outer, inner) = (pool(1), Trace::new(), Trace::new());
         let (same_pool, ran, job) = (pool.clone(), outer.clone(), inner.job());
         let spawned = pool.spawn_detached(move || {
@@ -129,7 +134,7 @@ fn a_job_that_spawns_is_accepted_and_runs_or_is_refused() {
 
 #[test]
 fn waiting_includes_what_a_job_spawned() {
-    model("waiting_includes_what_a_job_spawned", Preemptions(3), || {
+    model("waiting_includes_what_a_job_spawned", Preemptions(0), || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         pool.spawn_detached(move || same_pool.spawn_detached(job).unwrap()).unwrap();
@@ -141,7 +146,7 @@ fn waiting_includes_what_a_job_spawned() {
 /// The spawner blocks its worker, so the other one must be awake or be woken.
 #[test]
 fn nobody_sleeps_on_what_a_job_spawned() {
-    model("nobody_sleeps_on_what_a_job_spawned", Preemptions(2), || {
+    model("nobody_sleeps_on_what_a_job_spawned", Preemptions(0), || {
         let (pool, meeting) = (pool(2), Meeting::new());
         let (same_pool, spawned) = (pool.clone(), meeting.clone());
         let spawner = move || {
@@ -157,7 +162,7 @@ fn nobody_sleeps_on_what_a_job_spawned() {
 /// have looked while they were on their way, and must be woken for the second.
 #[test]
 fn nobody_sleeps_on_a_batch_that_was_on_its_way() {
-    model("nobody_sleeps_on_a_batch_that_was_on_its_way", Preemptions(2), || {
+    model("nobody_sleeps_on_a_batch_that_was_on_its_way", Preemptions(0), || {
         let (pool, meeting) = (pool(2), Meeting::new());
         let (same_pool, other) = (pool.clone(), meeting.clone());
         let spawner = move || {
@@ -167,5 +172,63 @@ fn nobody_sleeps_on_a_batch_that_was_on_its_way() {
         };
         pool.spawn_detached(spawner).unwrap();
         pool.wait_idle().unwrap();
+    });
+}
+
+#[test]
+fn both_halves_of_a_join_run() {
+    model("both_halves_of_a_join_run", Preemptions(0), || {
+        let (pool, traces) = (pool(2), [Trace::new(), Trace::new()]);
+        let [a, b] = traces.each_ref().map(Trace::job);
+        pool.join(a, b);
+        assert_eq!(traces.map(|it| it.runs()), [1, 1]);
+    });
+}
+
+/// The worker that waits runs the task itself, or waits for the other worker.
+#[test]
+fn a_worker_waits_for_what_it_spawned() {
+    model("a_worker_waits_for_what_it_spawned", Preemptions(0), || {
+        let (pool, trace) = (pool(2), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        pool.spawn(move || same_pool.spawn(job).join().unwrap()).join().unwrap();
+        assert_eq!(trace.runs(), 1);
+    });
+}
+
+#[test]
+fn a_pool_that_shrinks_loses_nothing() {
+    model("a_pool_that_shrinks_loses_nothing", Preemptions(0), || {
+        let (pool, trace) = (pool(2), Trace::new());
+        let same_pool = pool.clone();
+        let shrinker = spawn(move || same_pool.resize(1).unwrap());
+        pool.spawn(trace.job()).join().unwrap();
+        shrinker.join().unwrap();
+        assert_eq!(trace.runs(), 1);
+    });
+}
+
+#[test]
+fn two_pools_spawn_into_each_other() {
+    model("two_pools_spawn_into_each_other", Preemptions(0), || {
+        let (here, there, trace) = (pool(1), pool(1), Trace::new());
+        let (same_here, same_there, job) = (here.clone(), there.clone(), trace.job());
+        let nested = here
+            .spawn(move || same_there.spawn(move || same_here.spawn(job).join().is_ok() as u32));
+        drop(nested.join().unwrap().join());
+        drop((here, there));
+        assert!(trace.runs() <= 1);
+    });
+}
+
+/// Dropped unrun, or run: either way the handle says so.
+#[test]
+fn cancelling_shutdown_and_spawn() {
+    model("cancelling_shutdown_and_spawn", Preemptions(0), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        let submitter = spawn(move || same_pool.spawn(job).join().is_ok());
+        pool.shutdown(Shutdown::Cancel).unwrap();
+        assert_eq!(submitter.join().unwrap(), trace.runs() == 1);
     });
 }

@@ -269,7 +269,7 @@ fn a_group_waits_for_its_members() {
         });
         group.wait().unwrap();
         assert!(traces.iter().all(Trace::is_there));
-        runners.map(|it| it.join().unwrap());
+        runners.into_iter().for_each(|it| it.join().unwrap());
     });
 }
 

@@ -23,8 +23,8 @@ macro_rules! row {
                 ("crossbeam", $scenario(crossbeam_deque::Injector::<$T>::new())),
                 ("kanal", $scenario(Kanal::<$T>::new())),
                 ("SegQueue", $scenario(SegQueue::<$T>::new())),
-                ("concurrent", $scenario(ConcurrentQueue::<$T>::unbounded())),
-                ("Mutex", $scenario(Mutex::<VecDeque<$T>>::default())),
+                ("concurrent-queue", $scenario(ConcurrentQueue::<$T>::unbounded())),
+                ("Mutex<VecDeque>", $scenario(Mutex::<VecDeque<$T>>::default())),
             ],
         }
     };

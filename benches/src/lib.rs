@@ -9,6 +9,8 @@ pub mod floor;
 pub mod idle;
 pub mod injector;
 pub mod items;
+pub mod pool;
+pub mod pools;
 pub mod queues;
 pub mod scenarios;
 pub mod statistics;

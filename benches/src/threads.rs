@@ -79,3 +79,32 @@ pub fn round_trip() -> Duration {
     thread.join().expect("the other end");
     time / TRIPS as u32
 }
+
+/// Runs `f` on a thread that stays on this CPU, as do the threads that it starts.
+///
+/// # Panics
+///
+/// Panics if the system does not let it.
+pub fn pinned<R: Send + 'static>(cpu: usize, f: impl FnOnce() -> R + Send + 'static) -> R {
+    let body = move || {
+        // SAFETY: all zero is a valid set of no CPUs.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the set is ours.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+        // SAFETY: it reads a set of that size.
+        let result = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+        assert_eq!(result, 0, "this thread cannot be pinned to CPU {cpu}");
+        f()
+    };
+    std::thread::spawn(body).join().expect("the pinned thread does not panic")
+}
+
+/// What the process has used of all CPUs.
+#[must_use]
+pub fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it writes a `timespec`.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    assert_eq!(result, 0, "the process's clock can be read");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -3,6 +3,7 @@
 use super::index::{after, before, signed_distance, Top};
 use super::{Flavor, Full, Worker, CLAIM, LAST_ITEM, PUBLISH};
 use crate::sync::order::both;
+use crate::sync::slot::Slot;
 use crate::sync::{Index, Relaxed, MAX_ANNOUNCED};
 
 impl<T> Worker<T> {
@@ -147,19 +148,49 @@ impl<T> Worker<T> {
 
     #[inline(always)]
     fn pop_newest(&self) -> Option<T> {
+        // SAFETY: I1 — only we write slots.
+        let copy = self.take_newest(|slot| unsafe { slot.peek() })?;
+        // SAFETY: I2, I3, I4 — taken just now.
+        Some(unsafe { copy.assume_init() })
+    }
+
+    /// Where the next item goes that is pushed to a LIFO deque.
+    #[inline(always)]
+    pub(crate) fn next_place(&self) -> Index {
+        self.bottom()
+    }
+
+    /// Takes the newest item out of a LIFO deque, if it is at this place and nobody has taken it, and forgets it.
+    /// Returns nothing if there is another above it.
+    #[inline(always)]
+    pub(crate) fn take_back(&self, place: Index) -> Option<bool> {
+        if self.bottom() != after(place, 1) {
+            return None;
+        }
+        Some(self.take_newest(|_| ()).is_some())
+    }
+
+    /// Takes the newest item, after having read what is wanted of it.
+    #[inline(always)]
+    fn take_newest<C>(&self, read: impl Fn(&Slot<T>) -> C) -> Option<C> {
         let bottom = self.bottom();
         loop {
             // The `top` we saw may be out of date, but then it has grown: there are at most as many
             // items as it says.
             let top = self.top_seen.get();
             match signed_distance(top.index(), bottom) {
-                many if many > self.few.get() => return self.pop_reserved(bottom, before(bottom)),
+                many if many > self.few.get() => {
+                    return self.take_reserved(bottom, before(bottom), read);
+                }
                 ..=0 => return None,
                 // Then `top` alone decides (I3), without a reservation and its fence.
-                1 => match self.claim_oldest(top) {
-                    Some(item) => return Some(item),
-                    None => continue,
-                },
+                1 => {
+                    // As in `take_reserved`.
+                    let copy = read(self.slot(top.index()));
+                    if self.advance(top, top.taken(1)).is_ok() {
+                        return Some(copy);
+                    }
+                }
                 _ => self.halve(top.index(), bottom),
             }
         }
@@ -167,11 +198,15 @@ impl<T> Worker<T> {
 
     /// Reserves the newest item, then looks how far the thieves are.
     #[inline(always)]
-    fn pop_reserved(&self, bottom: Index, newest: Index) -> Option<T> {
+    fn take_reserved<C>(
+        &self,
+        bottom: Index,
+        newest: Index,
+        read: impl Fn(&Slot<T>) -> C,
+    ) -> Option<C> {
         let shared = &*self.shared;
         // Here and not where it is needed: behind a fence each load waits for the one before.
-        // SAFETY: I1 — only we write slots.
-        let copy = unsafe { self.slot(newest).peek() };
+        let copy = read(self.slot(newest));
         shared.bottom.store(newest, PUBLISH.release());
         LAST_ITEM.fence();
         // Relaxed: LAST_ITEM orders it.
@@ -183,8 +218,8 @@ impl<T> Worker<T> {
         } else if !self.settle(top, bottom, newest) {
             return None;
         }
-        // SAFETY: I2, I4 — thieves have older items to take first, or `settle` has claimed it.
-        Some(unsafe { copy.assume_init() })
+        // I2, I4: thieves have older items to take first, or `settle` has claimed it.
+        Some(copy)
     }
 
     /// Decides whose the item is that we reserved: thieves are close to it, or have taken it.
@@ -233,7 +268,7 @@ impl<T> Worker<T> {
     /// Claims the item at `top`, if that is still what `top` says.
     #[inline(always)]
     fn claim_oldest(&self, top: Top) -> Option<T> {
-        // As in `pop_reserved`.
+        // As in `take_reserved`.
         // SAFETY: I1 — only we write slots.
         let copy = unsafe { self.slot(top.index()).peek() };
         self.advance(top, top.taken(1)).ok()?;

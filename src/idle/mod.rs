@@ -40,6 +40,7 @@
 mod event_count;
 mod park;
 mod prepared;
+mod searchers;
 mod waiters;
 mod word;
 
@@ -48,12 +49,18 @@ pub use park::Park;
 #[cfg(feature = "std")]
 pub use park::ThreadPark;
 pub use prepared::Prepared;
+pub use searchers::{Resting, Search, Searchers};
 
 use crate::sync::order::{FencePair, Pair};
 
 /// A notifier changes something, then reads the word; a sleeper counts itself in the word, then looks at
 /// everything. Of the two, at least one sees the other.
 const LOOK_AGAIN: FencePair = FencePair::named("idle::LOOK_AGAIN");
+
+/// A searcher that has found something and was the last takes itself off, then looks for more; whoever notifies
+/// changes something, then looks whether somebody searches, behind the fence of LOOK_AGAIN. Of the two, at least
+/// one sees the other.
+const SEARCHED: FencePair = FencePair::named("idle::SEARCHED");
 
 /// Whoever is told to look again sees what was done before the notification.
 const TOLD: Pair = Pair::named("idle::TOLD");

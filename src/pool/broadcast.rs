@@ -49,7 +49,7 @@ impl ThreadPool {
             seats.iter().map(|seat| pin(seat)).collect::<Vec<_>>()
         });
         drop(crew);
-        shared.idle.notify_all();
+        shared.idle.searchers.notify_all();
         tasks.sort_by_key(|(index, _)| *index);
         Ok(tasks.into_iter().map(|(_, handle)| handle.join()).collect())
     }

@@ -152,7 +152,7 @@ impl Shared {
         drop(crew);
         if is_too_large {
             this.attention.fetch_or(SURPLUS, CALLED.release());
-            this.idle.notify_all();
+            this.idle.searchers.notify_all();
         }
         result
     }

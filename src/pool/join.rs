@@ -11,7 +11,7 @@ use crate::idle::Park;
 use crate::sync::order::both;
 use crate::sync::place::Place;
 use crate::sync::spin::Patience;
-use crate::sync::{thread, Arc, AtomicUsize};
+use crate::sync::{thread, Arc, AtomicUsize, Index};
 use crate::task::{Job, OnStack, StackKind};
 use alloc::vec::Vec;
 use core::mem;
@@ -31,7 +31,8 @@ struct Half<B, R> {
     /// First, so that a pointer to it is a pointer to the whole.
     head: OnStack,
     state: AtomicUsize,
-    owner: Arc<Seat>,
+    /// In the worker whose stack this is.
+    owner: *const Arc<Seat>,
     closure: Place<B>,
     result: Place<Result<R, thread::Payload>>,
 }
@@ -64,7 +65,8 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
 
     fn end(&self, state: usize) {
         // Before the frame may go (I8).
-        let owner = Arc::clone(&self.owner);
+        // SAFETY: I8 — the owner waits.
+        let owner = unsafe { (*self.owner).clone() };
         let order = both(JOINED.acquire(), JOINED.release());
         if self.state.swap(state, order) == AWAITED {
             owner.bell.wake_by_ref();
@@ -148,20 +150,21 @@ impl Local {
         let half = Half {
             head: OnStack(&Half::<B, RB>::KIND),
             state: AtomicUsize::new(PENDING),
-            owner: Arc::clone(&self.seat),
+            owner: &raw const self.seat,
             closure: Place::empty(),
             result: Place::empty(),
         };
         // SAFETY: I8 — nobody else has it. Forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
+        let place = self.deque.next_place();
         // SAFETY: I7 — below, every way out is behind the end of the job.
         let job = unsafe { Job::on_stack(&half.head) };
         self.deque.push(job);
-        self.shared.idle.notify_one();
+        self.shared.idle.searchers.notify_one();
         match thread::catch(a) {
             Ok(a) => {
-                let b = if self.take_back(&half.head) || !self.wait_for(&half.state) {
+                let b = if self.take_back(&half.head, place) || !self.wait_for(&half.state) {
                     // SAFETY: I8 — nobody has run it, and nobody else has its job.
                     let b = unsafe { half.closure.take() };
                     b()
@@ -172,7 +175,7 @@ impl Local {
                 (a, b)
             }
             Err(payload) => {
-                if self.take_back(&half.head) || !self.wait_for(&half.state) {
+                if self.take_back(&half.head, place) || !self.wait_for(&half.state) {
                     // SAFETY: I8 — as above.
                     drop(unsafe { half.closure.take() });
                 } else {
@@ -186,21 +189,14 @@ impl Local {
 
     /// Takes the job of a half out of our deque, if it is still there. What lies above it was spawned by the first
     /// half; it stays.
-    #[inline]
-    fn take_back(&self, head: &OnStack) -> bool {
-        match self.deque.pop() {
-            Some(job) if job.is_on_stack(head) => {
-                job.forget();
-                true
-            }
-            Some(job) => self.take_back_from_below(head, job),
-            None => false,
-        }
+    #[inline(always)]
+    fn take_back(&self, head: &OnStack, place: Index) -> bool {
+        self.deque.take_back(place).unwrap_or_else(|| self.take_back_from_below(head))
     }
 
     #[cold]
-    fn take_back_from_below(&self, head: &OnStack, newest: Job) -> bool {
-        let mut above = Vec::from([newest]);
+    fn take_back_from_below(&self, head: &OnStack) -> bool {
+        let mut above = Vec::new();
         let is_there = loop {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {
@@ -213,7 +209,7 @@ impl Local {
         };
         self.deque.push_batch(above.into_iter().rev());
         // For a moment nobody could see them.
-        self.shared.idle.notify_one();
+        self.shared.idle.searchers.notify_one();
         is_there
     }
 

@@ -1,7 +1,7 @@
 //! Thread pools: a small work-stealing one, and the baseline it has to beat.
 //!
 //! ```text
-//!                                          idle.rs: who sleeps, who searches, who is active
+//!                                          idle.rs: who searches or sleeps, who is active
 //!  other threads ── spawn ──▶ injector ─────── batch ──────┐
 //!                                                          ▼
 //!       worker 0:  run ── spawn ──▶ deque ── pop ──▶ run   deque   :worker 1
@@ -12,7 +12,7 @@
 //!
 //! A worker takes from its own deque, newest first; then from the injector, oldest first; then it
 //! steals the oldest half of another's deque. Every 61st turn it looks at the injector first. When it
-//! finds nothing for a while it sleeps, by the protocol of `idle.rs`.
+//! finds nothing for a while it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Invariants
 //!
@@ -21,13 +21,12 @@
 //! - **I2** A worker leaves a closed pool only when its own deque is empty and the injector is closed and empty.
 //!   Both then stay so. A worker that leaves an open pool gives what it has to the injector, or runs it if that
 //!   is closed meanwhile. So whatever was accepted is run, or dropped by `shutdown(Cancel)`.
-//! - **I3** Whoever takes itself off the searchers looks again afterwards: all over before it sleeps, and, if it
-//!   found something and was the last, for more, to wake another.
+//! - **I3** A job that others may not have seen on its way, out of a batch for one, is notified of once it is where
+//!   they look.
 //! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or gone. It becomes
 //!   active before it takes a job.
 //! - **I5** `CURRENT` points to a worker that is on this thread's stack.
-//! - **I6** Seats are published before their worker lives; a snapshot of them is retired once it has been
-//!   replaced, and read only by whoever is pinned.
+//! - **I6** Seats are added and removed under the lock of the crew, and each before and after its worker lives.
 //! - **I7** What a job on a stack borrows stays until the job has run or was dropped: whoever lent it waits.
 //! - **I8** The frame of a `join` is touched by nobody once its state is not `PENDING` or `AWAITED`, except by
 //!   its owner.
@@ -62,7 +61,7 @@ pub use thread_pool::{blocking, ThreadPool};
 
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
-use crate::sync::order::{FencePair, Pair};
+use crate::sync::order::Pair;
 use crate::sync::AtomicUsize;
 use crate::task::Job;
 use alloc::format;
@@ -74,16 +73,8 @@ use idle::Idle;
 use registry::Registry;
 use std::io;
 
-/// A searcher that has found something and was the last takes itself off, then looks for more; whoever submits
-/// publishes, then looks whether somebody searches (behind the fence of `EventCount::notify_one_if`). Of the two,
-/// at least one sees the other.
-const SEARCHED: FencePair = FencePair::named("pool::SEARCHED");
-
 /// Whoever sees that no worker is active sees what they did.
 const RESTED: Pair = Pair::named("pool::RESTED");
-
-/// Whoever sees a snapshot of the seats sees the seats.
-const SEATED: Pair = Pair::named("pool::SEATED");
 
 /// Whoever sees that a thread has gone sees what it did.
 const GONE: Pair = Pair::named("pool::GONE");

@@ -1,8 +1,8 @@
 //! Where a worker looks for its next job.
 
-use super::worker::{Local, DISCARD, SURPLUS};
+use super::worker::{Local, Next, SURPLUS};
 use crate::steal::Steal;
-use crate::sync::spin::{relax, Patience};
+use crate::sync::spin::{relax, Vigil};
 use crate::sync::Relaxed;
 use crate::task::Job;
 use core::time::Duration;
@@ -65,30 +65,41 @@ impl Local {
     #[inline]
     fn tell_of_batch(&self) {
         if !self.deque.is_empty() {
-            self.shared.idle.notify_one();
+            self.shared.idle.searchers.notify_one();
         }
     }
 
-    /// Looks everywhere for some microseconds. Meanwhile nobody else is woken.
+    /// Looks everywhere for some microseconds, then sleeps, until there is a job. While this worker looks nobody
+    /// else is woken.
     #[cold]
-    pub(super) fn search(&self) -> Option<Job> {
+    pub(super) fn search(&self) -> Next {
         let shared = &*self.shared;
-        shared.idle.begin_search();
-        let mut patience = Patience::full();
-        let found = loop {
-            if let found @ Some(_) = self.steal().or_else(|| self.take_batch()) {
-                break found;
+        let mut search = shared.idle.searchers.search();
+        loop {
+            let mut vigil = Vigil::new();
+            while !self.is_called() {
+                if let Some(job) = self.steal().or_else(|| self.take_batch()) {
+                    search.found(|| self.is_there_work());
+                    return Next::Run(job);
+                }
+                if !search.is_alone() || !vigil.goes_on() {
+                    break;
+                }
             }
-            // Relaxed: `next` looks closer.
-            let is_called = shared.attention.load(Relaxed) & (DISCARD | SURPLUS) != 0;
-            if is_called || !patience.lasts() {
-                break None;
+            if self.is_called() {
+                return Next::Turn;
             }
-        };
-        if shared.idle.end_search(found.is_some()) && self.is_there_work() {
-            shared.idle.notify_one();
+            search = match self.sleep(search.prepare()) {
+                Some(search) => search,
+                None => return Next::Leave,
+            };
         }
-        found
+    }
+
+    /// Whether something has to be done that is not a job to be found.
+    pub(super) fn is_called(&self) -> bool {
+        // Relaxed: `attend` looks closer.
+        self.shared.attention.load(Relaxed) & SURPLUS != 0 || !self.seat.pinned.is_empty()
     }
 
     /// Takes a batch from another worker.
@@ -116,7 +127,6 @@ impl Local {
     pub(super) fn is_there_work(&self) -> bool {
         let shared = &*self.shared;
         !shared.injector.is_empty()
-            || !self.seat.pinned.is_empty()
             || shared.registry.with(|seats| seats.iter().any(|it| !it.stealer.is_empty()))
     }
 

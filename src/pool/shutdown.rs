@@ -105,7 +105,7 @@ impl Shared {
         self.injector.close();
         let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
         self.attention.fetch_or(CLOSED | discard, CALLED.release());
-        self.idle.notify_all();
+        self.idle.searchers.notify_all();
     }
 
     /// Waits for the threads. `false` if the deadline comes first.

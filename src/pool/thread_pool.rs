@@ -181,7 +181,7 @@ impl ThreadPool {
             ),
             Err(reason) => return Err(rejected(jobs, reason)),
         };
-        shared.idle.notify_many(count);
+        shared.idle.searchers.notify_many(count);
         if rejected.is_empty() {
             Ok(())
         } else {
@@ -290,7 +290,7 @@ impl Executor for ThreadPool {
             }
             Err(reason) => return Err(Rejected { job, reason }),
         }
-        shared.idle.notify_one();
+        shared.idle.searchers.notify_one();
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::registry::Seat;
 use super::{Shared, CALLED};
 use crate::deque::Worker;
-use crate::idle::{Park, ThreadPark};
+use crate::idle::{Park, Resting, Search, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
 use crate::sync::{thread, Arc, Relaxed};
@@ -11,6 +11,7 @@ use crate::task::{current, Job};
 use alloc::boxed::Box;
 use core::cell::{Cell, RefCell};
 use core::ptr;
+use core::time::Duration;
 
 /// What calls for a worker's attention. The threads have not been started.
 pub(super) const NOT_STARTED: usize = 1;
@@ -51,10 +52,13 @@ pub(super) struct Local {
     polls_at_wake: Cell<u64>,
 }
 
-/// Whether a worker goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How a worker goes on.
 pub(super) enum Next {
+    /// With this job.
+    Run(Job),
+    /// From the beginning.
     Turn,
+    /// Not at all.
     Leave,
 }
 
@@ -129,23 +133,27 @@ impl Local {
     fn next(&self) -> Option<Job> {
         loop {
             // Relaxed: what it is about is looked at under a lock, or by `sleep` again.
-            if self.shared.attention.load(Relaxed) & URGENT != 0 && self.attend() == Next::Leave {
+            if self.shared.attention.load(Relaxed) & URGENT != 0 && self.attend() {
                 return None;
             }
             if let Some(job) = self.find() {
                 return Some(job);
             }
-            if let Some(job) = self.search() {
-                return Some(job);
-            }
-            if self.sleep() == Next::Leave {
-                return None;
+            match self.search() {
+                // Relaxed: as above.
+                Next::Run(job) if self.shared.attention.load(Relaxed) & DISCARD != 0 => {
+                    self.drop_caught(job);
+                }
+                Next::Run(job) => return Some(job),
+                Next::Turn => {}
+                Next::Leave => return None,
             }
         }
     }
 
+    /// Does what it is called for. Returns whether that is to leave.
     #[cold]
-    fn attend(&self) -> Next {
+    fn attend(&self) -> bool {
         let attention = self.shared.attention.load(CALLED.acquire());
         if attention & DISCARD != 0 {
             self.discard();
@@ -156,56 +164,68 @@ impl Local {
         }
         if attention & SURPLUS != 0 && self.shared.discharges() {
             self.is_discharged.set(true);
-            return Next::Leave;
+            return true;
         }
-        Next::Turn
+        false
     }
 
     /// Drops what is queued. Handles say that it was cancelled.
     fn discard(&self) {
         let everything = core::iter::from_fn(|| self.deque.pop().or_else(|| self.take_one()));
-        for job in everything {
-            if let Err(payload) = thread::catch(|| drop(job)) {
-                self.shared.report(payload);
-            }
+        everything.for_each(|job| self.drop_caught(job));
+    }
+
+    fn drop_caught(&self, job: Job) {
+        if let Err(payload) = thread::catch(|| drop(job)) {
+            self.shared.report(payload);
         }
     }
 
-    /// Sleeps until there may be a job. The last look counts as work whatever is not certainly nothing.
-    fn sleep(&self) -> Next {
+    /// Sleeps until there may be a job. The last look counts as work whatever is not certainly nothing. `None` if it
+    /// is time to leave.
+    pub(super) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
         let shared = &*self.shared;
-        let prepared = shared.idle.prepare();
         // Before the look: once it is closed and empty it stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        if self.is_there_work() || attention & SURPLUS != 0 {
-            prepared.cancel();
+        if self.is_there_work() || self.is_called() {
+            let search = resting.cancel();
             relax();
-            return Next::Turn;
+            return Some(search);
         }
         if attention & CLOSED != 0 {
-            return Next::Leave;
+            return None;
         }
         self.hook(&shared.settings.on_thread_park);
-        if self.seat.counters.polls() == self.polls_at_wake.get() {
-            self.seat.counters.was_noop();
-        }
-        let lay_down = clock::now();
-        self.seat.counters.was_busy(lay_down.saturating_duration_since(self.busy_since.get()));
-        self.seat.counters.parked();
+        let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
         shared.idle.rest();
-        let is_told = prepared.commit_in(&mut **self.park.borrow_mut(), timeout);
+        let (search, is_told) = resting.commit_in(&mut **self.park.borrow_mut(), timeout);
         shared.idle.activate();
-        let woke = clock::now();
-        let slept = woke.saturating_duration_since(lay_down);
-        self.busy_since.set(woke);
-        self.polls_at_wake.set(self.seat.counters.polls());
+        let slept = self.note_begin_of_work(since);
         self.hook(&shared.settings.on_thread_unpark);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
             self.is_discharged.set(true);
-            return Next::Leave;
+            return None;
         }
-        Next::Turn
+        Some(search)
+    }
+
+    fn note_end_of_work(&self) -> Instant {
+        let (counters, now) = (&self.seat.counters, clock::now());
+        if counters.polls() == self.polls_at_wake.get() {
+            counters.was_noop();
+        }
+        counters.was_busy(now.saturating_duration_since(self.busy_since.get()));
+        counters.parked();
+        now
+    }
+
+    /// Returns how long it has slept.
+    fn note_begin_of_work(&self, slept_since: Instant) -> Duration {
+        let now = clock::now();
+        self.busy_since.set(now);
+        self.polls_at_wake.set(self.seat.counters.polls());
+        now.saturating_duration_since(slept_since)
     }
 
     /// Leaves nothing behind (I2).
@@ -218,13 +238,13 @@ impl Local {
         }
         while let Some(job) = self.deque.pop() {
             match shared.injector.try_push(job) {
-                Ok(()) => shared.idle.notify_one(),
+                Ok(()) => shared.idle.searchers.notify_one(),
                 Err(closed) => self.run_caught(closed.into_inner()),
             }
         }
         shared.idle.rest();
         // A notification may have been meant for whoever sleeps, and this worker was told instead.
-        shared.idle.notify_one();
+        shared.idle.searchers.notify_one();
     }
 
     fn run_caught(&self, job: Job) {

@@ -8,14 +8,17 @@
 //! | file | on the machine | in a model |
 //! |---|---|---|
 //! | [`order`] | orderings are constants; one side of a [`Dekker`](order::Dekker) is made of `SeqCst` accesses | each may be weakened by name; both sides of a `Dekker` are made of `SeqCst` fences |
+//! | [`barrier`] | a fence of which one side may bear the whole cost | a `SeqCst` fence on each side |
 //! | [`slot`] | a `T`, copied word by word | a pointer to a payload that loom watches |
 //! | [`place`] | room for a `T` | a cell that loom watches |
 //! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
+//! | [`snapshot`] | what many read and few replace, on `epoch` | the same |
 //! | [`park`] | crossbeam-utils' parker | a lock and a bell; timeouts pass at once |
 //! | [`clock`] | the system's | stands still at every deadline |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
 
+pub(crate) mod barrier;
 pub(crate) mod epoch;
 #[cfg_attr(not(loom), allow(unreachable_pub))] // reachable in a model, through `for_models`
 pub(crate) mod order;
@@ -29,6 +32,9 @@ pub(crate) mod clock;
 pub(crate) mod lock;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) mod park;
+#[cfg(feature = "std")]
+#[cfg_attr(not(loom), allow(unreachable_pub))] // reachable in a model, through `for_models`
+pub(crate) mod snapshot;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
 
@@ -151,4 +157,6 @@ pub mod for_models {
     pub use super::order::{both, Dekker, FencePair, Pair};
     #[cfg(loom)]
     pub use super::slot::{Copied, Slot};
+    #[cfg(loom)]
+    pub use super::snapshot::Snapshot;
 }

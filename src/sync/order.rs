@@ -9,6 +9,7 @@
 //! On the machine the methods below are constants. In a loom model they ask `audit` first, which
 //! may weaken one of them to see whether a model notices.
 
+use super::barrier::Barrier;
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// What is written before [`release`](Pair::release) is seen after [`acquire`](Pair::acquire).
@@ -53,6 +54,20 @@ impl FencePair {
     #[cfg_attr(loom, track_caller)]
     pub fn fence(&self) {
         super::fence(at(self.0, "fence", SeqCst));
+    }
+
+    /// The fence on the side that comes often, if the other may bear the whole cost.
+    #[inline(always)]
+    #[cfg_attr(loom, track_caller)]
+    pub(crate) fn light_fence(&self, barrier: Barrier) {
+        barrier.light(at(self.0, "light_fence", SeqCst));
+    }
+
+    /// The fence on that other side.
+    #[inline(always)]
+    #[cfg_attr(loom, track_caller)]
+    pub(crate) fn heavy_fence(&self, barrier: Barrier) {
+        barrier.heavy(at(self.0, "heavy_fence", SeqCst));
     }
 }
 

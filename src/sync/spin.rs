@@ -8,9 +8,9 @@
 #[cfg(all(not(loom), not(feature = "std")))]
 pub(crate) use counted::{relax, Patience};
 #[cfg(all(not(loom), feature = "std"))]
-pub(crate) use machine::{relax, Patience};
+pub(crate) use machine::{relax, Patience, Vigil};
 #[cfg(loom)]
-pub(crate) use model::{relax, Patience};
+pub(crate) use model::{relax, Patience, Vigil};
 
 /// How often one looks again for what another thread is about to write, before it counts as waiting.
 ///
@@ -80,7 +80,33 @@ mod machine {
     /// How many times one relaxes between two looks at the clock.
     const RELAXATIONS: usize = 16;
 
-    /// How much longer a thread may look for work instead of sleeping.
+    /// How long one may look for work: as long as it takes others to find out that there is more to do.
+    const VIGIL: Duration = Duration::from_micros(22);
+    /// How long of that one keeps the processor for oneself.
+    const ALONE: Duration = Duration::from_micros(1);
+
+    /// How much longer a thread may look for work instead of sleeping, without keeping others from theirs.
+    pub(crate) struct Vigil(Option<Instant>);
+
+    impl Vigil {
+        pub(crate) const fn new() -> Self {
+            Vigil(None)
+        }
+
+        /// Relaxes a little, or lets other threads run, or says that it is time to sleep.
+        pub(crate) fn goes_on(&mut self) -> bool {
+            let now = Instant::now();
+            let time = now.saturating_duration_since(*self.0.get_or_insert(now));
+            if time < ALONE {
+                (0..RELAXATIONS).for_each(|_| relax());
+            } else {
+                std::thread::yield_now();
+            }
+            time < VIGIL
+        }
+    }
+
+    /// How much longer a thread may wait for another that is about to be done.
     pub(crate) struct Patience(Option<Instant>);
 
     impl Patience {
@@ -104,6 +130,19 @@ mod machine {
 #[cfg(loom)]
 mod model {
     pub(crate) use loom::hint::spin_loop as relax;
+
+    /// None at all.
+    pub(crate) struct Vigil;
+
+    impl Vigil {
+        pub(crate) const fn new() -> Self {
+            Vigil
+        }
+
+        pub(crate) fn goes_on(&mut self) -> bool {
+            false
+        }
+    }
 
     /// None at all.
     pub(crate) struct Patience;

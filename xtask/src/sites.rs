@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The halves of a named ordering, as methods.
-const HALVES: [&str; 4] = ["release", "acquire", "fence", "light_fence"];
+const HALVES: [&str; 5] = ["release", "acquire", "fence", "light_fence", "heavy_fence"];
 
 /// One use of a named ordering. Sorted by file and line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,12 +4,12 @@
 //! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
 
 use filch_benches::scenarios::{self, Scenario};
-use filch_benches::{floor, idle, injector, threads};
+use filch_benches::{floor, idle, injector, pool, threads};
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str = "usage: versus deque|injector|idle [--rounds N]";
+const USAGE: &str = "usage: versus deque|injector|idle|pool [--rounds N] [--rows TEXT]";
 
 /// The columns of a table: filch, what the goals are about, another to which there is a ratio, others.
 type Columns = &'static [&'static str];
@@ -20,36 +20,57 @@ const INJECTORS: Columns =
 
 const EVENT_COUNTS: Columns = &["filch", "floor", "event-listener 5", "RMW each time"];
 
+const POOLS: Columns = &[
+    "filch",
+    "rayon",
+    "executors",
+    "channel",
+    "threadpool",
+    "tokio",
+    "async-executor",
+    "chili",
+    "LockedPool",
+];
+
 struct Row {
     name: &'static str,
     goal: f64,
-    /// Medians, and smallest and largest.
-    times: Vec<[f64; 3]>,
-    to_second: f64,
-    /// To the third column's, if it takes part.
+    /// For each contender: its name, median, and smallest and largest.
+    times: Vec<(&'static str, [f64; 3])>,
+    /// Whom the goal is about.
+    against: &'static str,
+    to_rival: f64,
+    /// To somebody else, where the table has one.
     to_other: Option<f64>,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let asked = match arguments[..] {
+    let (arguments, only) = match &arguments[..] {
+        [first @ .., "--rows", text] => (first, *text),
+        all => (all, ""),
+    };
+    let asked = match *arguments {
         [structure] => Some((structure, 11)),
         [structure, "--rounds", n] => {
             n.parse().ok().filter(|&it| it > 0).map(|rounds| (structure, rounds))
         }
         _ => None,
     };
-    let (columns, scenarios, rounds) = match asked {
-        Some(("deque", rounds)) => (DEQUES, scenarios::all(), rounds),
-        Some(("injector", rounds)) => (INJECTORS, injector::all(), rounds),
-        Some(("idle", rounds)) => (EVENT_COUNTS, idle::all(), rounds),
+    let (columns, mut scenarios, rounds) = match asked {
+        Some(("deque", rounds)) => (DEQUES, against_second(scenarios::all()), rounds),
+        Some(("injector", rounds)) => (INJECTORS, against_second(injector::all()), rounds),
+        Some(("idle", rounds)) => (EVENT_COUNTS, against_second(idle::all()), rounds),
+        Some(("pool", rounds)) => (POOLS, pool::all(), rounds),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let rows: Vec<_> = scenarios.into_iter().map(|it| measure(it, rounds)).collect();
+    scenarios.retain(|(scenario, _)| scenario.name.contains(only));
+    let rows: Vec<_> =
+        scenarios.into_iter().map(|(it, against)| measure(it, against, rounds)).collect();
     print!("{}", report(columns, &rows, rounds));
     if let Ok(path) = env::var("FILCH_TSV") {
         if let Err(error) = fs::write(&path, tsv(columns, &rows)) {
@@ -60,7 +81,16 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn measure(scenario: Scenario, rounds: usize) -> Row {
+/// The goals are about the contender that comes second.
+fn against_second(scenarios: Vec<Scenario>) -> Vec<(Scenario, &'static str)> {
+    let second = |it: Scenario| {
+        let against = it.contenders[1].0;
+        (it, against)
+    };
+    scenarios.into_iter().map(second).collect()
+}
+
+fn measure(scenario: Scenario, against: &'static str, rounds: usize) -> Row {
     eprintln!("{}", scenario.name);
     let Scenario { name, goal, items, mut contenders } = scenario;
     let count = contenders.len();
@@ -79,8 +109,28 @@ fn measure(scenario: Scenario, rounds: usize) -> Row {
         let ratios = times[0].iter().zip(&times[to]).map(|(ours, theirs)| ours / theirs);
         spread(ratios.collect())[0]
     };
-    let (to_second, to_other) = (ratio(1), (count > 2).then(|| ratio(2)));
-    Row { name, goal, to_second, to_other, times: times.into_iter().map(spread).collect() }
+    let names: Vec<_> = contenders.iter().map(|it| it.0).collect();
+    let median = |who: &usize| spread(times[*who].clone())[0];
+    let is_rival = |who: &usize| names[*who] != "LockedPool"; // it is ours
+    let rival = match against {
+        "best" => {
+            let rivals = (1..count).filter(is_rival);
+            rivals.min_by(|a, b| median(a).total_cmp(&median(b))).expect("a rival")
+        }
+        named => names.iter().position(|it| *it == named).expect("it takes part"),
+    };
+    let other = names.iter().position(|it| *it == "LockedPool").or((count > 2).then_some(2));
+    let (against, to_rival, to_other) = (names[rival], ratio(rival), other.map(ratio));
+    let times = names.into_iter().zip(times.into_iter().map(spread)).collect();
+    Row { name, goal, against, to_rival, to_other, times }
+}
+
+impl Row {
+    /// What a column shows: the contender of that name, of which the column may say the version.
+    fn of(&self, column: &str) -> Option<[f64; 3]> {
+        let name = |it: &&(&str, _)| column.split(' ').next() == Some(it.0) || column == it.0;
+        self.times.iter().find(name).map(|it| it.1)
+    }
 }
 
 /// Median, smallest, largest.
@@ -91,23 +141,22 @@ fn spread(mut times: Vec<f64>) -> [f64; 3] {
 
 fn report(columns: Columns, rows: &[Row], rounds: usize) -> String {
     let mut text = format!("\n{}\n\n", circumstances(rounds));
-    let short =
-        |column: &str| column.chars().take_while(|it| *it != ' ').take(7).collect::<String>();
-    let [second, other] = [1, 2].map(|it| format!("/{}", short(columns[it])));
+    let other = if columns.contains(&"LockedPool") { "/Locked" } else { "/third" };
     let _ = write!(text, "{:<32}", "ns an item, median (least–most)");
     columns.iter().for_each(|it| _ = write!(text, " {it:>18}"));
-    let _ = writeln!(text, " {second:>8} {other:>8} {:>6}  verdict", "goal");
+    let _ = writeln!(text, " {:>8} {other:>8} {:>6}  verdict", "/rival", "goal");
     for row in rows {
         let _ = write!(text, "{:<32}", row.name);
-        for column in 0..columns.len() {
-            let time = row.times.get(column).map_or("-".to_owned(), |[median, least, most]| {
+        for column in columns {
+            let time = row.of(column).map_or("-".to_owned(), |[median, least, most]| {
                 format!("{median:.2} ({least:.1}–{most:.1})")
             });
             let _ = write!(text, " {time:>18}");
         }
         let to_other = row.to_other.map_or("-".to_owned(), |it| format!("{it:.2}"));
-        let (to_second, goal) = (row.to_second, row.goal);
-        let _ = writeln!(text, " {to_second:>8.2} {to_other:>8} {goal:>6.2}  {}", verdict(row));
+        let (to_rival, goal) = (row.to_rival, row.goal);
+        let _ = write!(text, " {to_rival:>8.2} {to_other:>8} {goal:>6.2}  {}", verdict(row));
+        let _ = writeln!(text, " (to {})", row.against);
     }
     text.push_str("\nThe floor on this processor, ns:\n");
     for (what, time) in floor::all() {
@@ -117,7 +166,7 @@ fn report(columns: Columns, rows: &[Row], rounds: usize) -> String {
 }
 
 fn verdict(row: &Row) -> &'static str {
-    if row.to_second <= row.goal {
+    if row.to_rival <= row.goal {
         "ok"
     } else {
         "above goal"
@@ -154,16 +203,17 @@ fn said(program: &str, arguments: &[&str]) -> String {
 fn tsv(columns: Columns, rows: &[Row]) -> String {
     let name = |it: &&str| it.split(' ').next().unwrap_or_default().to_owned() + "_ns";
     let names: Vec<_> = columns.iter().map(name).collect();
-    let mut text = format!("scenario\t{}\tto_second\tto_third\tgoal\tverdict\n", names.join("\t"));
+    let mut text =
+        format!("scenario\t{}\tto_rival\trival\tto_other\tgoal\tverdict\n", names.join("\t"));
     for row in rows {
         let _ = write!(text, "{}", row.name);
-        for column in 0..columns.len() {
-            let time = row.times.get(column).map_or("-".to_owned(), |it| format!("{:.3}", it[0]));
+        for column in columns {
+            let time = row.of(column).map_or("-".to_owned(), |it| format!("{:.3}", it[0]));
             let _ = write!(text, "\t{time}");
         }
         let to_other = row.to_other.map_or("-".to_owned(), |it| format!("{it:.3}"));
-        let (to_second, goal) = (row.to_second, row.goal);
-        let _ = writeln!(text, "\t{to_second:.3}\t{to_other}\t{goal}\t{}", verdict(row));
+        let (to_rival, goal, against) = (row.to_rival, row.goal, row.against);
+        let _ = writeln!(text, "\t{to_rival:.3}\t{against}\t{to_other}\t{goal}\t{}", verdict(row));
     }
     text
 }

@@ -1,0 +1,13 @@
+//! Criterion's view of the event count: `cargo bench`.
+//!
+//! Names read `pool/<scenario>/<contender>`; otherwise as `injector.rs`.
+
+use criterion::{criterion_group, criterion_main, Criterion};
+use filch_benches::{pool, statistics};
+
+fn measure(criterion: &mut Criterion) {
+    statistics::measure(criterion, "pool", pool::all().into_iter().map(|it| it.0).collect());
+}
+
+criterion_group!(benches, measure);
+criterion_main!(benches);

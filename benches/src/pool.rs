@@ -1,0 +1,278 @@
+//! What is measured of the pools: Duffy's comparison, recursion, fork and join, and waking.
+
+use crate::pools::{
+    AsyncExecutor, Channel, Executors, Filch, Locked, Pool, Rayon, Threadpool, Tokio,
+};
+use crate::scenarios::{Run, Scenario};
+use crate::threads::pinned;
+use std::hint::spin_loop;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{mpsc, Arc, Barrier};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// Worker threads: as many as the machine has cores that the goals were set on.
+const WORKERS: usize = 2;
+
+/// One scenario, for every pool.
+macro_rules! row {
+    ($name:literal, $goal:literal, $against:literal, $items:literal, $scenario:ident) => {
+        row!($name, $goal, $against, $items, $scenario,
+            Filch Rayon Executors Channel Threadpool Tokio AsyncExecutor Locked)
+    };
+    ($name:literal, $goal:literal, $against:literal, $items:literal, $scenario:ident, $($P:ty)*) => {
+        (
+            Scenario {
+                name: $name,
+                goal: $goal,
+                items: $items,
+                contenders: vec![$((<$P as Pool>::NAME, $scenario::<$P>())),*],
+            },
+            $against,
+        )
+    };
+}
+
+/// Every scenario, with what its goal is about: a pool, or "best", the fastest besides filch's own.
+#[must_use]
+pub fn all() -> Vec<(Scenario, &'static str)> {
+    vec![
+        row!("queue, workers held up", 0.6, "best", 200_000, queue),
+        row!("drain what was queued", 0.6, "best", 200_000, drain),
+        row!("queue and drain, overlapped", 0.3, "best", 200_000, overlapped),
+        row!("recursive, 2,000 × 100", 0.4, "best", 200_000, many_small),
+        row!("recursive, 20 × 10,000", 0.4, "best", 200_000, few_large),
+        fib("fib 27 by join, one thread", 1),
+        fib("fib 27 by join, two threads", 2),
+        row!("round trip on one CPU", 1.3, "LockedPool", 2_000, round_trip),
+        row!("next task after 20 µs", 1.0, "rayon", 2_000, after_20_micros),
+        row!("CPU in 100 ms after a burst", 1.0, "best", 1, after_a_burst),
+    ]
+}
+
+/// Counts tasks down; the last wakes whoever waits.
+struct Countdown {
+    left: AtomicUsize,
+    waiter: Thread,
+}
+
+impl Countdown {
+    fn from(tasks: usize) -> Arc<Self> {
+        Arc::new(Countdown { left: AtomicUsize::new(tasks), waiter: thread::current() })
+    }
+
+    fn done(&self) {
+        if self.left.fetch_sub(1, AcqRel) == 1 {
+            self.waiter.unpark();
+        }
+    }
+
+    fn wait(&self) {
+        while self.left.load(Acquire) > 0 {
+            thread::park();
+        }
+    }
+}
+
+/// A countdown that lives as long as the process: a task captures one pointer, as in the article's pools.
+fn leaked(tasks: usize) -> &'static Countdown {
+    // A few dozen bytes a round.
+    Box::leak(Box::new(Countdown { left: AtomicUsize::new(tasks), waiter: thread::current() }))
+}
+
+/// Holds up every worker until the barrier is met twice.
+fn hold_up<P: Pool>(pool: &P) -> Arc<Barrier> {
+    let gate = Arc::new(Barrier::new(WORKERS + 1));
+    for _ in 0..WORKERS {
+        let gate = Arc::clone(&gate);
+        pool.spawn(move || {
+            gate.wait();
+            gate.wait();
+        });
+    }
+    gate.wait();
+    gate
+}
+
+/// The time to queue, and the time to drain.
+fn phases<P: Pool>(pool: &P, items: u64) -> [Duration; 2] {
+    let gate = hold_up(pool);
+    let countdown = leaked(items as usize);
+    let start = Instant::now();
+    for _ in 0..items {
+        pool.spawn(|| countdown.done());
+    }
+    let queued = start.elapsed();
+    let start = Instant::now();
+    gate.wait();
+    countdown.wait();
+    [queued, start.elapsed()]
+}
+
+fn queue<P: Pool>() -> Run {
+    let pool = P::new(WORKERS);
+    Box::new(move |items| (phases(&pool, items)[0], items))
+}
+
+fn drain<P: Pool>() -> Run {
+    let pool = P::new(WORKERS);
+    Box::new(move |items| (phases(&pool, items)[1], items))
+}
+
+fn overlapped<P: Pool>() -> Run {
+    let pool = P::new(WORKERS);
+    Box::new(move |items| {
+        let countdown = leaked(items as usize);
+        let start = Instant::now();
+        for _ in 0..items {
+            pool.spawn(|| countdown.done());
+        }
+        countdown.wait();
+        (start.elapsed(), items)
+    })
+}
+
+/// So many tasks from outside, each of which spawns so many.
+fn recursive<P: Pool>(outer: impl Fn(u64) -> u64 + 'static, inner: u64) -> Run {
+    let pool: &'static P = Box::leak(Box::new(P::new(WORKERS)));
+    Box::new(move |items| {
+        let outer = outer(items);
+        let countdown = leaked((outer * inner) as usize);
+        let start = Instant::now();
+        for _ in 0..outer {
+            pool.spawn(move || {
+                for _ in 0..inner {
+                    pool.spawn(|| countdown.done());
+                }
+            });
+        }
+        countdown.wait();
+        (start.elapsed(), outer * (inner + 1))
+    })
+}
+
+fn many_small<P: Pool>() -> Run {
+    recursive::<P>(|items| items / 100, 100)
+}
+
+fn few_large<P: Pool>() -> Run {
+    recursive::<P>(|items| items / 10_000, 10_000)
+}
+
+/// Fork and join: how long one `join` takes, and the call that it makes twice.
+fn fib(name: &'static str, threads: usize) -> (Scenario, &'static str) {
+    const N: u32 = 27;
+    const JOINS: u64 = 317_810;
+
+    fn with_filch(pool: &filch::ThreadPool, n: u32) -> u32 {
+        if n < 2 {
+            return n;
+        }
+        let (a, b) = pool.join(|| with_filch(pool, n - 1), || with_filch(pool, n - 2));
+        a + b
+    }
+    fn with_rayon(n: u32) -> u32 {
+        if n < 2 {
+            return n;
+        }
+        let (a, b) = rayon::join(|| with_rayon(n - 1), || with_rayon(n - 2));
+        a + b
+    }
+    fn with_chili(scope: &mut chili::Scope<'_>, n: u32) -> u32 {
+        if n < 2 {
+            return n;
+        }
+        let (a, b) = scope.join(|scope| with_chili(scope, n - 1), |scope| with_chili(scope, n - 2));
+        a + b
+    }
+    fn timed(mut f: impl FnMut() -> u32 + 'static) -> Run {
+        Box::new(move |_| {
+            let start = Instant::now();
+            assert_eq!(f(), 196_418);
+            (start.elapsed(), JOINS)
+        })
+    }
+
+    let filch = Filch::new(threads).0;
+    let rayon = Rayon::new(threads).0;
+    // The caller is one of its threads.
+    let config = chili::Config { thread_count: NonZero::new(threads), ..Default::default() };
+    let chili = chili::ThreadPool::with_config(config);
+    let contenders = vec![
+        (
+            "filch",
+            timed(move || {
+                filch
+                    .spawn({
+                        let pool = filch.clone();
+                        move || with_filch(&pool, N)
+                    })
+                    .join()
+                    .expect("no panic")
+            }),
+        ),
+        ("rayon", timed(move || rayon.install(|| with_rayon(N)))),
+        ("chili", timed(move || with_chili(&mut chili.scope(), N))),
+    ];
+    (Scenario { name, goal: 0.88, items: JOINS, contenders }, "rayon")
+}
+
+/// A task and its answer, with everything on one CPU: what a wake-up costs besides the kernel's part.
+fn round_trip<P: Pool>() -> Run {
+    Box::new(|items| {
+        let time = pinned(0, move || {
+            let pool = P::new(WORKERS);
+            let (answers, inbox) = mpsc::channel();
+            let ask = || {
+                let answers = answers.clone();
+                pool.spawn(move || answers.send(()).expect("the asker waits"));
+                inbox.recv().expect("an answer");
+            };
+            (0..100).for_each(|_| ask());
+            let start = Instant::now();
+            (0..items).for_each(|_| ask());
+            start.elapsed()
+        });
+        (time, items)
+    })
+}
+
+/// From spawning a task to its start, 20 µs after the last one has ended, while the spawner spins.
+fn after_20_micros<P: Pool>() -> Run {
+    let pool = P::new(WORKERS);
+    Box::new(move |items| {
+        let mut total = Duration::ZERO;
+        for _ in 0..items {
+            let has_begun = Arc::new(AtomicBool::new(false));
+            let flag = Arc::clone(&has_begun);
+            let start = Instant::now();
+            pool.spawn(move || flag.store(true, Release));
+            while !has_begun.load(Acquire) {
+                spin_loop();
+            }
+            total += start.elapsed();
+            let ended = Instant::now();
+            while ended.elapsed() < Duration::from_micros(20) {
+                spin_loop();
+            }
+        }
+        (total, items)
+    })
+}
+
+/// What the process uses of the CPU while nothing is to be done.
+fn after_a_burst<P: Pool>() -> Run {
+    let pool = P::new(WORKERS);
+    Box::new(move |_| {
+        let countdown = Countdown::from(1000);
+        for _ in 0..1000 {
+            let countdown = Arc::clone(&countdown);
+            pool.spawn(move || countdown.done());
+        }
+        countdown.wait();
+        let before = crate::threads::cpu_time();
+        thread::sleep(Duration::from_millis(100));
+        (crate::threads::cpu_time() - before, 1)
+    })
+}
