@@ -186,8 +186,11 @@ impl EventCount {
     /// ```
     #[inline]
     pub fn notify_one_if(&self, condition: impl FnOnce() -> bool) {
-        if self.is_somebody() && condition() {
-            self.tell(1);
+        if self.is_somebody() {
+            self.barrier.make_up();
+            if condition() {
+                self.tell(1);
+            }
         }
     }
 
@@ -235,11 +238,6 @@ impl EventCount {
     fn is_somebody(&self) -> bool {
         LOOK_AGAIN.light_fence(self.barrier);
         !Word(self.word.load(Relaxed)).is_nobody() // Relaxed: LOOK_AGAIN orders it
-    }
-
-    /// Whether somebody sleeps or is about to, perhaps out of date; and what fences are made of here.
-    pub(super) fn glance(&self) -> (bool, Barrier) {
-        (!Word(self.word.load(Relaxed)).is_nobody(), self.barrier) // Relaxed: a glance
     }
 
     /// As `notify_many`, behind the fence.

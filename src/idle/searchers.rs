@@ -185,12 +185,7 @@ impl<'a> Search<'a> {
         let searchers = self.end();
         // Relaxed: SEARCHED orders it.
         if searchers.searching.fetch_sub(1, Relaxed) == 1 {
-            let (is_somebody, barrier) = searchers.events.glance();
-            if barrier.is_asymmetric() && !is_somebody {
-                // The barrier of whoever sleeps later, or unseen, stands for ours: DESIGN.md, *Asymmetric fences*.
-                return;
-            }
-            SEARCHED.heavy_fence(barrier);
+            SEARCHED.fence();
             if is_more() {
                 searchers.notify_one();
             }

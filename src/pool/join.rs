@@ -10,20 +10,22 @@ use super::{ThreadPool, JOINED};
 use crate::idle::Park;
 use crate::sync::order::both;
 use crate::sync::place::Place;
-use crate::sync::spin::Patience;
-use crate::sync::{thread, Arc, AtomicUsize, Index};
+use crate::sync::spin::{relax, Patience};
+use crate::sync::{thread, Arc, AtomicUsize, Index, Relaxed};
 use crate::task::{Job, OnStack, StackKind};
 use alloc::vec::Vec;
 use core::mem;
 
-/// Nobody has run the second closure, and nobody sleeps.
+/// Nobody has begun the second closure.
 const PENDING: usize = 0;
-/// Its owner sleeps until somebody has.
-const AWAITED: usize = 1;
+/// A thief runs it.
+const RUNNING: usize = 1;
+/// A thief runs it, and its owner sleeps until that is done.
+const AWAITED: usize = 2;
 /// Its result is there.
-const DONE: usize = 2;
-/// It was dropped unrun, which leaves the closure where it was.
-const RETURNED: usize = 3;
+const DONE: usize = 3;
+/// The job was dropped unrun, which leaves the closure where it was.
+const RETURNED: usize = 4;
 
 /// The second half, on the stack of its owner (I8).
 #[repr(C)]
@@ -46,6 +48,8 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
     unsafe fn run(head: *const OnStack) {
         // SAFETY: 1.
         let this = unsafe { &*head.cast::<Self>() };
+        // Relaxed: it tells the owner only that there is no job to be found any more.
+        this.state.store(RUNNING, Relaxed);
         // SAFETY: 1; whoever has the job is the only one to touch the closure.
         let b = unsafe { this.closure.take() };
         let result = thread::catch(b);
@@ -164,7 +168,9 @@ impl Local {
         self.shared.idle.searchers.notify_one();
         match thread::catch(a) {
             Ok(a) => {
-                let b = if self.take_back(&half.head, place) || !self.wait_for(&half.state) {
+                let b = if self.take_back(&half.head, place)
+                    || !self.wait_for(&half.head, &half.state)
+                {
                     // SAFETY: I8 — nobody has run it, and nobody else has its job.
                     let b = unsafe { half.closure.take() };
                     b()
@@ -175,7 +181,7 @@ impl Local {
                 (a, b)
             }
             Err(payload) => {
-                if self.take_back(&half.head, place) || !self.wait_for(&half.state) {
+                if self.take_back(&half.head, place) || !self.wait_for(&half.head, &half.state) {
                     // SAFETY: I8 — as above.
                     drop(unsafe { half.closure.take() });
                 } else {
@@ -215,20 +221,30 @@ impl Local {
 
     /// Waits for whoever has the other half. Returns whether it has run.
     #[cold]
-    fn wait_for(&self, state: &AtomicUsize) -> bool {
+    fn wait_for(&self, head: &OnStack, state: &AtomicUsize) -> bool {
         let mut patience = Patience::full();
-        while state.load(JOINED.acquire()) == PENDING {
-            if !patience.lasts() {
-                let (success, failure) = (JOINED.release(), JOINED.acquire());
-                let _ = state.compare_exchange(PENDING, AWAITED, success, failure);
-                break;
-            }
-        }
         loop {
             match state.load(JOINED.acquire()) {
+                // Somebody has it and is busy with something else: we want it back, and nothing else.
+                PENDING => match self.steal_one() {
+                    Some(job) if job.is_on_stack(head) => {
+                        job.forget();
+                        return false;
+                    }
+                    Some(job) => {
+                        self.deque.push(job);
+                        self.shared.idle.searchers.notify_one();
+                    }
+                    None => relax(),
+                },
+                RUNNING if patience.lasts() => {}
+                RUNNING => {
+                    // Relaxed, on failure: it is read again.
+                    let _ = state.compare_exchange(RUNNING, AWAITED, JOINED.release(), Relaxed);
+                }
+                AWAITED => self.bell.borrow_mut().park(None),
                 DONE => return true,
-                RETURNED => return false,
-                _ => self.bell.borrow_mut().park(None),
+                _ => return false, // RETURNED
             }
         }
     }

@@ -102,24 +102,43 @@ impl Local {
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || !self.seat.pinned.is_empty()
     }
 
-    /// Takes a batch from another worker.
+    /// Takes a job from another worker; or a batch, unless somebody waits for the job on its stack: such are wanted back
+    /// one by one, soon, and the next is not for us to hold.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
             let (before, after) = seats.split_at(self.random() % seats.len().max(1));
             loop {
                 let victims = after.iter().chain(before).filter(|it| it.index != self.seat.index);
-                let attempts = victims.map(|it| it.stealer.steal_batch_and_pop(&self.deque));
-                match attempts.collect() {
-                    Steal::Success(job) => {
-                        self.seat.counters.stole(1 + self.deque.len());
-                        self.tell_of_batch();
-                        return Some(job);
+                let mut is_contended = false;
+                for victim in victims {
+                    match victim.stealer.steal() {
+                        Steal::Success(job) => {
+                            if !job.is_somewhere_on_a_stack() {
+                                // Whatever comes of it; the rest of what there is can be taken later.
+                                let _ = victim.stealer.steal_batch(&self.deque);
+                            }
+                            self.seat.counters.stole(1 + self.deque.len());
+                            self.tell_of_batch();
+                            return Some(job);
+                        }
+                        Steal::Empty => {}
+                        Steal::Retry => is_contended = true,
                     }
-                    Steal::Empty => return None,
-                    Steal::Retry => relax(),
                 }
+                if !is_contended {
+                    return None;
+                }
+                relax();
             }
+        })
+    }
+
+    /// Takes a single job from any other worker.
+    pub(super) fn steal_one(&self) -> Option<Job> {
+        self.shared.registry.with(|seats| {
+            let victims = seats.iter().filter(|it| it.index != self.seat.index);
+            victims.map(|it| it.stealer.steal()).collect::<Steal<_>>().success()
         })
     }
 

@@ -45,10 +45,12 @@ impl Barrier {
         }
     }
 
-    /// Whether the heavy side costs so much that it is worth asking first whether it is needed.
+    /// Makes a light side as good as a fence, after the fact: for what is read from here on.
     #[inline(always)]
-    pub(crate) fn is_asymmetric(self) -> bool {
-        self.is_asymmetric
+    pub(crate) fn make_up(self) {
+        if self.is_asymmetric {
+            fence(Ordering::SeqCst);
+        }
     }
 }
 

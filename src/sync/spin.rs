@@ -82,27 +82,31 @@ mod machine {
 
     /// How long one may look for work: as long as it takes others to find out that there is more to do.
     const VIGIL: Duration = Duration::from_micros(22);
-    /// How long of that one keeps the processor for oneself.
-    const ALONE: Duration = Duration::from_micros(1);
+    /// If it takes longer to let other threads run, there was one.
+    const TO_YIELD: Duration = Duration::from_nanos(1500);
 
     /// How much longer a thread may look for work instead of sleeping, without keeping others from theirs.
-    pub(crate) struct Vigil(Option<Instant>);
+    pub(crate) struct Vigil {
+        end: Option<Instant>,
+    }
 
     impl Vigil {
         pub(crate) const fn new() -> Self {
-            Vigil(None)
+            Vigil { end: None }
         }
 
-        /// Relaxes a little, or lets other threads run, or says that it is time to sleep.
+        /// Lets other threads run, or says that it is time to sleep: also if it turns out that the processor is
+        /// wanted, once one has looked again.
         pub(crate) fn goes_on(&mut self) -> bool {
             let now = Instant::now();
-            let time = now.saturating_duration_since(*self.0.get_or_insert(now));
-            if time < ALONE {
-                (0..RELAXATIONS).for_each(|_| relax());
-            } else {
-                std::thread::yield_now();
+            if now >= *self.end.get_or_insert(now + VIGIL) {
+                return false;
             }
-            time < VIGIL
+            std::thread::yield_now();
+            if now.elapsed() > TO_YIELD {
+                self.end = Some(now);
+            }
+            true
         }
     }
 

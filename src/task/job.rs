@@ -239,6 +239,12 @@ impl Job {
         ptr::eq(self.kind, &ON_STACK) && ptr::eq(ours(), head)
     }
 
+    /// Whether somebody waits for it, with it on the stack.
+    #[inline]
+    pub(crate) fn is_somewhere_on_a_stack(&self) -> bool {
+        ptr::eq(self.kind, &ON_STACK)
+    }
+
     /// Neither runs it nor drops it.
     #[inline]
     pub(crate) fn forget(self) {
