@@ -178,7 +178,7 @@ fn nobody_sleeps_on_a_batch_that_was_on_its_way() {
 #[test]
 fn both_halves_of_a_join_run() {
     model("both_halves_of_a_join_run", Preemptions(0), || {
-        let (pool, traces) = (pool(2), [Trace::new(), Trace::new()]);
+        let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
         let [a, b] = traces.each_ref().map(Trace::job);
         pool.join(a, b);
         assert_eq!(traces.map(|it| it.runs()), [1, 1]);
@@ -189,7 +189,7 @@ fn both_halves_of_a_join_run() {
 #[test]
 fn a_worker_waits_for_what_it_spawned() {
     model("a_worker_waits_for_what_it_spawned", Preemptions(0), || {
-        let (pool, trace) = (pool(2), Trace::new());
+        let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         pool.spawn(move || same_pool.spawn(job).join().unwrap()).join().unwrap();
         assert_eq!(trace.runs(), 1);

@@ -31,9 +31,8 @@ type Capture = MaybeUninit<[usize; 3]>;
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
     kind: &'static Kind,
+    /// Whoever has no more than a reference to the job cannot get at what is in here, so closures need not be `Sync`.
     capture: Capture,
-    /// Not `Sync`, and nothing else that a closure may not be.
-    _closure: PhantomData<Box<dyn FnOnce() + Send>>,
 }
 
 /// What can be done with the words of a job (I6).
@@ -132,7 +131,7 @@ impl Job {
         let mut capture = Capture::uninit();
         // SAFETY: I6 — an `F` fits; every call is behind a check of `FITS`.
         unsafe { capture.as_mut_ptr().cast::<F>().write(f) };
-        Job { kind, capture, _closure: PhantomData }
+        Job { kind, capture }
     }
 
     /// Runs the closure, on this thread.
@@ -228,7 +227,7 @@ impl Job {
         let mut capture = Capture::uninit();
         // SAFETY: I6 — a pointer fits.
         unsafe { capture.as_mut_ptr().cast::<*const OnStack>().write(head) };
-        Job { kind: &ON_STACK, capture, _closure: PhantomData }
+        Job { kind: &ON_STACK, capture }
     }
 
     /// Whether this is the job of that end.
