@@ -10,9 +10,10 @@
 mod common;
 
 use common::{canary::must_fail, model, spawn, Bound::*};
-use filch::idle::Searchers;
+use filch::idle::{Searchers, ThreadPark};
 use loom::sync::atomic::{AtomicUsize, Ordering::*};
 use loom::sync::Arc;
+use std::time::Duration;
 
 /// What there is to take, and those who look for it.
 struct Board {
@@ -50,6 +51,13 @@ impl Board {
             search = self.searchers.search();
         }
         search.found(|| self.is_there_more());
+    }
+
+    /// Looks, and sleeps once at most, then is gone, without having taken anything.
+    fn wait_and_leave(&self) {
+        let resting = self.searchers.search().prepare();
+        // There is no time in a model: it may be told, or wake up because nobody tells it.
+        drop(resting.commit_in(&mut ThreadPark::new(), Some(Duration::from_secs(1))));
     }
 
     fn is_there_more(&self) -> bool {
@@ -115,6 +123,32 @@ fn a_searcher_that_finds_wakes_the_next() {
             (0..2).for_each(|heap| board.put(heap))
         }],
     );
+}
+
+/// A pool that shrinks: a worker that is told leaves for good. What it was told of is for another.
+#[test]
+fn a_searcher_that_leaves_passes_it_on() {
+    program(
+        "a_searcher_that_leaves_passes_it_on",
+        Preemptions(2),
+        &[Board::wait_and_take, Board::wait_and_leave, |board| board.put(0)],
+    );
+}
+
+/// Two pools: each has one worker, who takes a job that puts one into the other pool.
+#[test]
+fn two_boards_feed_each_other() {
+    model("two_boards_feed_each_other", Preemptions(2), || {
+        let (here, there) = (Board::new(), Board::new());
+        let (same_here, same_there) = (here.clone(), there.clone());
+        let worker = spawn(move || {
+            same_there.wait_and_take();
+            same_here.put(0);
+        });
+        there.put(0);
+        here.wait_and_take();
+        worker.join().unwrap();
+    });
 }
 
 #[test]

@@ -5,11 +5,15 @@
 
 mod builder;
 mod from_fn;
+#[cfg(feature = "async")]
+mod future;
 mod inline;
 mod thread_per_job;
 
 pub use builder::{SpawnError, TaskBuilder};
 pub use from_fn::{from_fn, FromFn};
+#[cfg(feature = "async")]
+pub use future::{spawn_future, FutureHandle};
 pub use inline::Inline;
 pub use thread_per_job::ThreadPerJob;
 

@@ -170,7 +170,7 @@ impl ThreadPool {
                 None => Job::new(f),
                 Some(context) => Job::new(context.around(f)),
             });
-        let rejected = match self.door() {
+        let rejected = match Shared::door(shared) {
             Ok(Some(local)) => {
                 local.deque.push_batch(jobs);
                 Vec::new()
@@ -254,16 +254,79 @@ impl ThreadPool {
         Ok(())
     }
 
+    /// Spawns a future: each time that it is woken, a job polls it.
+    ///
+    /// Does not keep the pool open: when that is closed, the future is dropped where it would have been polled next,
+    /// and the handle says that it was cancelled. See [`spawn_future`](crate::executor::spawn_future).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// let closure = pool.spawn(|| 6);
+    /// let future = pool.spawn_future(async { closure.await.unwrap() * 7 });
+    /// assert_eq!(future.join().unwrap(), 42);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "async")]
+    pub fn spawn_future<F>(&self, future: F) -> crate::executor::FutureHandle<F::Output>
+    where
+        F: core::future::Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        crate::executor::spawn_future(Entrance(Arc::clone(self.shared())), future)
+    }
+}
+
+/// The pool, as those know it that must not keep it open.
+#[cfg(feature = "async")]
+struct Entrance(Arc<Shared>);
+
+#[cfg(feature = "async")]
+impl Executor for Entrance {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        Shared::accept(&self.0, job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+
+    fn identity(&self) -> usize {
+        self.0.identity()
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn accept(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
+        match Shared::door(this) {
+            Ok(Some(local)) => local.deque.push(job),
+            Ok(None) => {
+                if let Err(closed) = this.injector.try_push(job) {
+                    return Err(Rejected { job: closed.into_inner(), reason: Reason::Closed });
+                }
+            }
+            Err(reason) => return Err(Rejected { job, reason }),
+        }
+        this.idle.searchers.notify_one();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.crew.lock().target).expect("zero is refused")
+    }
+
     /// Where jobs go from this thread: to a worker of this pool, or, if it is none, to the injector.
     #[inline(always)]
-    fn door(&self) -> Result<Option<&Local>, Reason> {
-        let shared = self.shared();
+    fn door(this: &Arc<Shared>) -> Result<Option<&Local>, Reason> {
+        let shared = &**this;
         // Relaxed: the injector decides what is refused; a worker runs what it accepts before it leaves (I2).
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
             Some(local) => Ok(Some(local)),
-            None if attention & NOT_STARTED != 0 => match Shared::start(shared) {
+            None if attention & NOT_STARTED != 0 => match Shared::start(this) {
                 Ok(()) => Ok(None),
                 Err(_) => Err(Reason::Full),
             },
@@ -280,22 +343,11 @@ fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Vec<Rejected
 impl Executor for ThreadPool {
     #[inline]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        let shared = self.shared();
-        match self.door() {
-            Ok(Some(local)) => local.deque.push(job),
-            Ok(None) => {
-                if let Err(closed) = shared.injector.try_push(job) {
-                    return Err(Rejected { job: closed.into_inner(), reason: Reason::Closed });
-                }
-            }
-            Err(reason) => return Err(Rejected { job, reason }),
-        }
-        shared.idle.searchers.notify_one();
-        Ok(())
+        Shared::accept(self.shared(), job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.shared().crew.lock().target).expect("zero is refused")
+        self.shared().parallelism()
     }
 
     fn identity(&self) -> usize {

@@ -43,11 +43,11 @@ impl Payload {
 }
 
 impl JoinError {
-    pub(super) fn panic(payload: Box<dyn Any + Send>) -> Self {
+    pub(crate) fn panic(payload: Box<dyn Any + Send>) -> Self {
         JoinError(Kind::Panicked(Payload(payload)))
     }
 
-    pub(super) fn cancelled(reason: Option<Text>) -> Self {
+    pub(crate) fn cancelled(reason: Option<Text>) -> Self {
         JoinError(Kind::Cancelled(reason))
     }
 

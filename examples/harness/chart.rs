@@ -1,0 +1,56 @@
+//! A bar for each executor and shape, on a logarithmic scale.
+
+use crate::run::SHAPES;
+use crate::Row;
+use plotters::prelude::*;
+use std::error::Error;
+use std::path::Path;
+
+/// The least and the most nanoseconds that have room.
+const SCALE: std::ops::Range<f64> = 1.0..100_000.0;
+
+pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
+    let area = SVGBackend::new(path, (1000, 640)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut names = Vec::new();
+    for (_, name, _) in rows {
+        if !names.contains(name) {
+            names.push(*name);
+        }
+    }
+    // A group for each shape, with a gap of one bar.
+    let width = names.len() + 1;
+    let mut chart = ChartBuilder::on(&area)
+        .caption("nanoseconds a task", ("sans-serif", 20))
+        .margin(16)
+        .x_label_area_size(32)
+        .y_label_area_size(64)
+        .build_cartesian_2d(0.0..(width * SHAPES.len()) as f64, SCALE.log_scale())?;
+    let shape_at = |x: &f64| {
+        let middle = (*x as usize % width == width / 2).then(|| SHAPES.get(*x as usize / width));
+        middle.flatten().map_or(String::new(), |it| it.name().to_owned())
+    };
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_labels(width * SHAPES.len())
+        .x_label_formatter(&shape_at)
+        .y_desc("ns")
+        .draw()?;
+    for (which, name) in names.iter().enumerate() {
+        let color = Palette99::pick(which).filled();
+        let bars = rows.iter().filter(|row| row.1 == *name).map(|(shape, _, measured)| {
+            let group = SHAPES.iter().position(|it| it == shape).unwrap_or_default();
+            let left = (group * width + which) as f64;
+            let top = measured.total.clamp(SCALE.start, SCALE.end);
+            Rectangle::new([(left + 0.1, SCALE.start), (left + 0.9, top)], color)
+        });
+        chart
+            .draw_series(bars)?
+            .label(*name)
+            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], color));
+    }
+    chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw()?;
+    area.present()?;
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! A work-stealing scheduler of the user's own, from the public parts: a deque for each worker, an injector for
+//! everybody, searchers to sleep, jobs to run.
+//!
+//! `cargo run --release --example pool_from_parts` counts the leaves of a tree, each node of which is a job.
+
+use filch::executor::{Executor, Reason, Rejected, TaskBuilder};
+use filch::idle::Searchers;
+use filch::task::TaskGroup;
+use filch::{Injector, Job, Steal, Stealer, Worker};
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+struct Shared {
+    injector: Injector<Job>,
+    stealers: Vec<Stealer<Job>>,
+    searchers: Searchers,
+}
+
+thread_local!(static LOCAL: RefCell<Option<Worker<Job>>> = const { RefCell::new(None) });
+
+impl Shared {
+    fn find(&self) -> Option<Job> {
+        LOCAL.with_borrow(|local| {
+            let local = local.as_ref().expect("a worker's thread");
+            let elsewhere = || {
+                let attempts = self.stealers.iter().map(|it| it.steal_batch_and_pop(local));
+                self.injector.steal_batch_and_pop(local).or_else(|| attempts.collect())
+            };
+            let retried = || std::iter::repeat_with(elsewhere).find(|it| !it.is_retry());
+            local.pop().or_else(|| {
+                let job = retried()?.success();
+                // For a moment nobody could see the rest of the batch.
+                if !local.is_empty() {
+                    self.searchers.notify_one();
+                }
+                job
+            })
+        })
+    }
+
+    fn is_there_more(&self) -> bool {
+        !self.injector.is_empty() || self.stealers.iter().any(|it| !it.is_empty())
+    }
+
+    /// The life of a worker: it runs what it finds, and sleeps when there is nothing.
+    fn work(&self, deque: Worker<Job>) {
+        LOCAL.set(Some(deque));
+        let mut search = self.searchers.search();
+        loop {
+            if let Some(job) = self.find() {
+                search.found(|| self.is_there_more());
+                job.run();
+                while let Some(job) = self.find() {
+                    job.run();
+                }
+                search = self.searchers.search();
+                continue;
+            }
+            let resting = search.prepare();
+            // In this order: once it is closed and empty it stays so.
+            search = match (self.injector.is_closed(), self.is_there_more()) {
+                (_, true) => resting.cancel(),
+                (false, false) => resting.commit(),
+                (true, false) => return,
+            };
+        }
+    }
+}
+
+struct Pool(Arc<Shared>, Vec<JoinHandle<()>>);
+
+impl Pool {
+    fn new(threads: usize) -> Self {
+        let deques: Vec<_> = (0..threads).map(|_| Worker::new_lifo()).collect();
+        let stealers = deques.iter().map(Worker::stealer).collect();
+        let (injector, searchers) = (Injector::new(), Searchers::asymmetric());
+        let shared = Arc::new(Shared { injector, stealers, searchers });
+        let start = |deque| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.work(deque))
+        };
+        let threads = deques.into_iter().map(start).collect();
+        Pool(shared, threads)
+    }
+}
+
+impl Executor for Pool {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        // One pool, so a thread that has a deque is one of its workers.
+        let job = LOCAL.with_borrow(|local| match local {
+            Some(local) => {
+                local.push(job);
+                Ok(())
+            }
+            None => self.0.injector.try_push(job),
+        });
+        job.map_err(|closed| Rejected { job: closed.into_inner(), reason: Reason::Closed })?;
+        self.0.searchers.notify_one();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.1.len()).expect("at least one")
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.0.injector.close();
+        self.0.searchers.notify_all();
+        self.1.drain(..).for_each(|it| it.join().expect("a job panicked"));
+    }
+}
+
+fn grow(pool: &'static Pool, group: &TaskGroup, depth: u32, leaves: &'static AtomicUsize) {
+    if depth == 0 {
+        leaves.fetch_add(1, Relaxed);
+        return;
+    }
+    for _ in 0..2 {
+        let same_group = group.clone();
+        let branch = group.job(move || grow(pool, &same_group, depth - 1, leaves));
+        pool.execute(branch).expect("the pool is open");
+    }
+}
+
+fn main() {
+    static LEAVES: AtomicUsize = AtomicUsize::new(0);
+    // Leaked, so that jobs may refer to it; the next one is dropped.
+    let pool: &Pool = Box::leak(Box::new(Pool::new(2)));
+    let group = TaskGroup::new();
+    grow(pool, &group, 16, &LEAVES);
+    group.wait().expect("no job panics");
+    println!("{} leaves on {} threads", LEAVES.load(Relaxed), pool.parallelism());
+
+    let pool = Pool::new(2);
+    let answer = TaskBuilder::on(&pool).spawn(|| 6 * 7);
+    println!("the answer is {}", answer.join().expect("no panic"));
+}

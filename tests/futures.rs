@@ -1,0 +1,120 @@
+//! Futures as tasks.
+#![cfg(not(loom))]
+#![cfg(feature = "async")]
+
+use filch::executor::{spawn_future, FutureHandle};
+use filch::pool::Shutdown;
+use filch::{LockedPool, ThreadPool};
+use std::future::{pending, poll_fn};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread;
+
+/// Pending so many times; each time it has been woken by another thread.
+async fn wait(times: usize) {
+    let mut left = times;
+    poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        let waker = context.waker().clone();
+        thread::spawn(move || waker.wake());
+        Poll::Pending
+    })
+    .await;
+}
+
+#[test]
+fn futures_run_on_any_executor() {
+    let (pool, locked) = (ThreadPool::new(2).unwrap(), Arc::new(LockedPool::new(2).unwrap()));
+    let squares = |number: u32| async move {
+        wait(3).await;
+        number * number
+    };
+    let on_pool: Vec<_> = (0..20).map(|it| pool.spawn_future(squares(it))).collect();
+    let on_locked: Vec<_> = (0..20).map(|it| spawn_future(locked.clone(), squares(it))).collect();
+    for tasks in [on_pool, on_locked] {
+        assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq((0..20).map(|it| it * it)));
+    }
+}
+
+#[test]
+fn futures_await_each_other_and_closures() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let task = pool.spawn_future(async move {
+        let (closure, future) = (same.spawn(|| 1), same.spawn_future(async { 2 }));
+        closure.await.unwrap() + future.await.unwrap()
+    });
+    assert_eq!(task.join().unwrap(), 3);
+}
+
+#[test]
+fn wakers_only_schedule() {
+    let pool = ThreadPool::new(1).unwrap();
+    let (place, polls) = (Arc::new(Mutex::new(None::<Waker>)), Arc::new(AtomicUsize::new(0)));
+    let (waker_place, counted) = (Arc::clone(&place), Arc::clone(&polls));
+    let task = pool.spawn_future(poll_fn(move |context| {
+        *waker_place.lock().unwrap() = Some(context.waker().clone());
+        if counted.fetch_add(1, SeqCst) == 0 {
+            Poll::Pending
+        } else {
+            Poll::Ready(thread::current().id())
+        }
+    }));
+    while polls.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    pool.wait_idle().unwrap();
+    let waker = place.lock().unwrap().take().unwrap();
+    waker.wake();
+    assert_ne!(task.join().unwrap(), thread::current().id());
+}
+
+#[test]
+fn a_panic_goes_to_the_handle() {
+    let pool = ThreadPool::new(1).unwrap();
+    let task: FutureHandle<u32> = pool.spawn_future(async { panic!("expected") });
+    let error = task.join().unwrap_err();
+    assert_eq!(error.into_panic().downcast_ref(), Some(&"expected"));
+    assert_eq!(pool.metrics().panic_count, 0);
+}
+
+#[test]
+fn a_future_that_is_cancelled_is_dropped() {
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let (pool, drops) = (ThreadPool::new(1).unwrap(), Arc::new(AtomicUsize::new(0)));
+    let forever = || {
+        let counted = Counted(Arc::clone(&drops));
+        async move {
+            let _counted = counted;
+            pending::<()>().await;
+        }
+    };
+    pool.spawn_future(forever()).cancel();
+    while drops.load(SeqCst) < 1 {
+        thread::yield_now();
+    }
+    // A closed pool polls nothing; what would have been polled is cancelled.
+    pool.shutdown(Shutdown::Drain).unwrap();
+    let late = pool.spawn_future(forever());
+    assert!(late.join().unwrap_err().is_cancelled());
+    assert_eq!(drops.load(SeqCst), 2);
+}
+
+#[test]
+fn a_future_does_not_keep_the_pool_open() {
+    let pool = ThreadPool::new(1).unwrap();
+    let task = pool.spawn_future(pending::<()>());
+    pool.wait_idle().unwrap();
+    drop(pool);
+    assert!(!task.is_finished());
+    task.cancel();
+}
