@@ -6,7 +6,7 @@
 use filch::executor::{Executor, Reason, Rejected, TaskBuilder};
 use filch::idle::Searchers;
 use filch::task::TaskGroup;
-use filch::{Injector, Job, Steal, Stealer, Worker};
+use filch::{Injector, Job, Stealer, Worker};
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

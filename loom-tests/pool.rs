@@ -85,7 +85,7 @@ fn two_accepted_jobs_run() {
 
 #[test]
 fn a_closed_pool_runs_what_it_accepted() {
-    model("a_closed_pool_runs_what_it_accepted", Preemptions(1), || {
+    model("a_closed_pool_runs_what_it_accepted", Slow(1), || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         let submitter = spawn(move || same_pool.spawn_detached(job).is_ok());
@@ -148,7 +148,7 @@ fn a_worker_waits_for_what_it_spawned() {
 /// Dropped unrun, or run: either way the handle says so.
 #[test]
 fn cancelling_shutdown_and_spawn() {
-    model("cancelling_shutdown_and_spawn", Preemptions(1), || {
+    model("cancelling_shutdown_and_spawn", Slow(1), || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         let submitter = spawn(move || same_pool.spawn(job).join().is_ok());

@@ -230,11 +230,12 @@ fn link_a_child_and_cancel() {
         let parent = CancelToken::new();
         let same_parent = parent.clone();
         let canceller = spawn(move || same_parent.cancel());
-        let child = parent.child();
+        let child = CancelToken::any(&[&CancelToken::new(), &parent]);
+        let grandchild = child.child();
         let early = parent.child();
         drop(early);
         assert!(canceller.join().unwrap());
-        assert!(child.is_cancelled());
+        assert!(child.is_cancelled() && grandchild.is_cancelled());
     });
 }
 

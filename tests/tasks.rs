@@ -46,7 +46,7 @@ fn a_closure_of_great_alignment_is_boxed() {
     let value = Aligned(7);
     Job::new(move || {
         let value = value;
-        assert_eq!((&raw const value).addr() % 32, 0);
+        assert_eq!(std::ptr::from_ref(&value) as usize % 32, 0);
         assert_eq!(value.0, 7);
     })
     .run();

@@ -31,10 +31,12 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// The bound to use: `FILCH_PREEMPTIONS` replaces it.
+    /// The bound to use: `FILCH_PREEMPTIONS` replaces it; in an audit, it only lowers it.
     fn effective(self) -> Option<usize> {
         let asked = env::var("FILCH_PREEMPTIONS").ok();
+        let audits = env::var_os("FILCH_AUDIT").is_some();
         match (asked.map(|it| it.parse().expect("FILCH_PREEMPTIONS is a number")), self) {
+            (Some(asked), Bound::Preemptions(bound)) if audits => Some(bound.min(asked)),
             (Some(asked), _) => Some(asked),
             (None, Bound::Exhaustive) => None,
             (None, Bound::Preemptions(bound) | Bound::Slow(bound)) => Some(bound),

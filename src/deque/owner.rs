@@ -155,6 +155,7 @@ impl<T> Worker<T> {
     }
 
     /// Where the next item goes that is pushed to a LIFO deque.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn next_place(&self) -> Index {
         self.bottom()
@@ -162,6 +163,7 @@ impl<T> Worker<T> {
 
     /// Takes the newest item out of a LIFO deque, if it is at this place and nobody has taken it, and forgets it.
     /// Returns nothing if there is another above it.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, place: Index) -> Option<bool> {
         if self.bottom() != after(place, 1) {

@@ -121,7 +121,7 @@ impl<T> FutureHandle<T> {
     /// ```
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.0.as_ref().map_or(true, async_task::FallibleTask::is_finished)
+        self.0.as_ref().is_none_or(async_task::FallibleTask::is_finished)
     }
 
     /// Cancels the future: it is dropped, at once or when the poll returns that runs now.

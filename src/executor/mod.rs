@@ -99,7 +99,7 @@ pub trait Executor: Send + Sync {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     fn identity(&self) -> usize {
-        (&raw const *self).addr()
+        core::ptr::from_ref(self).cast::<()>() as usize
     }
 }
 

@@ -298,6 +298,6 @@ impl Shared {
 
     /// An address that no other pool has.
     pub(super) fn identity(&self) -> usize {
-        ptr::from_ref(self).addr()
+        ptr::from_ref(self) as usize
     }
 }

@@ -136,8 +136,10 @@ pub(crate) type Index = i64;
 pub(crate) type Index = isize;
 
 /// Counted, but not watched: in a model as on the machine the standard library's, for what is read only.
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
 /// A text that several have.
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) type Text = Unwatched<str>;
 
 /// The one ordering that is written bare; the others have names, see [`order`].

@@ -134,8 +134,9 @@ impl<T> Core<T> {
         if !finished.is_held {
             // SAFETY: I2.
             let result = unsafe { self.result.take() };
-            if let Err(panic) = result.and_then(|it| Ok(drop(it))) {
-                panic.resume();
+            match result {
+                Ok(result) => drop(result),
+                Err(error) => error.resume(),
             }
         }
     }

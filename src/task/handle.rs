@@ -144,7 +144,7 @@ impl<T> JoinHandle<T> {
     /// ```
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.task.as_ref().map_or(true, |task| task.core().state.is_done())
+        self.task.as_ref().is_none_or(|task| task.core().state.is_done())
     }
 
     /// Cancels the task if it has not begun, and asks it to end otherwise. Says which.

@@ -115,7 +115,7 @@ impl Job {
             Job::holding(&Inline::<F>::KIND, f)
         } else {
             let f = Box::new(f);
-            Job::boxed(move || f())
+            Job::boxed(f)
         }
     }
 
@@ -199,9 +199,9 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 unsafe fn run_on_stack(capture: *mut Capture) -> bool {
     // SAFETY: 1.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
-    // SAFETY: the promise of whoever called `on_stack`.
+    // SAFETY: the promise of the caller of `on_stack`.
     let kind = unsafe { &*head }.0;
-    // SAFETY: as above.
+    // SAFETY: the promise of that caller.
     unsafe { (kind.run)(head) };
     true
 }
@@ -214,7 +214,7 @@ unsafe fn give_back(capture: *mut Capture) {
     let head = unsafe { capture.cast::<*const OnStack>().read() };
     // SAFETY: the caller's promise, of `on_stack`.
     let kind = unsafe { &*head }.0;
-    // SAFETY: as above.
+    // SAFETY: the promise of that caller.
     unsafe { (kind.give_back)(head) };
 }
 

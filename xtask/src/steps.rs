@@ -23,14 +23,27 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
     let slow = |reason: Option<String>| if quick { Some("--quick".to_owned()) } else { reason };
     let mut steps = vec![
         step("fmt", formatting()),
-        step("clippy", [lint(cargo(["clippy", "--workspace", "--all-targets"]))]),
+        step(
+            "clippy",
+            [
+                lint(cargo(["clippy", "--workspace", "--all-targets"])),
+                lint(cargo(["clippy", "--package", "filch", "--all-features", "--all-targets"])),
+            ],
+        ),
         step(
             "clippy-no-std",
             [lint(cargo(["clippy", "--package", "filch", "--no-default-features"]))],
         ),
         step("clippy-models", [lint_models()?]),
         step("docs", [docs()]),
-        step("tests", [cargo(["test", "--workspace", "--no-fail-fast"])]),
+        step(
+            "tests",
+            [
+                cargo(["test", "--workspace", "--no-fail-fast"]),
+                cargo(["test", "--package", "filch", "--all-features", "--test", "futures"]),
+                cargo(["test", "--package", "filch", "--all-features", "--doc"]),
+            ],
+        ),
         step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
         step("examples", examples()),
         step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
@@ -81,7 +94,16 @@ fn formatting() -> Vec<Command> {
 fn examples() -> Vec<Command> {
     let run = |name| cargo(["run", "--release", "--example", name]);
     let built = cargo(["build", "--release", "--examples"]);
-    vec![built, run("tour"), run("blocking_queue"), run("io_driver")]
+    let mut harness = run("harness");
+    harness.args(["--", "--tasks", "20000"]);
+    vec![
+        built,
+        run("tour"),
+        run("pool_from_parts"),
+        harness,
+        run("blocking_queue"),
+        run("io_driver"),
+    ]
 }
 
 fn lint(mut command: Command) -> Command {
@@ -96,7 +118,7 @@ fn lint_models() -> Result<Command> {
 }
 
 fn docs() -> Command {
-    let mut command = cargo(["doc", "--no-deps", "--workspace"]);
+    let mut command = cargo(["doc", "--no-deps", "--workspace", "--all-features"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     command
 }
