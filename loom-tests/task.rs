@@ -268,6 +268,9 @@ fn a_group_waits_for_its_members() {
             let job = group.job(move || left.leave());
             spawn(move || job.run())
         });
+        if group.pending() == 0 {
+            assert!(traces.iter().all(Trace::is_there));
+        }
         group.wait().unwrap();
         assert!(traces.iter().all(Trace::is_there));
         runners.into_iter().for_each(|it| it.join().unwrap());

@@ -1,8 +1,8 @@
 #![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
 //! Lock-free parts for people who build schedulers.
 //!
-//! filch has a work-stealing deque, a queue for many producers and consumers, an event count to sleep on,
-//! the trait by which a scheduler accepts work, and two small thread pools. `Worker`, `Stealer` and `Injector` are a
+//! filch has a work-stealing deque, a queue for many producers and consumers, an event count to sleep on; and on
+//! them tasks, the trait by which a scheduler accepts work, and a work-stealing thread pool. `Worker`, `Stealer` and `Injector` are a
 //! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
 //! machine checks that a model fails without each of them. DESIGN.md has the arguments.
 //!
@@ -12,7 +12,7 @@
 //! | [`Worker`], FIFO | its owner | the owner and thieves the oldest | FIFO | pop lock-free, steal wait-free | doubles when full |
 //! | [`Injector`] | anybody | anybody | FIFO | lock-free, but for one bounded wait | a segment at a time, used again |
 //! | [`EventCount`](idle::EventCount) | notifiers | sleepers | newest first | lock-free, but for the sleeping | a place for each sleeper, used again |
-//! | [`ThreadPool`] | anybody | its threads | none promised | blocking | as its deques |
+//! | [`ThreadPool`] | anybody | its threads | none promised | spawning lock-free while nobody has to be woken | as its deques |
 //! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
 //!
 //! # Finding work
@@ -66,8 +66,10 @@
 //!
 //! # Features
 //!
-//! - `std` (default): the executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate needs
-//!   `alloc` alone.
+//! - `std` (default): tasks, executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate
+//!   needs `alloc` alone.
+//! - `async`: futures as tasks, by async-task.
+//! - `tracing`: its current span as a context that goes with tasks.
 //!
 //! # Models
 //!

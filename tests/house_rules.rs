@@ -176,7 +176,8 @@ fn each_named_ordering_is_argued_in_the_design() {
         Findings::of("a named ordering and its heading in DESIGN.md are spelled alike");
     let headings = house::design_headings();
     let mut constants = BTreeSet::new();
-    for file in outside_sync() {
+    // `order.rs` says how they are made.
+    for file in src().into_iter().filter(|file| file.path != "src/sync/order.rs") {
         for Named { constant, text } in file.named_orderings() {
             if text != format!("{}::{constant}", file.module()) {
                 findings.add(&file.path, &format!("the audit knows {constant} as {text}"));

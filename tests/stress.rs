@@ -17,7 +17,8 @@ mod theft;
 use common::{scaled, seed, Random, THREAD_SANITIZED};
 use filch::deque::{Builder, Flavor};
 use filch::idle::{EventCount, Park, ThreadPark};
-use filch::{Injector, Worker};
+use filch::pool::Shutdown;
+use filch::{Executor, Injector, Job, ThreadPool, Worker};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::sync::atomic::{
@@ -27,6 +28,41 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use theft::{each_item_is_taken_once, item, warm_up, Item, Owner, Taken, Ways};
+
+/// Trees of jobs and of halves, with what they write read by whoever waited.
+///
+/// Handles are not waited for: what unparks a thread is an `Arc`, whose count ends with a fence.
+#[test]
+fn stress_pool() {
+    fn sum(pool: &ThreadPool, numbers: &mut [Box<usize>]) -> usize {
+        if numbers.len() < 8 {
+            return numbers.iter_mut().map(|it| std::mem::replace(&mut **it, 0)).sum();
+        }
+        let (low, high) = numbers.split_at_mut(numbers.len() / 2);
+        let (a, b) = pool.join(|| sum(pool, low), || sum(pool, high));
+        a + b
+    }
+    let rounds = scaled(60);
+    let pool: &'static ThreadPool = Box::leak(Box::new(ThreadPool::new(3).unwrap()));
+    let total = Arc::new(AtomicUsize::new(0));
+    for _ in 0..rounds {
+        for _ in 0..20 {
+            let total = Arc::clone(&total);
+            let job = move || {
+                let mut numbers: Vec<_> = (0..500).map(Box::new).collect();
+                total.fetch_add(sum(pool, &mut numbers), Release);
+                let (job, handle) = Job::with_handle(move || Box::new(numbers.len()));
+                pool.execute(job).unwrap();
+                drop(handle);
+            };
+            pool.spawn_detached(job).unwrap();
+        }
+    }
+    while total.load(Acquire) < rounds * 20 * 124_750 {
+        thread::yield_now();
+    }
+    pool.shutdown(Shutdown::Drain).unwrap();
+}
 
 /// Many receivers and senders, and receivers that give up and come back.
 ///

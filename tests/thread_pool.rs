@@ -9,7 +9,7 @@ use filch::pool::{self, Shutdown, ShutdownError, Start, WouldDeadlock};
 use filch::{Job, ThreadPool};
 use std::io::ErrorKind;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Barrier, Mutex};
 use std::task::Waker;
 use std::thread;
@@ -339,6 +339,35 @@ fn a_join_leaves_alone_what_its_first_half_spawns() {
     .unwrap();
     pool.wait_idle().unwrap();
     assert_eq!(*order.lock().unwrap(), ["first", "second", "after", "later", "later", "later"]);
+}
+
+/// A thief has the half in its deque, leaves because the pool shrinks, and gives what it has to the injector.
+#[test]
+fn a_half_that_a_thief_left_behind_is_found() {
+    let pool = pool(2);
+    let (together, in_join) = (Arc::new(Barrier::new(2)), Arc::new(AtomicBool::new(false)));
+    let (same, same_together, flag) = (pool.clone(), Arc::clone(&together), Arc::clone(&in_join));
+    let owner = pool.spawn(move || {
+        same_together.wait();
+        let shrinker = same.clone();
+        same.spawn_detached(move || shrinker.resize(1).unwrap()).unwrap();
+        let first = || {
+            flag.store(true, SeqCst);
+            while same.metrics().num_workers > 1 {
+                thread::yield_now();
+            }
+        };
+        same.join(first, || 7).1
+    });
+    // The other worker is free when the half is there to be stolen, in a batch behind the job that shrinks.
+    pool.spawn_detached(move || {
+        together.wait();
+        while !in_join.load(SeqCst) {
+            thread::yield_now();
+        }
+    })
+    .unwrap();
+    assert_eq!(owner.join().unwrap(), 7);
 }
 
 #[test]

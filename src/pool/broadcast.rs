@@ -2,8 +2,8 @@
 
 use super::error::WouldDeadlock;
 use super::worker::{Local, PINNED};
-use super::{Shared, ThreadPool, CALLED};
-use crate::sync::Unwatched;
+use super::{Shared, ThreadPool};
+use crate::sync::{Relaxed, Unwatched};
 use crate::task::{self, JoinError};
 use alloc::vec::Vec;
 
@@ -42,7 +42,7 @@ impl ThreadPool {
             let pin = |seat: &super::registry::Seat| {
                 let (f, index) = (Unwatched::clone(&f), seat.index);
                 let (job, handle) = task::task(move || f(index), 0);
-                shared.attention.fetch_add(PINNED, CALLED.release());
+                shared.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
                 seat.pinned.push(job);
                 (index, handle)
             };

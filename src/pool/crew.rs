@@ -3,11 +3,10 @@
 use super::metrics::WorkerMetrics;
 use super::registry::Seat;
 use super::worker::{Local, NOT_STARTED, SPARE, SURPLUS};
-use super::{at_least_one, name_of, Shared, CALLED, GONE};
+use super::{at_least_one, name_of, Shared, GONE};
 use crate::deque::Worker;
 use crate::idle::{Park, ThreadPark};
 use crate::injector::Injector;
-use crate::sync::order::both;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Relaxed};
 use alloc::format;
@@ -90,7 +89,8 @@ impl Shared {
         let result = Shared::fill(this, &mut crew);
         if crew.alive > 0 {
             // Last: whoever does not come here relies on the threads.
-            this.attention.fetch_and(!NOT_STARTED, CALLED.release());
+            // Relaxed: nothing is read on the strength of it.
+            this.attention.fetch_and(!NOT_STARTED, Relaxed);
         }
         result
     }
@@ -151,7 +151,7 @@ impl Shared {
         this.mark_spare(&crew);
         drop(crew);
         if is_too_large {
-            this.attention.fetch_or(SURPLUS, CALLED.release());
+            this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: it is looked into under the lock
             this.idle.searchers.notify_all();
         }
         result
@@ -214,8 +214,7 @@ impl Shared {
 
     /// A thread has nothing more to do with the pool.
     pub(super) fn go(&self) {
-        let order = both(GONE.acquire(), GONE.release());
-        self.present.fetch_sub(1, order);
+        self.present.fetch_sub(1, GONE.release());
         self.idle.quiet.notify_all();
     }
 }

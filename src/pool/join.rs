@@ -8,7 +8,6 @@ use super::registry::Seat;
 use super::worker::Local;
 use super::{ThreadPool, JOINED};
 use crate::idle::Park;
-use crate::sync::order::both;
 use crate::sync::place::Place;
 use crate::sync::spin::{relax, Patience};
 use crate::sync::{thread, Arc, AtomicUsize, Index, Relaxed};
@@ -71,8 +70,7 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
         // Before the frame may go (I8).
         // SAFETY: I8 — the owner waits.
         let owner = unsafe { (*self.owner).clone() };
-        let order = both(JOINED.acquire(), JOINED.release());
-        if self.state.swap(state, order) == AWAITED {
+        if self.state.swap(state, JOINED.release()) == AWAITED {
             owner.bell.wake_by_ref();
         }
     }
@@ -239,8 +237,8 @@ impl Local {
                 },
                 RUNNING if patience.lasts() => {}
                 RUNNING => {
-                    // Relaxed, on failure: it is read again.
-                    let _ = state.compare_exchange(RUNNING, AWAITED, JOINED.release(), Relaxed);
+                    // Relaxed, both: it publishes nothing, and is read again.
+                    let _ = state.compare_exchange(RUNNING, AWAITED, Relaxed, Relaxed);
                 }
                 AWAITED => self.bell.borrow_mut().park(None),
                 DONE => return true,

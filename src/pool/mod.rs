@@ -79,7 +79,7 @@ const RESTED: Pair = Pair::named("pool::RESTED");
 /// Whoever sees that a thread has gone sees what it did.
 const GONE: Pair = Pair::named("pool::GONE");
 
-/// Whoever sees that something calls for its attention sees what was done before.
+/// Whoever sees that the pool is closed sees that the injector is.
 const CALLED: Pair = Pair::named("pool::CALLED");
 
 /// Whoever sees that a half of a `join` is done sees its result.

@@ -134,12 +134,13 @@ impl Local {
         })
     }
 
-    /// Takes a single job from any other worker.
+    /// Takes a single job from any other worker; or from the injector, where those that leave put what they have.
     pub(super) fn steal_one(&self) -> Option<Job> {
-        self.shared.registry.with(|seats| {
+        let stolen = self.shared.registry.with(|seats| {
             let victims = seats.iter().filter(|it| it.index != self.seat.index);
             victims.map(|it| it.stealer.steal()).collect::<Steal<_>>().success()
-        })
+        });
+        stolen.or_else(|| self.take_one())
     }
 
     /// Whether there may be a job anywhere: whatever is not certainly nothing counts.

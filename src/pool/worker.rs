@@ -154,7 +154,8 @@ impl Local {
     /// Does what it is called for. Returns whether that is to leave.
     #[cold]
     fn attend(&self) -> bool {
-        let attention = self.shared.attention.load(CALLED.acquire());
+        // Relaxed: what it is about is looked at under a lock, or found in a queue.
+        let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();
         }

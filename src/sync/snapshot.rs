@@ -8,7 +8,7 @@
 
 use super::epoch::{Domain, Protected};
 use super::order::Pair;
-use super::AtomicPtr;
+use super::{AtomicPtr, Relaxed};
 use core::fmt;
 use std::boxed::Box;
 
@@ -45,8 +45,8 @@ impl<T> Snapshot<T> {
     /// 2. What is replaced may be dropped by any thread, at any later time.
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();
-        let old = self.current.load(SNAPSHOT.acquire());
-        // SAFETY: I1 — pinned.
+        let old = self.current.load(Relaxed); // Relaxed: 1 orders it
+                                              // SAFETY: I1 — pinned.
         let new = Protected::new(change(unsafe { &*old }));
         self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());
         // SAFETY: I1, 1 and 2 — just replaced, and by nobody else.
@@ -56,8 +56,8 @@ impl<T> Snapshot<T> {
 
 impl<T> Drop for Snapshot<T> {
     fn drop(&mut self) {
-        let current = self.current.load(SNAPSHOT.acquire());
-        // SAFETY: I1 — nobody else has the place any more.
+        let current = self.current.load(Relaxed); // Relaxed: we are alone
+                                                  // SAFETY: I1 — nobody else has the place any more.
         drop(unsafe { Box::from_raw(current) });
     }
 }

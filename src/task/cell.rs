@@ -5,7 +5,7 @@ use super::error::JoinError;
 use super::handle::{Cancel, JoinHandle};
 use super::job::Job;
 use super::state::{Asked, State};
-use crate::sync::place::Place;
+use crate::sync::place::{Place, Watch};
 use crate::sync::{thread, Text};
 use alloc::boxed::Box;
 use core::mem;
@@ -16,6 +16,8 @@ use core::task::Waker;
 /// What there is of a task whatever its closure.
 pub(super) struct Core<T> {
     pub(super) state: State,
+    /// Tells a model who uses the memory, and who frees it (I4).
+    watch: Watch,
     /// The executor that it was given to.
     pub(super) home: Home,
     /// I3.
@@ -40,6 +42,7 @@ pub(super) trait Task<T>: Send + Sync {
 /// A task of which one knows nothing.
 pub(super) trait Unfinished: Send + Sync {
     fn state(&self) -> &State;
+    fn watch(&self) -> &Watch;
     fn home(&self) -> Home;
 
     /// Runs the closure, with the result to the handle.
@@ -64,7 +67,8 @@ where
     T: Send + 'static,
 {
     let state = State::queued();
-    let core = Core { state, home, waker: Place::empty(), result: Place::empty() };
+    let (watch, waker, result) = (Watch::new(), Place::empty(), Place::empty());
+    let core = Core { state, watch, home, waker, result };
     let cell = Cell { core, closure: Place::empty() };
     // SAFETY: I1 — nobody else has it, and `f` is forgotten in the next line.
     unsafe { cell.closure.put(&f) };
@@ -96,6 +100,10 @@ where
 {
     fn state(&self) -> &State {
         &self.core.state
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.core.watch
     }
 
     fn home(&self) -> Home {
@@ -200,18 +208,18 @@ pub(super) fn cancel(task: &dyn Unfinished, reason: Option<Text>) -> Cancel {
 
 /// What has a state that counts references.
 pub(super) trait Counted {
-    fn counted(&self) -> &State;
+    fn counted(&self) -> (&State, &Watch);
 }
 
 impl<T> Counted for dyn Task<T> {
-    fn counted(&self) -> &State {
-        &self.core().state
+    fn counted(&self) -> (&State, &Watch) {
+        (&self.core().state, &self.core().watch)
     }
 }
 
 impl Counted for dyn Unfinished {
-    fn counted(&self) -> &State {
-        self.state()
+    fn counted(&self) -> (&State, &Watch) {
+        (self.state(), self.watch())
     }
 }
 
@@ -244,7 +252,10 @@ impl<D: Counted + ?Sized> Deref for Reference<D> {
 impl<D: Counted + ?Sized> Drop for Reference<D> {
     #[inline]
     fn drop(&mut self) {
-        if self.counted().release() {
+        let (state, watch) = self.counted();
+        watch.used();
+        if state.release() {
+            watch.changed();
             // SAFETY: I4 — the last. Nothing is in the places any more: I1, I2 and I3 say who took it.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }

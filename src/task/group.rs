@@ -8,7 +8,6 @@ use super::GROUP;
 use crate::idle::EventCount;
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
-use crate::sync::order::both;
 use crate::sync::{thread, Arc, AtomicUsize, Relaxed};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -278,8 +277,7 @@ impl Drop for Place {
             self.group.note(JoinError::cancelled(None));
         }
         let shared = &self.group.0;
-        let order = both(GROUP.acquire(), GROUP.release());
-        if shared.pending.fetch_sub(1, order) == 1 {
+        if shared.pending.fetch_sub(1, GROUP.release()) == 1 {
             shared.ends.notify_all();
         }
     }
