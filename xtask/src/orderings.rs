@@ -166,7 +166,7 @@ fn report(
         let row = listed.iter().find(|row| row.key == one.key);
         errors.extend(objection(&one.key, &verdict, row.is_some()));
         caught += usize::from(matches!(verdict, Verdict::Caught { .. }));
-        survive += usize::from(verdict == Verdict::Survives && row.is_some());
+        survive += usize::from(!matches!(verdict, Verdict::Caught { .. }) && row.is_some());
         let verdict = Ok(verdict);
         let (word, witness) = describe(&verdict);
         let witness = match row {
@@ -193,12 +193,14 @@ fn report(
 /// What is wrong with a site's verdict, given whether it is listed as having no witness.
 fn objection(key: &str, verdict: &Verdict, listed: bool) -> Option<String> {
     match (verdict, listed) {
-        (Verdict::Caught { .. }, false) | (Verdict::Survives, true) => None,
+        (Verdict::Caught { .. }, false) | (Verdict::Survives | Verdict::Unreached, true) => None,
         (Verdict::Caught { witness }, true) => {
             Some(format!("listed, but {witness} catches it: {key}"))
         }
         (Verdict::Survives, false) => Some(format!("survives and is not listed: {key}")),
-        (Verdict::Unreached, _) => Some(format!("no model passes it: {key}")),
+        (Verdict::Unreached, false) => {
+            Some(format!("no model passes it, and it is not listed: {key}"))
+        }
     }
 }
 
@@ -213,7 +215,7 @@ mod tests {
         assert_eq!(objection("k", &Verdict::Survives, true), None);
         assert!(objection("k", &caught, true).is_some());
         assert!(objection("k", &Verdict::Survives, false).is_some());
-        assert!(objection("k", &Verdict::Unreached, true).is_some());
+        assert_eq!(objection("k", &Verdict::Unreached, true), None);
         assert!(objection("k", &Verdict::Unreached, false).is_some());
     }
 }
