@@ -43,11 +43,10 @@ fn stress_pool() {
     }
     let rounds = scaled(60);
     let pool: &'static ThreadPool = Box::leak(Box::new(ThreadPool::new(3).unwrap()));
-    let total = Arc::new(AtomicUsize::new(0));
+    let total: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
     for _ in 0..rounds {
         for _ in 0..20 {
-            let total = Arc::clone(&total);
-            let job = move || {
+            let job = || {
                 let mut numbers: Vec<_> = (0..500).map(Box::new).collect();
                 total.fetch_add(sum(pool, &mut numbers), Release);
                 let (job, handle) = Job::with_handle(move || Box::new(numbers.len()));
