@@ -31,7 +31,7 @@ usage: cargo xtask <command>
   fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)
   sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
   spin                            the Promela models: is every item taken at last?
-  versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle
+  versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle, pool
   verify [--quick]                everything, and a table; quick: no audit, sanitizers, fuzzing
 ";
 
