@@ -185,7 +185,13 @@ impl Shared {
     pub(super) fn end_blocking(&self) {
         let mut crew = self.crew.lock();
         crew.blocked -= 1;
+        let is_too_large = crew.is_too_large();
         self.mark_spare(&crew);
+        drop(crew);
+        if is_too_large {
+            // So that one of those that sleep already does so with an end.
+            self.idle.searchers.notify_one();
+        }
     }
 
     /// Whether a worker that sleeps for long enough may go.
