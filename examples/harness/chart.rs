@@ -26,17 +26,12 @@ pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
         .x_label_area_size(32)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..(width * SHAPES.len()) as f64, SCALE.log_scale())?;
-    let shape_at = |x: &f64| {
-        let middle = (*x as usize % width == width / 2).then(|| SHAPES.get(*x as usize / width));
-        middle.flatten().map_or(String::new(), |it| it.name().to_owned())
-    };
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_labels(width * SHAPES.len())
-        .x_label_formatter(&shape_at)
-        .y_desc("ns")
-        .draw()?;
+    chart.configure_mesh().disable_x_mesh().disable_x_axis().y_desc("ns").draw()?;
+    for (group, shape) in SHAPES.iter().enumerate() {
+        let place = ((group * width) as f64 + 0.1, SCALE.end * 0.7);
+        let style = ("sans-serif", 14).into_font();
+        chart.plotting_area().draw(&Text::new(shape.name(), place, style))?;
+    }
     for (which, name) in names.iter().enumerate() {
         let color = Palette99::pick(which).filled();
         let bars = rows.iter().filter(|row| row.1 == *name).map(|(shape, _, measured)| {
@@ -50,7 +45,12 @@ pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
             .label(*name)
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], color));
     }
-    chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::MiddleRight)
+        .border_style(BLACK)
+        .background_style(WHITE.mix(0.8))
+        .draw()?;
     area.present()?;
     Ok(())
 }
