@@ -12,6 +12,7 @@
 //! | [`Worker`], FIFO | its owner | the owner and thieves the oldest | FIFO | pop lock-free, steal wait-free | doubles when full |
 //! | [`Injector`] | anybody | anybody | FIFO | lock-free, but for one bounded wait | a segment at a time, used again |
 //! | [`EventCount`](idle::EventCount) | notifiers | sleepers | newest first | lock-free, but for the sleeping | a place for each sleeper, used again |
+//! | [`Searchers`](idle::Searchers) | notifiers | sleepers that look for a while first | newest first | as `EventCount` | as `EventCount` |
 //! | [`ThreadPool`] | anybody | its threads | none promised | spawning lock-free while nobody has to be woken | as its deques |
 //! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
 //!
