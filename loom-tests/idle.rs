@@ -10,7 +10,6 @@ mod common;
 
 use common::{model, spawn, Bound::*};
 use filch::idle::{EventCount, Park, ThreadPark};
-use filch::{Injector, Steal, Stealer, Worker};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use loom::sync::Arc;
 use std::task::Waker;
@@ -349,95 +348,4 @@ fn a_park_that_returns_for_its_own_reasons() {
             put_and_notify,
         ],
     );
-}
-
-/// Takes from an injector, and sleeps until there is something.
-fn receive(queue: &Injector<u32>, pushes: &EventCount) -> u32 {
-    loop {
-        if let Steal::Success(item) = queue.steal() {
-            return item;
-        }
-        let prepared = pushes.prepare();
-        if let Steal::Success(item) = queue.steal() {
-            prepared.cancel();
-            return item;
-        }
-        prepared.commit();
-    }
-}
-
-#[test]
-fn an_injector_that_blocks() {
-    model("an_injector_that_blocks", Preemptions(2), || {
-        let shared = Arc::new((Injector::new(), EventCount::new()));
-        let receiver = {
-            let shared = shared.clone();
-            spawn(move || receive(&shared.0, &shared.1))
-        };
-        shared.0.push(1);
-        shared.1.notify_one();
-        assert_eq!(receiver.join().unwrap(), 1);
-    });
-}
-
-#[test]
-fn an_injector_that_blocks_two() {
-    model("an_injector_that_blocks_two", Slow(0), || {
-        let shared = Arc::new((Injector::new(), EventCount::new()));
-        let receivers: Vec<_> = (0..2)
-            .map(|_| {
-                let shared = shared.clone();
-                spawn(move || receive(&shared.0, &shared.1))
-            })
-            .collect();
-        for item in 1..=2 {
-            shared.0.push(item);
-            shared.1.notify_one();
-        }
-        let received = receivers.into_iter().map(|it| it.join().unwrap()).collect();
-        common::each_once(1..=2, received);
-    });
-}
-
-/// Steals, and treats as work whatever is not certainly nothing.
-fn steal_or_sleep(
-    stealer: &Stealer<u32>,
-    pushes: &EventCount,
-    mut is_work: impl FnMut(&Steal<u32>) -> bool,
-) -> u32 {
-    loop {
-        let prepared = pushes.prepare();
-        let found = stealer.steal();
-        if !is_work(&found) {
-            prepared.commit();
-            continue;
-        }
-        prepared.cancel();
-        if let Steal::Success(item) = found {
-            return item;
-        }
-    }
-}
-
-/// Two thieves and a deque: the one that loses a race has not found nothing.
-pub fn retry(name: &str, bound: common::Bound, is_work: fn(&Steal<u32>) -> bool) {
-    model(name, bound, move || {
-        let owner = Worker::new_fifo();
-        let pushes = Arc::new(EventCount::new());
-        let thieves: Vec<_> = (0..2)
-            .map(|_| {
-                let (stealer, pushes) = (owner.stealer(), pushes.clone());
-                spawn(move || steal_or_sleep(&stealer, &pushes, is_work))
-            })
-            .collect();
-        owner.push_batch([1, 2]);
-        pushes.notify_many(2);
-        let stolen = thieves.into_iter().map(|it| it.join().unwrap()).collect();
-        common::each_once(1..=2, stolen);
-    });
-}
-
-#[test]
-fn retry_counts_as_work() {
-    retry("retry_counts_as_work", Preemptions(2), |found| !found.is_empty());
 }

@@ -6,9 +6,8 @@
 
 mod common;
 
-use common::{canary::must_fail, model, spawn, Bound::*};
+use common::{canary::must_fail, model, spawn, thieves::retry, Bound::*};
 use filch::idle::EventCount;
-use filch::{Steal, Worker};
 use loom::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering::*};
 use loom::sync::{Arc, Condvar, Mutex};
 
@@ -155,31 +154,8 @@ fn canary_real_notified_before() {
     planted("canary_real_notified_before", real, Bug::NotifiesBefore);
 }
 
-/// A thief that takes a lost race for an empty deque, and sleeps on the second item.
-fn thieves(name: &str, is_retry_work: bool) {
-    model(name, Preemptions(2), move || {
-        let (owner, pushes) = (Worker::new_fifo(), Arc::new(EventCount::new()));
-        let thieves: Vec<_> = (0..2)
-            .map(|_| {
-                let (stealer, pushes) = (owner.stealer(), pushes.clone());
-                spawn(move || loop {
-                    let prepared = pushes.prepare();
-                    match stealer.steal() {
-                        Steal::Success(_) => return prepared.cancel(),
-                        Steal::Retry if is_retry_work => prepared.cancel(),
-                        _ => prepared.commit(),
-                    }
-                })
-            })
-            .collect();
-        owner.push_batch([1, 2]);
-        pushes.notify_many(2);
-        thieves.into_iter().for_each(|it| it.join().unwrap());
-    });
-}
-
 #[test]
 fn canary_retry_as_empty() {
-    thieves("canary_retry_as_empty, without the bug", true);
-    must_fail("canary_retry_as_empty", &["deadlock"], || thieves("canary_retry_as_empty", false));
+    retry("canary_retry_as_empty, without the bug", true);
+    must_fail("canary_retry_as_empty", &["deadlock"], || retry("canary_retry_as_empty", false));
 }

@@ -10,6 +10,7 @@ pub mod canary;
 pub mod deques;
 pub mod injectors;
 mod stack_cache;
+pub mod thieves;
 
 use std::fs::OpenOptions;
 use std::io::Write;

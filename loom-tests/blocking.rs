@@ -1,0 +1,64 @@
+//! Models of queues that block: an injector, or deques, with an event count to sleep on. A receiver that is not woken is
+//! a deadlock, which loom reports.
+#![cfg(loom)]
+
+mod common;
+
+use common::thieves::retry;
+use common::{model, spawn, Bound::*};
+use filch::idle::EventCount;
+use filch::{Injector, Steal};
+use loom::sync::Arc;
+
+/// Takes from an injector, and sleeps until there is something.
+fn receive(queue: &Injector<u32>, pushes: &EventCount) -> u32 {
+    loop {
+        if let Steal::Success(item) = queue.steal() {
+            return item;
+        }
+        let prepared = pushes.prepare();
+        if let Steal::Success(item) = queue.steal() {
+            prepared.cancel();
+            return item;
+        }
+        prepared.commit();
+    }
+}
+
+#[test]
+fn an_injector_that_blocks() {
+    model("an_injector_that_blocks", Preemptions(2), || {
+        let shared = Arc::new((Injector::new(), EventCount::new()));
+        let receiver = {
+            let shared = shared.clone();
+            spawn(move || receive(&shared.0, &shared.1))
+        };
+        shared.0.push(1);
+        shared.1.notify_one();
+        assert_eq!(receiver.join().unwrap(), 1);
+    });
+}
+
+#[test]
+fn an_injector_that_blocks_two() {
+    model("an_injector_that_blocks_two", Slow(0), || {
+        let shared = Arc::new((Injector::new(), EventCount::new()));
+        let receivers: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                spawn(move || receive(&shared.0, &shared.1))
+            })
+            .collect();
+        for item in 1..=2 {
+            shared.0.push(item);
+            shared.1.notify_one();
+        }
+        let received = receivers.into_iter().map(|it| it.join().unwrap()).collect();
+        common::each_once(1..=2, received);
+    });
+}
+
+#[test]
+fn retry_counts_as_work() {
+    retry("retry_counts_as_work", true);
+}

@@ -1,0 +1,34 @@
+//! Thieves that sleep when there is nothing to steal.
+
+use super::{each_once, model, spawn, Bound::Preemptions};
+use filch::idle::EventCount;
+use filch::{Steal, Worker};
+use loom::sync::Arc;
+
+/// Two thieves and a deque: the one that loses a race has not found nothing. If it thinks so, it sleeps on the second
+/// item.
+pub fn retry(name: &str, is_retry_work: bool) {
+    model(name, Preemptions(2), move || {
+        let (owner, pushes) = (Worker::new_fifo(), Arc::new(EventCount::new()));
+        let thieves: Vec<_> = (0..2)
+            .map(|_| {
+                let (stealer, pushes) = (owner.stealer(), pushes.clone());
+                spawn(move || loop {
+                    let prepared = pushes.prepare();
+                    match stealer.steal() {
+                        Steal::Success(item) => {
+                            prepared.cancel();
+                            return item;
+                        }
+                        Steal::Retry if is_retry_work => prepared.cancel(),
+                        _ => prepared.commit(),
+                    }
+                })
+            })
+            .collect();
+        owner.push_batch([1, 2]);
+        pushes.notify_many(2);
+        let stolen = thieves.into_iter().map(|it| it.join().unwrap()).collect();
+        each_once(1..=2, stolen);
+    });
+}
