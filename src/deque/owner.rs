@@ -149,9 +149,10 @@ impl<T> Worker<T> {
     #[inline(always)]
     fn pop_newest(&self) -> Option<T> {
         // SAFETY: I1 — only we write slots.
-        let copy = self.take_newest(|slot| unsafe { slot.peek() })?;
-        // SAFETY: I2, I3, I4 — taken just now.
-        Some(unsafe { copy.assume_init() })
+        let read = |slot: &Slot<T>| unsafe { slot.peek() };
+        // SAFETY: I2, I3, I4 — it is ours when this is called. Each further move of a large item would take as much of
+        // the stack again.
+        self.take_newest(read, |copy| unsafe { copy.assume_init() })
     }
 
     /// Where the next item goes that is pushed to a LIFO deque.
@@ -169,12 +170,12 @@ impl<T> Worker<T> {
         if self.bottom() != after(place, 1) {
             return None;
         }
-        Some(self.take_newest(|_| ()).is_some())
+        Some(self.take_newest(|_| (), |()| ()).is_some())
     }
 
-    /// Takes the newest item, after having read what is wanted of it.
+    /// Takes the newest item, after having read what is wanted of it, and gives what is made of that.
     #[inline(always)]
-    fn take_newest<C>(&self, read: impl Fn(&Slot<T>) -> C) -> Option<C> {
+    fn take_newest<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let bottom = self.bottom();
         loop {
             // The `top` we saw may be out of date, but then it has grown: there are at most as many
@@ -182,7 +183,7 @@ impl<T> Worker<T> {
             let top = self.top_seen.get();
             match signed_distance(top.index(), bottom) {
                 many if many > self.few.get() => {
-                    return self.take_reserved(bottom, before(bottom), read);
+                    return self.take_reserved(bottom, before(bottom), read, give);
                 }
                 ..=0 => return None,
                 // Then `top` alone decides (I3), without a reservation and its fence.
@@ -190,7 +191,7 @@ impl<T> Worker<T> {
                     // As in `take_reserved`.
                     let copy = read(self.slot(top.index()));
                     if self.advance(top, top.taken(1)).is_ok() {
-                        return Some(copy);
+                        return Some(give(copy));
                     }
                 }
                 _ => self.halve(top.index(), bottom),
@@ -200,12 +201,13 @@ impl<T> Worker<T> {
 
     /// Reserves the newest item, then looks how far the thieves are.
     #[inline(always)]
-    fn take_reserved<C>(
+    fn take_reserved<C, R>(
         &self,
         bottom: Index,
         newest: Index,
         read: impl Fn(&Slot<T>) -> C,
-    ) -> Option<C> {
+        give: impl Fn(C) -> R,
+    ) -> Option<R> {
         let shared = &*self.shared;
         // Here and not where it is needed: behind a fence each load waits for the one before.
         let copy = read(self.slot(newest));
@@ -221,7 +223,7 @@ impl<T> Worker<T> {
             return None;
         }
         // I2, I4: thieves have older items to take first, or `settle` has claimed it.
-        Some(copy)
+        Some(give(copy))
     }
 
     /// Decides whose the item is that we reserved: thieves are close to it, or have taken it.
