@@ -12,18 +12,26 @@ use core::time::Duration;
 /// # Examples
 ///
 /// ```
-/// use filch::pool::{Shutdown, ThreadPool};
+/// use filch::pool::{Shutdown, ShutdownError, ThreadPool};
 /// use std::sync::mpsc;
+/// use std::time::Duration;
 ///
 /// let pool = ThreadPool::new(1)?;
 /// let (release, inbox) = mpsc::channel::<()>();
-/// let running = pool.spawn(move || inbox.recv());
-/// while pool.metrics().global_queue_depth > 0 {} // it has begun
+/// let (started, begun) = mpsc::channel();
+/// let running = pool.spawn(move || {
+///     started.send(()).unwrap();
+///     inbox.recv().is_err()
+/// });
+/// begun.recv().unwrap();
 /// let queued = pool.spawn(|| 7);
+///
+/// let early = pool.shutdown_timeout(Shutdown::Cancel, Duration::from_millis(1));
+/// assert_eq!(early, Err(ShutdownError::StillRunning));
 /// drop(release);
 /// pool.shutdown(Shutdown::Cancel).unwrap();
-/// assert!(running.join().is_ok());
-/// assert!(queued.join().is_err_and(|error| error.is_cancelled()) || pool.metrics().poll_count() == 2);
+/// assert!(running.join().unwrap(), "what runs is not interrupted");
+/// assert!(queued.join().unwrap_err().is_cancelled());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
