@@ -447,6 +447,36 @@ fn workers_sleep_in_what_they_are_given() {
 }
 
 #[test]
+fn a_park_that_panics_holds_up_nobody() {
+    /// Panics every other time.
+    struct Shaky(ThreadPark, bool);
+    impl Park for Shaky {
+        fn park(&mut self, timeout: Option<Duration>) {
+            self.1 = !self.1;
+            assert!(self.1, "expected: a park panics");
+            self.0.park(timeout);
+        }
+        fn unparker(&self) -> Waker {
+            self.0.unparker()
+        }
+    }
+    let make = |index| {
+        assert!(index == 0, "expected: no park is made");
+        Shaky(ThreadPark::new(), true)
+    };
+    let pool = ThreadPool::builder().num_threads(2).parker(make).build().unwrap();
+    for number in 0..50 {
+        assert_eq!(pool.spawn(move || number).join().unwrap(), number);
+        pool.wait_idle().unwrap();
+    }
+    while pool.metrics().panic_count < 2 {
+        pool.spawn(|| ()).join().unwrap();
+        pool.wait_idle().unwrap();
+    }
+    pool.shutdown(Shutdown::Drain).unwrap();
+}
+
+#[test]
 fn metrics_add_up() {
     let pool = pool(2);
     let release = occupy(&pool, 2);

@@ -229,7 +229,8 @@ impl Builder {
 
     /// What each worker sleeps in: a driver of input and output, for one. `make` is called on the worker's thread.
     ///
-    /// A worker that has much to do calls [`Park::park`] with a timeout of zero at every 61st turn.
+    /// A worker that has much to do calls [`Park::park`] with a timeout of zero at every 61st turn. If `make` panics, that is
+    /// reported as if it were a detached job, and the worker sleeps as by default; so is a panic of the park itself.
     ///
     /// # Examples
     ///

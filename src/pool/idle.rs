@@ -46,6 +46,21 @@ impl Idle {
         }
     }
 
+    /// I4: not active during `f`, even if that panics.
+    pub(super) fn at_rest<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Again<'a>(&'a Idle);
+
+        impl Drop for Again<'_> {
+            fn drop(&mut self) {
+                self.0.activate();
+            }
+        }
+
+        self.rest();
+        let _again = Again(self);
+        f()
+    }
+
     /// Waits for a moment at which no worker was active and nothing was queued.
     pub(super) fn wait_until_quiet<T>(&self, injector: &Injector<T>) {
         loop {

@@ -82,7 +82,10 @@ impl Local {
     /// The life of a worker's thread.
     pub(super) fn live(shared: Arc<Shared>, seat: Arc<Seat>, deque: Worker<Job>, bell: ThreadPark) {
         let home = shared.identity();
-        let park = shared.settings.park(seat.index);
+        let park = thread::catch(|| shared.settings.park(seat.index)).unwrap_or_else(|payload| {
+            shared.report(payload);
+            Box::new(ThreadPark::new())
+        });
         // Any seed but zero; a different one for each, so that they start at different victims.
         let random = Cell::new(seat.index as u32 + 1);
         let local = Local {
@@ -199,9 +202,8 @@ impl Local {
         self.hook(&shared.settings.on_thread_park);
         let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
-        shared.idle.rest();
-        let (search, is_told) = resting.commit_in(&mut **self.park.borrow_mut(), timeout);
-        shared.idle.activate();
+        let (search, is_told) =
+            shared.idle.at_rest(|| resting.commit_in(&mut **self.park.borrow_mut(), timeout));
         let slept = self.note_begin_of_work(since);
         self.hook(&shared.settings.on_thread_unpark);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
