@@ -81,6 +81,12 @@ fn leaked(tasks: usize) -> &'static Countdown {
     Box::leak(Box::new(Countdown { left: AtomicUsize::new(tasks), waiter: thread::current() }))
 }
 
+/// Has the allocator sort what others have freed, which is not for the next contender to pay: glibc puts it off until
+/// somebody asks for a large block, and two hundred thousand boxes of the one before take milliseconds.
+fn settle_heap() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(64 << 10)));
+}
+
 /// Holds up every worker until the barrier is met twice.
 fn hold_up<P: Pool>(pool: &P) -> Arc<Barrier> {
     let gate = Arc::new(Barrier::new(WORKERS + 1));
@@ -99,6 +105,7 @@ fn hold_up<P: Pool>(pool: &P) -> Arc<Barrier> {
 fn phases<P: Pool>(pool: &P, items: u64) -> [Duration; 2] {
     let gate = hold_up(pool);
     let countdown = leaked(items as usize);
+    settle_heap();
     let start = Instant::now();
     for _ in 0..items {
         pool.spawn(|| countdown.done());
@@ -124,6 +131,7 @@ fn overlapped<P: Pool>() -> Run {
     let pool = P::new(WORKERS);
     Box::new(move |items| {
         let countdown = leaked(items as usize);
+        settle_heap();
         let start = Instant::now();
         for _ in 0..items {
             pool.spawn(|| countdown.done());
@@ -139,6 +147,7 @@ fn recursive<P: Pool>(outer: impl Fn(u64) -> u64 + 'static, inner: u64) -> Run {
     Box::new(move |items| {
         let outer = outer(items);
         let countdown = leaked((outer * inner) as usize);
+        settle_heap();
         let start = Instant::now();
         for _ in 0..outer {
             pool.spawn(move || {
