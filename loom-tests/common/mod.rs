@@ -32,15 +32,20 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// The bound to use: `FILCH_PREEMPTIONS` replaces it; in an audit, it only lowers it.
+    /// The bound to use: `FILCH_PREEMPTIONS` replaces it, `FILCH_PREEMPTIONS_AT_MOST` lowers it.
     fn effective(self) -> Option<usize> {
-        let asked = env::var("FILCH_PREEMPTIONS").ok();
-        let audits = env::var_os("FILCH_AUDIT").is_some();
-        match (asked.map(|it| it.parse().expect("FILCH_PREEMPTIONS is a number")), self) {
-            (Some(asked), Bound::Preemptions(bound)) if audits => Some(bound.min(asked)),
-            (Some(asked), _) => Some(asked),
-            (None, Bound::Exhaustive) => None,
-            (None, Bound::Preemptions(bound) | Bound::Slow(bound)) => Some(bound),
+        let number = |name: &str| {
+            let text = env::var(name).ok()?;
+            Some(text.parse::<usize>().unwrap_or_else(|_| panic!("{name} is a number")))
+        };
+        let own = match self {
+            Bound::Exhaustive => None,
+            Bound::Preemptions(bound) | Bound::Slow(bound) => Some(bound),
+        };
+        let bound = number("FILCH_PREEMPTIONS").or(own);
+        match number("FILCH_PREEMPTIONS_AT_MOST") {
+            Some(most) => Some(bound.map_or(most, |it| it.min(most))),
+            None => bound,
         }
     }
 }

@@ -93,7 +93,7 @@ fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
 
 fn child(test: &Test) -> Command {
     let mut child = test.binary.test(&test.name);
-    child.env("FILCH_PREEMPTIONS", PREEMPTIONS).env("FILCH_AUDIT", "1");
+    child.env("FILCH_PREEMPTIONS_AT_MOST", PREEMPTIONS).env("FILCH_AUDIT", "1");
     child.env_remove("FILCH_WEAKEN").env_remove("FILCH_SITES_TO").env_remove("FILCH_MODELS_TO");
     child
 }

@@ -47,7 +47,7 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
         step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
         step("examples", examples()),
         step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
-        step("models", [ours(if quick { &["loom", "--bound", "2"] } else { &["loom"] })?]),
+        step("models", [models(quick)?]),
     ];
     steps.extend([
         Step { skipped: spin::missing(), ..step("spin", [ours(&["spin"])?]) },
@@ -75,6 +75,15 @@ fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
 fn ours(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.args(arguments);
+    Ok(command)
+}
+
+/// All models; quickly, with two preemptions at most.
+fn models(quick: bool) -> Result<Command> {
+    let mut command = ours(&["loom"])?;
+    if quick {
+        command.env("FILCH_PREEMPTIONS_AT_MOST", "2");
+    }
     Ok(command)
 }
 
