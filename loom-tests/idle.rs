@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{model, spawn, Bound::*};
+use common::{model, on_a_board, spawn, Bound::*};
 use filch::idle::{EventCount, Park, ThreadPark};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use loom::sync::Arc;
@@ -73,20 +73,7 @@ impl Board {
 
 /// Runs a program for each thread on one board; the last is the main thread's.
 fn program(name: &str, bound: common::Bound, threads: &'static [fn(&Board)]) {
-    model(name, bound, move || {
-        let board = Board::new();
-        let (mine, others) = threads.split_last().unwrap();
-        let others: Vec<_> = others
-            .iter()
-            .map(|body| {
-                let board = board.clone();
-                spawn(move || body(&board))
-            })
-            .collect();
-        mine(&board);
-        others.into_iter().for_each(|it| it.join().unwrap());
-        assert_eq!(board.items.load(Relaxed), 0);
-    });
+    on_a_board(name, bound, Board::new, threads, |board| assert_eq!(board.items.load(Relaxed), 0));
 }
 
 fn put_and_notify(board: &Board) {

@@ -19,46 +19,15 @@
 
 mod common;
 
+use common::trace::Trace;
 use common::{model, note_spawn, spawn, Bound::*};
 use filch::pool::{Shutdown, Start};
 use filch::ThreadPool;
-use loom::cell::UnsafeCell;
-use std::sync::Arc;
 
 /// A pool of so many modelled threads.
 fn pool(threads: usize) -> ThreadPool {
     (0..threads).for_each(|_| note_spawn());
     ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()
-}
-
-/// What a job leaves behind. Looking at it without being ordered after the job fails the model.
-#[derive(Clone)]
-struct Trace(Arc<UnsafeCell<usize>>);
-
-// SAFETY: loom checks each access to the cell; two at once fail the model rather than race.
-unsafe impl Send for Trace {}
-
-impl Trace {
-    #[allow(clippy::arc_with_non_send_sync)] // shared on purpose: loom is to see how
-    fn new() -> Self {
-        Trace(Arc::new(UnsafeCell::new(0)))
-    }
-
-    /// A job that leaves it.
-    fn job(&self) -> impl FnOnce() + Send + 'static {
-        let trace = self.clone();
-        move || trace.leave()
-    }
-
-    fn leave(&self) {
-        // SAFETY: as above.
-        self.0.with_mut(|runs| unsafe { *runs += 1 });
-    }
-
-    fn runs(&self) -> usize {
-        // SAFETY: as above.
-        self.0.with(|runs| unsafe { *runs })
-    }
 }
 
 #[test]

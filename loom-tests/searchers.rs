@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{canary::must_fail, model, spawn, Bound::*};
+use common::{canary::must_fail, model, on_a_board, spawn, Bound::*};
 use filch::idle::{Searchers, ThreadPark};
 use loom::sync::atomic::{AtomicUsize, Ordering::*};
 use loom::sync::Arc;
@@ -77,20 +77,7 @@ impl Board {
 
 /// Runs a program for each thread on one board; the last is the main thread's.
 fn program(name: &str, bound: common::Bound, threads: &'static [fn(&Board)]) {
-    model(name, bound, move || {
-        let board = Board::new();
-        let (mine, others) = threads.split_last().unwrap();
-        let others: Vec<_> = others
-            .iter()
-            .map(|body| {
-                let board = board.clone();
-                spawn(move || body(&board))
-            })
-            .collect();
-        mine(&board);
-        others.into_iter().for_each(|it| it.join().unwrap());
-        assert!(!board.is_there_more());
-    });
+    on_a_board(name, bound, Board::new, threads, |board| assert!(!board.is_there_more()));
 }
 
 #[test]

@@ -11,45 +11,17 @@
 
 mod common;
 
+use common::trace::Trace;
 use common::{model, spawn, Bound::*};
 use filch::executor::{Executor, Rejected, TaskBuilder};
 use filch::task::{Cancel, CancelToken, TaskGroup};
 use filch::{Job, Worker};
-use loom::cell::UnsafeCell;
 use std::future::Future;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-
-/// What a task leaves behind. Looking at it without being ordered after the task fails the model, as does
-/// leaving it twice.
-#[derive(Clone)]
-struct Trace(Arc<UnsafeCell<bool>>);
-
-// SAFETY: loom checks each access to the cell; two at once fail the model rather than race.
-unsafe impl Send for Trace {}
-// SAFETY: as above.
-unsafe impl Sync for Trace {}
-
-impl Trace {
-    #[allow(clippy::arc_with_non_send_sync)] // shared on purpose: loom is to see how
-    fn new() -> Self {
-        Trace(Arc::new(UnsafeCell::new(false)))
-    }
-
-    fn leave(&self) {
-        // SAFETY: as above.
-        let before = self.0.with_mut(|it| unsafe { std::mem::replace(&mut *it, true) });
-        assert!(!before, "a closure ran twice");
-    }
-
-    fn is_there(&self) -> bool {
-        // SAFETY: as above.
-        self.0.with(|it| unsafe { *it })
-    }
-}
 
 /// A result that loom misses if it leaks, and that reports its second drop.
 struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
@@ -62,7 +34,7 @@ impl Precious {
 
 impl Drop for Precious {
     fn drop(&mut self) {
-        self.1.leave();
+        self.1.leave_once();
     }
 }
 
@@ -72,7 +44,7 @@ fn join_and_finish() {
         let trace = Trace::new();
         let left = trace.clone();
         let (job, handle) = Job::with_handle(move || {
-            left.leave();
+            left.leave_once();
             Precious::new()
         });
         let runner = spawn(move || job.run());
@@ -88,7 +60,7 @@ fn cancel_and_start() {
         let trace = Trace::new();
         let (left, precious) = (trace.clone(), Precious::new());
         let (job, handle) = Job::with_handle(move || {
-            left.leave();
+            left.leave_once();
             precious
         });
         let runner = spawn(move || job.try_run());
@@ -172,7 +144,7 @@ fn claim_pop_and_steal() {
     model("claim_pop_and_steal", Preemptions(3), || {
         let trace = Trace::new();
         let left = trace.clone();
-        let (job, handle) = Job::with_handle(move || left.leave());
+        let (job, handle) = Job::with_handle(move || left.leave_once());
         let worker = Worker::new_lifo();
         worker.push(job);
         let stealer = worker.stealer();
@@ -213,7 +185,7 @@ fn cancel_by_a_token_and_start() {
         let (kept, token, trace) = (Kept::default(), CancelToken::new(), Trace::new());
         let left = trace.clone();
         let handle = TaskBuilder::on(&kept).token(&token).spawn(move || {
-            left.leave();
+            left.leave_once();
             Precious::new()
         });
         let job = kept.0.lock().unwrap().take().unwrap();
@@ -245,7 +217,7 @@ fn whoever_sees_a_token_cancelled_sees_what_was_done() {
         let (token, trace) = (CancelToken::new(), Trace::new());
         let (same_token, left) = (token.clone(), trace.clone());
         let canceller = spawn(move || {
-            left.leave();
+            left.leave_once();
             same_token.cancel();
         });
         // A child is told in the same way.
@@ -265,7 +237,7 @@ fn a_group_waits_for_its_members() {
         let (group, traces) = (TaskGroup::new(), [Trace::new(), Trace::new()]);
         let runners = traces.each_ref().map(|trace| {
             let left = trace.clone();
-            let job = group.job(move || left.leave());
+            let job = group.job(move || left.leave_once());
             spawn(move || job.run())
         });
         if group.pending() == 0 {

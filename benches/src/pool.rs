@@ -58,10 +58,6 @@ struct Countdown {
 }
 
 impl Countdown {
-    fn from(tasks: usize) -> Arc<Self> {
-        Arc::new(Countdown { left: AtomicUsize::new(tasks), waiter: thread::current() })
-    }
-
     fn done(&self) {
         if self.left.fetch_sub(1, AcqRel) == 1 {
             self.waiter.unpark();
@@ -274,10 +270,9 @@ fn after_20_micros<P: Pool>() -> Run {
 fn after_a_burst<P: Pool>() -> Run {
     let pool = P::new(WORKERS);
     Box::new(move |_| {
-        let countdown = Countdown::from(1000);
+        let countdown = leaked(1000);
         for _ in 0..1000 {
-            let countdown = Arc::clone(&countdown);
-            pool.spawn(move || countdown.done());
+            pool.spawn(|| countdown.done());
         }
         countdown.wait();
         let before = crate::threads::cpu_time();

@@ -11,6 +11,7 @@ pub mod deques;
 pub mod injectors;
 mod stack_cache;
 pub mod thieves;
+pub mod trace;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -95,6 +96,30 @@ pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'stati
     report(name, bound, executions, seconds);
     assert!(SPAWNED.load(SeqCst) > spawned, "{name} spawns no thread: it models nothing");
     assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
+}
+
+/// Explores a program for each thread on one board; the last is the main thread's. `check` looks at what is left.
+pub fn on_a_board<B: 'static>(
+    name: &str,
+    bound: Bound,
+    board: fn() -> loom::sync::Arc<B>,
+    threads: &'static [fn(&B)],
+    check: fn(&B),
+) {
+    model(name, bound, move || {
+        let board = board();
+        let (mine, others) = threads.split_last().unwrap();
+        let others: Vec<_> = others
+            .iter()
+            .map(|body| {
+                let board = board.clone();
+                spawn(move || body(&board))
+            })
+            .collect();
+        mine(&board);
+        others.into_iter().for_each(|it| it.join().unwrap());
+        check(&board);
+    });
 }
 
 /// Writes the model's row: for people to stdout, for `cargo xtask loom` to `FILCH_MODELS_TO`.

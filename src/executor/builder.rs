@@ -3,7 +3,7 @@
 use super::{Executor, Reason, Rejected};
 use crate::sync::lock::Mutex;
 use crate::sync::Unwatched;
-use crate::task::{self, CancelToken, Flow, Job, JoinHandle, Link, TaskGroup};
+use crate::task::{self, CancelToken, Flow, JoinHandle, Link, TaskGroup};
 use alloc::boxed::Box;
 use core::fmt;
 
@@ -174,14 +174,11 @@ impl<'a> TaskBuilder<'a> {
     /// TaskBuilder::on(&Inline).spawn_detached(|| println!("here")).unwrap();
     /// ```
     pub fn spawn_detached<F: FnOnce() + Send + 'static>(self, f: F) -> Result<(), Rejected> {
-        let (rejected, handle) = match (self.token, self.group, self.context) {
-            (None, None, None) => return self.executor.execute(Job::new(f)),
-            (None, None, Some(context)) => {
-                return self.executor.execute(Job::new(context.around(f)));
-            }
-            (_, None, _) => self.submit(f),
+        let (rejected, handle) = match (self.token, self.group) {
+            (None, None) => return self.executor.execute(Flow::job(self.context, f)),
+            (_, None) => self.submit(f),
             // The group takes a panic, so that the executor has none to report.
-            (_, Some(group), _) => {
+            (_, Some(group)) => {
                 let member = group.group().member(f);
                 self.hand_over(self.linked(move || member.run()))
             }

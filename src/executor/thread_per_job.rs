@@ -35,7 +35,7 @@ impl Executor for ThreadPerJob {
                 thread::completes(|| job.run());
             }
         };
-        if thread::spawn("filch-job".to_string(), body).is_ok() {
+        if thread::spawn("filch-job".to_string(), None, body).is_ok() {
             return Ok(());
         }
         let job = place.lock().take().expect("there is no thread that could have taken it");

@@ -5,6 +5,8 @@ use super::waiters::Waiters;
 use super::word::{Word, MOST_PREPARED};
 use super::{LAIN, LOOK_AGAIN, TOLD};
 use crate::sync::barrier::Barrier;
+#[cfg(feature = "std")]
+use crate::sync::clock::Instant;
 use crate::sync::{const_on_the_machine, AtomicU64, Relaxed};
 use core::fmt;
 use core::task::Waker;
@@ -146,6 +148,24 @@ impl EventCount {
         }
         LOOK_AGAIN.heavy_fence(self.barrier);
         Prepared::new(self, word.stamp())
+    }
+
+    /// Sleeps until a condition holds of which changes are notified, and returns whether it does: `false` if the
+    /// deadline comes first.
+    #[cfg(feature = "std")]
+    pub(crate) fn wait_until(&self, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
+        loop {
+            let prepared = self.prepare();
+            if holds() {
+                prepared.cancel();
+                return true;
+            }
+            match deadline {
+                None => prepared.commit(),
+                Some(deadline) if prepared.commit_until(deadline) => {}
+                Some(_) => return holds(),
+            }
+        }
     }
 
     /// Tells one thread to look again, if one sleeps or is about to. To be called after the change.

@@ -198,18 +198,8 @@ impl<T> Injector<T> {
     /// assert_eq!(injector.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        if self.is_closed() {
+        if self.is_closed() || self.offer(&mut items.into_iter()).is_err() {
             closed();
-        }
-        let mut items = items.into_iter();
-        if size_of::<T>() > LARGE {
-            return items.for_each(|item| self.push(item));
-        }
-        let mut chunk = Chunk { injector: self, items: [const { None }; CHUNK], len: 0 };
-        while chunk.fill(&mut items) {
-            if !chunk.push() {
-                closed();
-            }
         }
     }
 
@@ -233,19 +223,21 @@ impl<T> Injector<T> {
         items: I,
     ) -> Result<(), Closed<Vec<T>>> {
         let mut items = items.into_iter();
+        self.offer(&mut items)
+            .map_err(|Closed(refused)| Closed(refused.into_iter().chain(items).collect()))
+    }
+
+    /// Pushes every item of an iterator; or gives back those that it gave and that were refused.
+    fn offer(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         if size_of::<T>() > LARGE {
-            while let Some(item) = items.next() {
-                if let Err(Closed(item)) = self.try_push(item) {
-                    return Err(Closed([item].into_iter().chain(items).collect()));
-                }
-            }
-            return Ok(());
+            return items.try_for_each(|item| {
+                self.try_push(item).map_err(|Closed(item)| Closed(Vec::from([item])))
+            });
         }
         let mut chunk = Chunk { injector: self, items: [const { None }; CHUNK], len: 0 };
-        while chunk.fill(&mut items) {
+        while chunk.fill(items) {
             if !chunk.push() {
-                let refused = chunk.items.iter_mut().filter_map(Option::take);
-                return Err(Closed(refused.chain(items).collect()));
+                return Err(Closed(chunk.items.iter_mut().filter_map(Option::take).collect()));
             }
         }
         Ok(())

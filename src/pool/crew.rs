@@ -118,7 +118,7 @@ impl Shared {
         let (shared, same_seat) = (Arc::clone(this), Arc::clone(&seat));
         let body = move || Local::live(shared, same_seat, deque, bell);
         let name = name_of(&this.settings.thread_name, index);
-        match thread::spawn_sized(name, this.settings.stack_size, body) {
+        match thread::spawn(name, this.settings.stack_size, body) {
             Ok(thread) => {
                 crew.threads[index] = Some(thread);
                 crew.alive += 1;
@@ -208,7 +208,7 @@ impl Shared {
     pub(super) fn vacate(&self, seat: &Arc<Seat>, is_discharged: bool) {
         let mut crew = self.crew.lock();
         self.registry.remove(seat);
-        crew.gone.absorb(&seat.counters);
+        crew.gone.add(&seat.counters);
         crew.taken[seat.index] = false;
         if is_discharged {
             // Nobody waits for this one: it may be gone for long when the pool is closed.

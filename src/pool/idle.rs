@@ -63,13 +63,7 @@ impl Idle {
 
     /// Waits for a moment at which no worker was active and nothing was queued.
     pub(super) fn wait_until_quiet<T>(&self, injector: &Injector<T>) {
-        loop {
-            let prepared = self.quiet.prepare();
-            if self.is_quiet(injector) {
-                return prepared.cancel();
-            }
-            prepared.commit();
-        }
+        self.quiet.wait_until(None, || self.is_quiet(injector));
     }
 
     fn is_quiet<T>(&self, injector: &Injector<T>) -> bool {

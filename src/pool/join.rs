@@ -164,28 +164,28 @@ impl Local {
         let job = unsafe { Job::on_stack(&half.head) };
         self.deque.push(job);
         self.shared.idle.searchers.notify_one();
-        match thread::catch(a) {
-            Ok(a) => {
-                let b = if self.take_back(&half.head, place)
-                    || !self.wait_for(&half.head, &half.state)
-                {
-                    // SAFETY: I8 — nobody has run it, and nobody else has its job.
-                    let b = unsafe { half.closure.take() };
-                    b()
-                } else {
-                    // SAFETY: I8 — done.
-                    unsafe { half.result.take() }.unwrap_or_else(|it| thread::resume(it))
-                };
-                (a, b)
+        let first = thread::catch(a);
+        // Nobody has run the second, and nobody else has its job; or else it is done (I8).
+        let is_ours = self.take_back(&half.head, place) || !self.wait_for(&half.head, &half.state);
+        match (first, is_ours) {
+            (Ok(a), true) => {
+                // SAFETY: I8.
+                let b = unsafe { half.closure.take() };
+                (a, b())
             }
-            Err(payload) => {
-                if self.take_back(&half.head, place) || !self.wait_for(&half.head, &half.state) {
-                    // SAFETY: I8 — as above.
-                    drop(unsafe { half.closure.take() });
-                } else {
-                    // SAFETY: I8 — as above.
-                    drop(unsafe { half.result.take() });
-                }
+            (Ok(a), false) => {
+                // SAFETY: I8.
+                let b = unsafe { half.result.take() };
+                (a, b.unwrap_or_else(|payload| thread::resume(payload)))
+            }
+            (Err(payload), true) => {
+                // SAFETY: I8.
+                drop(unsafe { half.closure.take() });
+                thread::resume(payload)
+            }
+            (Err(payload), false) => {
+                // SAFETY: I8.
+                drop(unsafe { half.result.take() });
                 thread::resume(payload)
             }
         }

@@ -93,7 +93,7 @@ impl LockedPool {
         let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
         for index in 0..threads {
             let shared = Arc::clone(&pool.shared);
-            pool.threads.push(thread::spawn(format!("filch-locked-{index}"), move || {
+            pool.threads.push(thread::spawn(format!("filch-locked-{index}"), None, move || {
                 let home = shared.identity();
                 current::as_worker(home, || shared.work());
             })?);

@@ -137,7 +137,7 @@ impl PoolMetrics {
 }
 
 impl WorkerMetrics {
-    fn add(&mut self, Counters(fields): &Counters) {
+    pub(super) fn add(&mut self, Counters(fields): &Counters) {
         // Relaxed, all: statistics.
         self.poll_count += fields.polls.load(Relaxed);
         self.park_count += fields.parks.load(Relaxed);
@@ -145,11 +145,6 @@ impl WorkerMetrics {
         self.steal_count += fields.steals.load(Relaxed);
         self.steal_operations += fields.steal_operations.load(Relaxed);
         self.total_busy_duration += Duration::from_nanos(fields.busy_nanos.load(Relaxed));
-    }
-
-    /// Adds what a worker has done that goes.
-    pub(super) fn absorb(&mut self, counters: &Counters) {
-        self.add(counters);
     }
 }
 

@@ -119,18 +119,8 @@ impl Shared {
     /// Waits for the threads. `false` if the deadline comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
-        loop {
-            let prepared = self.idle.quiet.prepare();
-            if is_gone() {
-                prepared.cancel();
-                break;
-            }
-            match deadline {
-                None => prepared.commit(),
-                Some(deadline) if prepared.commit_until(deadline) => {}
-                Some(_) if is_gone() => break,
-                Some(_) => return false,
-            }
+        if !self.idle.quiet.wait_until(deadline, is_gone) {
+            return false;
         }
         let threads = self.crew.lock().take_threads();
         for thread in threads {

@@ -6,7 +6,7 @@ use super::worker::{Local, CLOSED, NOT_STARTED};
 use super::Shared;
 use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
-use crate::task::{Job, JoinHandle};
+use crate::task::{Flow, Job, JoinHandle};
 use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
@@ -137,10 +137,7 @@ impl ThreadPool {
     /// ```
     #[inline]
     pub fn spawn_detached<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
-        match &self.shared().settings.context {
-            None => self.execute(Job::new(f)),
-            Some(context) => self.execute(Job::new(context.around(f))),
-        }
+        self.execute(Flow::job(self.shared().settings.context.as_ref(), f))
     }
 
     /// Spawns several closures that nobody waits for, and decides once whom to wake.
@@ -165,11 +162,8 @@ impl ThreadPool {
     {
         let shared = self.shared();
         let mut count = 0;
-        let jobs =
-            closures.into_iter().inspect(|_| count += 1).map(|f| match &shared.settings.context {
-                None => Job::new(f),
-                Some(context) => Job::new(context.around(f)),
-            });
+        let context = shared.settings.context.as_ref();
+        let jobs = closures.into_iter().inspect(|_| count += 1).map(|f| Flow::job(context, f));
         let rejected = match Shared::door(shared) {
             Ok(Some(local)) => {
                 local.deque.push_batch(jobs);

@@ -29,14 +29,6 @@ mod machine {
     use std::string::String;
     use std::{io, mem, thread};
 
-    /// Starts a thread, if the system has one to give.
-    pub(crate) fn spawn<F>(name: String, body: F) -> io::Result<JoinHandle<()>>
-    where
-        F: FnOnce() + Send + 'static,
-    {
-        thread::Builder::new().name(name).spawn(body)
-    }
-
     /// How many threads the machine can run at once, as far as it is known.
     pub(crate) fn available() -> NonZeroUsize {
         thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
@@ -45,8 +37,8 @@ mod machine {
     /// What a panic carries.
     pub(crate) type Payload = Box<dyn Any + Send>;
 
-    /// As `spawn`, with a stack of so many bytes.
-    pub(crate) fn spawn_sized<F>(
+    /// Starts a thread, if the system has one to give; with a stack of so many bytes, if that is said.
+    pub(crate) fn spawn<F>(
         name: String,
         stack_size: Option<usize>,
         body: F,
@@ -109,8 +101,12 @@ mod model {
     use std::num::NonZeroUsize;
     use std::string::String;
 
-    /// Starts a thread of the model.
-    pub(crate) fn spawn<F>(_name: String, body: F) -> io::Result<JoinHandle<()>>
+    /// Starts a thread of the model. Stacks are as loom has them.
+    pub(crate) fn spawn<F>(
+        _name: String,
+        _stack_size: Option<usize>,
+        body: F,
+    ) -> io::Result<JoinHandle<()>>
     where
         F: FnOnce() + Send + 'static,
     {
@@ -124,18 +120,6 @@ mod model {
 
     /// What a panic would carry.
     pub(crate) type Payload = Box<dyn Any + Send>;
-
-    /// As `spawn`; stacks are as loom has them.
-    pub(crate) fn spawn_sized<F>(
-        name: String,
-        _stack_size: Option<usize>,
-        body: F,
-    ) -> io::Result<JoinHandle<()>>
-    where
-        F: FnOnce() + Send + 'static,
-    {
-        spawn(name, body)
-    }
 
     /// Runs `body` to its end.
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {

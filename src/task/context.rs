@@ -1,5 +1,6 @@
 //! What goes with a task from where it is spawned to where it runs.
 
+use super::job::Job;
 use crate::sync::Unwatched;
 use alloc::boxed::Box;
 
@@ -83,6 +84,15 @@ impl<C: ContextFlow> Enter for Snapshot<C> {
 impl Flow {
     pub(crate) fn new<C: ContextFlow>(context: C) -> Self {
         Flow(Unwatched::new(context))
+    }
+
+    /// A job of the closure; in what is captured now, if there is a context.
+    #[inline]
+    pub(crate) fn job<F: FnOnce() + Send + 'static>(context: Option<&Flow>, f: F) -> Job {
+        match context {
+            None => Job::new(f),
+            Some(context) => Job::new(context.around(f)),
+        }
     }
 
     /// The closure, in what is captured now.

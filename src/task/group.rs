@@ -203,18 +203,7 @@ impl Group {
 
     /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
-        loop {
-            let prepared = self.0.ends.prepare();
-            if self.is_done() {
-                prepared.cancel();
-                return true;
-            }
-            match deadline {
-                None => prepared.commit(),
-                Some(deadline) if prepared.commit_until(deadline) => {}
-                Some(_) => return self.is_done(),
-            }
-        }
+        self.0.ends.wait_until(deadline, || self.is_done())
     }
 
     fn is_done(&self) -> bool {

@@ -1,0 +1,47 @@
+//! What a closure leaves behind.
+
+use loom::cell::UnsafeCell;
+use std::sync::Arc;
+
+/// How often a closure has run. Looking at it without being ordered after the closure fails the model.
+#[derive(Clone)]
+pub struct Trace(Arc<UnsafeCell<usize>>);
+
+// SAFETY: loom checks each access to the cell; two at once fail the model rather than race.
+unsafe impl Send for Trace {}
+// SAFETY: as above.
+unsafe impl Sync for Trace {}
+
+impl Trace {
+    #[allow(clippy::arc_with_non_send_sync)] // shared on purpose: loom is to see how
+    pub fn new() -> Self {
+        Trace(Arc::new(UnsafeCell::new(0)))
+    }
+
+    /// A closure that leaves it.
+    pub fn job(&self) -> impl FnOnce() + Send + 'static {
+        let trace = self.clone();
+        move || trace.leave()
+    }
+
+    pub fn leave(&self) {
+        // SAFETY: as above.
+        self.0.with_mut(|runs| unsafe { *runs += 1 });
+    }
+
+    /// For what must not run twice.
+    pub fn leave_once(&self) {
+        // SAFETY: as above.
+        let before = self.0.with_mut(|runs| unsafe { std::mem::replace(&mut *runs, 1) });
+        assert!(before == 0, "a closure ran twice");
+    }
+
+    pub fn runs(&self) -> usize {
+        // SAFETY: as above.
+        self.0.with(|runs| unsafe { *runs })
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.runs() > 0
+    }
+}
