@@ -90,12 +90,16 @@ mod sync;
 pub mod deque;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod executor;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub mod fair;
 #[cfg(target_has_atomic = "64")]
 pub mod idle;
 #[cfg(target_has_atomic = "64")]
 pub mod injector;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod pool;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub mod sim;
 mod steal;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod task;
@@ -103,6 +107,8 @@ pub mod task;
 pub use deque::{Stealer, Worker};
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub use executor::{Executor, Rejected};
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub use fair::FairScheduler;
 #[cfg(target_has_atomic = "64")]
 pub use injector::Injector;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]

@@ -7,7 +7,8 @@ use house::{first_names, names, rust_files, words, Findings, Named, Source};
 use std::collections::BTreeSet;
 
 /// From the ground up: a module uses only what comes before it.
-const ORDER: [&str; 8] = ["sync", "steal", "deque", "injector", "idle", "task", "executor", "pool"];
+const ORDER: [&str; 10] =
+    ["sync", "steal", "deque", "injector", "idle", "task", "executor", "pool", "fair", "sim"];
 
 const CODE: [&str; 7] = ["src", "loom-tests", "tests", "fuzz", "benches", "xtask", "examples"];
 

@@ -31,6 +31,21 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    let (runnable, handle) = spawn_future_in(executor, future);
+    runnable.schedule();
+    handle
+}
+
+/// As above; the future begins when the caller schedules it.
+pub(crate) fn spawn_future_in<E, F>(
+    executor: E,
+    future: F,
+) -> (async_task::Runnable, FutureHandle<F::Output>)
+where
+    E: Executor + 'static,
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
     let schedule = move |runnable: async_task::Runnable| {
         let poll = move || {
             runnable.run();
@@ -39,8 +54,7 @@ where
         drop(executor.execute(Job::new(poll)));
     };
     let (runnable, task) = async_task::spawn(Caught(future), schedule);
-    runnable.schedule();
-    FutureHandle(Some(task.fallible()))
+    (runnable, FutureHandle(Some(task.fallible())))
 }
 
 /// A future of which a panic is part of the output.

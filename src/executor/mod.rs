@@ -13,12 +13,14 @@ mod thread_per_job;
 pub use builder::{SpawnError, TaskBuilder};
 pub use from_fn::{from_fn, FromFn};
 #[cfg(feature = "async")]
+pub(crate) use future::spawn_future_in;
+#[cfg(feature = "async")]
 pub use future::{spawn_future, FutureHandle};
 pub use inline::Inline;
 pub use thread_per_job::ThreadPerJob;
 
 use crate::sync::Unwatched;
-use crate::task::Job;
+use crate::task::{Job, Limited};
 use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
@@ -101,6 +103,35 @@ pub trait Executor: Send + Sync {
     fn identity(&self) -> usize {
         core::ptr::from_ref(self).cast::<()>() as usize
     }
+
+    /// As [`execute`](Self::execute), and the job is to wait behind those that the executor holds already, if
+    /// it has a choice. By default, as `execute`.
+    ///
+    /// What submits itself again and again uses this, so that others have their turn.
+    ///
+    /// # Errors
+    ///
+    /// As `execute`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Executor, Job, ThreadPool};
+    ///
+    /// let pool = ThreadPool::new(1)?;
+    /// // Not into the deque of a worker, from which the newest job is taken first.
+    /// pool.execute_last(Job::new(|| println!("in its turn"))).unwrap();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        self.execute(job)
+    }
+
+    /// What limits who may run jobs of this executor; for the queues of this crate.
+    #[doc(hidden)]
+    fn limited(&self) -> Option<Limited> {
+        None
+    }
 }
 
 /// Whoever has an executor behind a pointer has an executor.
@@ -115,6 +146,12 @@ macro_rules! by_reference {
             }
             fn identity(&self) -> usize {
                 (**self).identity()
+            }
+            fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+                (**self).execute_last(job)
+            }
+            fn limited(&self) -> Option<Limited> {
+                (**self).limited()
             }
         })*
     };

@@ -92,7 +92,7 @@ impl<'scope> Scope<'scope, '_> {
         // SAFETY: I7 — only the lifetime changes. The member tells the group when the closure is gone, and `scope`
         // waits for that before anything that is borrowed can go.
         let f: Box<dyn FnOnce() + Send + 'static> = unsafe { mem::transmute(f) };
-        let (job, handle) = task::task(f, self.pool.identity());
+        let (job, handle) = task::task(f, self.pool.identity(), None);
         self.group.add(handle.any());
         drop(handle);
         if let Err(rejected) = self.pool.execute(job) {

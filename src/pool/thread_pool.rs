@@ -307,6 +307,20 @@ impl Shared {
         Ok(())
     }
 
+    /// Accepts a job that is to wait behind the others.
+    fn accept_last(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
+        match Shared::door(this) {
+            Ok(_) => match this.injector.try_push(job) {
+                Ok(()) => {
+                    this.idle.searchers.notify_one();
+                    Ok(())
+                }
+                Err(closed) => Err(Rejected { job: closed.into_inner(), reason: Reason::Closed }),
+            },
+            Err(reason) => Err(Rejected { job, reason }),
+        }
+    }
+
     fn parallelism(&self) -> NonZeroUsize {
         NonZeroUsize::new(self.crew.lock().target).expect("zero is refused")
     }
@@ -338,6 +352,10 @@ impl Executor for ThreadPool {
     #[inline]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         Shared::accept(self.shared(), job)
+    }
+
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        Shared::accept_last(self.shared(), job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {

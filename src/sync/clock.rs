@@ -32,3 +32,13 @@ static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::n
 pub(crate) fn after(time: Duration) -> Option<Instant> {
     now().checked_add(time)
 }
+
+/// How many nanoseconds it is since then.
+#[inline]
+pub(crate) fn nanos_since(start: Instant) -> u64 {
+    if cfg!(loom) {
+        return 0;
+    }
+    let time = start.elapsed();
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
+}

@@ -68,6 +68,12 @@ mod machine {
     /// How many sleepers that left without having been woken are worth clearing the list for.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
+    /// How many queues of a fair scheduler share a word.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) const GROUP: usize = 64;
+    /// How many such groups a fair scheduler can have.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) const GROUPS: usize = 1024;
 
     /// A function that is `const` on the machine; loom's types have no `const` constructors.
     #[cfg(target_has_atomic = "64")]
@@ -110,6 +116,10 @@ mod model {
     pub(crate) const MAX_OTHERS: usize = 0;
     /// How many sleepers that left without having been woken are worth clearing the list for.
     pub(crate) const MANY_GONE: usize = 2;
+    /// How many queues of a fair scheduler share a word: so few that models have several groups.
+    pub(crate) const GROUP: usize = 2;
+    /// How many such groups a fair scheduler can have.
+    pub(crate) const GROUPS: usize = 2;
 
     /// A function that is `const` on the machine.
     macro_rules! const_on_the_machine {

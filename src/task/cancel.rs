@@ -214,6 +214,11 @@ impl CancelToken {
     }
 
     /// Has this task cancelled with the token. `Err` with the reason if it is cancelled already.
+    /// Wakes this with the token; an error if it is cancelled already.
+    pub(crate) fn link_waker(&self, waker: Waker) -> Result<Link, Option<Text>> {
+        Shared::link(&self.0.shared, Listener::Waker(waker))
+    }
+
     pub(crate) fn link(&self, task: AnyTask) -> Result<Link, Option<Text>> {
         Shared::link(&self.0.shared, Listener::Task(task))
     }

@@ -2,6 +2,7 @@
 
 use super::current::{self, Home};
 use super::error::JoinError;
+use super::gate::{self, Here, Limited};
 use super::handle::{Cancel, JoinHandle};
 use super::job::Job;
 use super::state::{Asked, State};
@@ -20,6 +21,8 @@ pub(super) struct Core<T> {
     watch: Watch,
     /// The executor that it was given to.
     pub(super) home: Home,
+    /// What limits who may run it.
+    pub(super) limited: Option<Limited>,
     /// I3.
     pub(super) waker: Place<Waker>,
     /// I2.
@@ -44,6 +47,7 @@ pub(super) trait Unfinished: Send + Sync {
     fn state(&self) -> &State;
     fn watch(&self) -> &Watch;
     fn home(&self) -> Home;
+    fn limited(&self) -> Option<&Limited>;
 
     /// Runs the closure, with the result to the handle.
     ///
@@ -61,14 +65,14 @@ pub(super) trait Unfinished: Send + Sync {
 }
 
 /// Makes a task.
-pub(crate) fn task<T, F>(f: F, home: Home) -> (Job, JoinHandle<T>)
+pub(crate) fn task<T, F>(f: F, home: Home, limited: Option<Limited>) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
     let state = State::queued();
     let (watch, waker, result) = (Watch::new(), Place::empty(), Place::empty());
-    let core = Core { state, watch, home, waker, result };
+    let core = Core { state, watch, home, limited, waker, result };
     let cell = Cell { core, closure: Place::empty() };
     // SAFETY: I1 — nobody else has it, and `f` is forgotten in the next line.
     unsafe { cell.closure.put(&f) };
@@ -108,6 +112,10 @@ where
 
     fn home(&self) -> Home {
         self.core.home
+    }
+
+    fn limited(&self) -> Option<&Limited> {
+        self.core.limited.as_ref()
     }
 
     unsafe fn run_claimed(&self) {
@@ -188,9 +196,14 @@ impl AnyTask {
         self.0.state().is_claimed()
     }
 
-    /// The executor that it was given to.
-    pub(super) fn home(&self) -> Home {
-        self.0.home()
+    /// Runs it here, if this thread may.
+    pub(super) fn run_here(&self) -> Here {
+        gate::run_here(self.0.home(), self.0.limited(), || self.run())
+    }
+
+    /// Whether this thread may.
+    pub(super) fn may_run_here(&self) -> bool {
+        gate::may_run_here(self.0.home(), self.0.limited())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Waiting for several tasks.
 
 use super::cell::AnyTask;
-use super::current;
 use super::error::JoinError;
+use super::gate::Here;
 use super::job::Job;
 use super::GROUP;
 use crate::idle::EventCount;
@@ -170,16 +170,17 @@ impl Group {
     }
 
     pub(crate) fn wait(&self) -> Result<(), JoinError> {
-        let home = current::home();
         loop {
-            while let Some(task) = self.next_of(home) {
-                task.run();
+            while let Some(task) = self.next_here() {
+                if task.run_here() == Here::NoPlace {
+                    self.0.rest.lock().waiting.push(task);
+                }
             }
             if self.is_done() {
                 return self.outcome();
             }
             let prepared = self.0.ends.prepare();
-            if self.is_done() || self.has_next_of(home) {
+            if self.is_done() || self.has_next_here() {
                 prepared.cancel();
             } else {
                 prepared.commit();
@@ -187,17 +188,14 @@ impl Group {
         }
     }
 
-    fn has_next_of(&self, home: current::Home) -> bool {
-        home != 0 && self.0.rest.lock().waiting.iter().any(|it| it.home() == home)
+    fn has_next_here(&self) -> bool {
+        self.0.rest.lock().waiting.iter().any(AnyTask::may_run_here)
     }
 
-    /// The newest that was given to this executor.
-    fn next_of(&self, home: current::Home) -> Option<AnyTask> {
-        if home == 0 {
-            return None;
-        }
+    /// The newest that this thread may run.
+    fn next_here(&self) -> Option<AnyTask> {
         let mut rest = self.0.rest.lock();
-        let place = rest.waiting.iter().rposition(|it| it.home() == home)?;
+        let place = rest.waiting.iter().rposition(AnyTask::may_run_here)?;
         Some(rest.waiting.remove(place))
     }
 

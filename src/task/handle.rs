@@ -3,6 +3,7 @@
 use super::cell::{self, AnyTask, Core, Reference, Task};
 use super::current;
 use super::error::JoinError;
+use super::gate::{Here, Limited};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use core::fmt;
@@ -67,8 +68,9 @@ impl<T> JoinHandle<T> {
 
     /// Waits until the task is done, and returns its result.
     ///
-    /// On a worker of the task's executor it runs the task if that has not begun. What the task did happens
-    /// before this returns.
+    /// On a worker of the task's executor it runs the task if that has not begun, and, for a task of a
+    /// [queue](crate::fair::Queue), as soon as the queue may run one more. What the task did happens before this
+    /// returns.
     ///
     /// # Errors
     ///
@@ -91,11 +93,11 @@ impl<T> JoinHandle<T> {
             if current::runs(&self.core().state) {
                 return Err(JoinError::would_deadlock());
             }
-            let home = self.core().home;
-            if home == 0 || home != current::home() || !self.any().run() {
-                let is_done = self.sleep(None);
-                debug_assert!(is_done);
+            if self.any().run_here() == Here::NoPlace {
+                self.wait_for_place();
             }
+            let is_done = self.is_finished() || self.sleep(None);
+            debug_assert!(is_done);
         }
         Ok(self.take())?
     }
@@ -190,6 +192,25 @@ impl<T> JoinHandle<T> {
         unsafe { task.core().result.take() }
     }
 
+    /// Sleeps until the task is done, or has been claimed by somebody who has a place to run it in: perhaps us.
+    #[cold]
+    fn wait_for_place(&mut self) {
+        let Some(limited) = self.core().limited.clone() else { return };
+        ThreadPark::with_own(|park| {
+            let _watched = Watched::new(limited, park.unparker());
+            if !self.wait(park.unparker()) {
+                return;
+            }
+            while !self.core().state.is_done() {
+                let task = self.any();
+                // Whoever has claimed it wakes us when it is done; whoever frees a place, when there is one.
+                if task.is_claimed() || task.run_here() == Here::NoPlace {
+                    park.park(None);
+                }
+            }
+        });
+    }
+
     /// Sleeps until the task is done. `false` if the deadline comes first.
     fn sleep(&mut self, deadline: Option<Instant>) -> bool {
         ThreadPark::with_own(|park| {
@@ -237,6 +258,25 @@ impl<T> JoinHandle<T> {
             drop(unsafe { self.core().waker.take() });
         }
         is_ours
+    }
+}
+
+/// As long as it is there, a waker is woken when there is a place.
+struct Watched {
+    limited: Limited,
+    number: usize,
+}
+
+impl Watched {
+    fn new(limited: Limited, waker: Waker) -> Self {
+        let number = limited.0.watch(waker);
+        Watched { limited, number }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.limited.0.unwatch(self.number);
     }
 }
 

@@ -105,7 +105,7 @@ impl Job {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        cell::task(f, 0)
+        cell::task(f, 0, None)
     }
 
     /// A job of a closure that tells whether there was something to run.

@@ -37,6 +37,7 @@ mod cell;
 mod context;
 pub(crate) mod current;
 mod error;
+mod gate;
 mod group;
 mod handle;
 mod job;
@@ -51,6 +52,9 @@ pub use context::CurrentSpan;
 pub(crate) use context::Flow;
 pub use current::is_cancelled;
 pub use error::JoinError;
+pub(crate) use gate::Gate;
+#[doc(hidden)]
+pub use gate::Limited;
 pub(crate) use group::Group;
 pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};

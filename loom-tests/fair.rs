@@ -1,0 +1,457 @@
+//! Models of the fair scheduler: where it could lose a wake-up, a task or a slot.
+//!
+//! The executor is a tray: jobs lie on it until a thread of the model takes one. So a scheduler that has work and no
+//! ticket on its tray sleeps on work, and the model sees that when everybody is done.
+//!
+//! A policy of its own, which takes the first queue that is ready, keeps the models small; those about `LEAST` have the
+//! one that ships.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
+//! | `LOOK` | `hide` | `submit_meets_a_queue_that_runs_dry` |
+//! | `LOOK` | `place_is_free` | `a_free_place_meets_the_exit_of_the_last_ticket` |
+//! | `JOINER` | `add`, `wake` | `a_free_place_meets_a_joiner` |
+//! | `ENDED` | `end_tasks`, `look` | `close_meets_the_last_completion` |
+//! | `LEAST` | `refresh` | `two_changes_of_a_group_are_both_seen` |
+#![cfg(loom)]
+
+mod common;
+
+use common::trace::Trace;
+use common::{model, spawn, Bound::*};
+use filch::executor::Rejected;
+use filch::fair::{Builder, Clock, FairScheduler, Pick, Policy, Queue, Ready, WeightedFair};
+use filch::{Executor, Job};
+use loom::sync::{Arc, Mutex};
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// An executor whose jobs wait for somebody to take them.
+#[derive(Clone)]
+struct Tray {
+    jobs: Arc<Mutex<VecDeque<Job>>>,
+    threads: usize,
+}
+
+impl Tray {
+    fn new(threads: usize) -> Self {
+        Tray { jobs: Arc::new(Mutex::new(VecDeque::new())), threads }
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.jobs.lock().unwrap().pop_front()
+    }
+
+    /// Runs one job, if there is one.
+    fn run_one(&self) {
+        if let Some(job) = self.take() {
+            job.run();
+        }
+    }
+
+    /// Runs all there are.
+    fn run_all(&self) {
+        while let Some(job) = self.take() {
+            job.run();
+        }
+    }
+}
+
+impl Executor for Tray {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.jobs.lock().unwrap().push_back(job);
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.threads).unwrap()
+    }
+
+    fn identity(&self) -> usize {
+        1
+    }
+}
+
+/// The first that is ready.
+struct First;
+
+impl Policy for First {
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        ready.iter().next().map(Pick::of)
+    }
+}
+
+/// A clock that goes on whenever somebody looks.
+#[derive(Default)]
+struct Ticking(std::sync::atomic::AtomicU64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst))
+    }
+}
+
+/// A scheduler of which each ticket runs one task.
+fn scheduler(tray: &Tray) -> Builder {
+    FairScheduler::builder(tray.clone()).policy(|| First).quantum(Duration::ZERO)
+}
+
+fn submit(queue: &Queue, trace: &Trace) {
+    queue.spawn_detached(trace.job()).unwrap();
+}
+
+#[test]
+fn submit_meets_the_exit_of_the_last_ticket() {
+    model("submit_meets_the_exit_of_the_last_ticket", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let traces = [Trace::new(), Trace::new()];
+        submit(fair.default_queue(), &traces[0]);
+        // Runs the task, comes again, finds nothing and leaves; or finds what comes meanwhile.
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || (0..2).for_each(|_| tray.run_one()))
+        };
+        submit(fair.default_queue(), &traces[1]);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+#[test]
+fn submit_meets_a_queue_that_runs_dry() {
+    model("submit_meets_a_queue_that_runs_dry", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
+        let traces = [Trace::new(), Trace::new()];
+        submit(fair.default_queue(), &traces[0]);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        submit(fair.default_queue(), &traces[1]);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+#[test]
+fn two_submitters_share_a_ticket() {
+    model("two_submitters_share_a_ticket", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let traces = [Trace::new(), Trace::new()];
+        let other = {
+            let (queue, job) = (fair.default_queue().clone(), traces[0].job());
+            spawn(move || queue.spawn_detached(job).unwrap())
+        };
+        submit(fair.default_queue(), &traces[1]);
+        other.join().unwrap();
+        assert!(tray.jobs.lock().unwrap().len() <= 1, "no more tickets than threads");
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+#[test]
+fn submit_meets_close() {
+    model("submit_meets_close", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
+        let submitter = {
+            let (queue, job) = (queue.clone(), trace.job());
+            spawn(move || queue.spawn_detached(job).is_ok())
+        };
+        queue.close();
+        tray.run_all();
+        let accepted = submitter.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
+        assert_eq!(queue.metrics().pending, 0);
+    });
+}
+
+/// The slot of a queue is free once it is over, whoever notices; and is then used again.
+#[test]
+fn close_meets_the_last_completion() {
+    model("close_meets_the_last_completion", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
+        let slot = queue.slot();
+        submit(&queue, &trace);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        drop(queue);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1, "what was accepted still runs");
+        assert_eq!(fair.report().queues.len(), 1, "the queue is over");
+        let next = fair.queue("next").build().unwrap();
+        assert_eq!(next.slot(), slot, "its slot is free, once");
+        assert_eq!(next.metrics().submitted, 0);
+    });
+}
+
+/// `wait_idle` sees what the tasks did.
+#[test]
+fn waiting_meets_the_last_completion() {
+    model("waiting_meets_the_last_completion", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let trace = Trace::new();
+        submit(fair.default_queue(), &trace);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        fair.wait_idle().unwrap();
+        assert_eq!(trace.runs(), 1, "idle means that it has run");
+        worker.join().unwrap();
+        tray.run_all();
+    });
+}
+
+/// Two threads, a queue of which one task may run at once. The one that finds no place hides the queue; the one
+/// that frees the place shows it.
+#[test]
+fn a_free_place_meets_the_exit_of_the_last_ticket() {
+    model("a_free_place_meets_the_exit_of_the_last_ticket", Preemptions(3), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").max_parallel(1).build().unwrap();
+        let traces = [Trace::new(), Trace::new()];
+        submit(&queue, &traces[0]);
+        submit(&queue, &traces[1]);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        tray.run_one();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+/// At most one at once: loom would see two accesses to the trace that nothing orders.
+#[test]
+fn tasks_of_an_ordered_queue_are_ordered() {
+    model("tasks_of_an_ordered_queue_are_ordered", Preemptions(3), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").max_parallel(1).build().unwrap();
+        let trace = Trace::new();
+        submit(&queue, &trace);
+        submit(&queue, &trace);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        tray.run_one();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 2);
+    });
+}
+
+/// A task waits for another, whose queue runs one task at once and has one running. If nobody else runs it, the
+/// waiting thread does when the place is free.
+#[test]
+fn a_free_place_meets_a_joiner() {
+    model("a_free_place_meets_a_joiner", Preemptions(3), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let limited = fair.queue("limited").max_parallel(1).build().unwrap();
+        let trace = Trace::new();
+        limited.spawn_detached(|| ()).unwrap();
+        let awaited = limited.spawn(trace.job());
+        let other = fair.queue("other").build().unwrap();
+        let seen = trace.clone();
+        let waiting = other.spawn(move || {
+            awaited.join().unwrap();
+            seen.runs()
+        });
+        // One ticket each: what they submit again stays on the tray until both are done.
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        let first = tray.take();
+        let second = tray.take();
+        first.into_iter().for_each(Job::run);
+        second.into_iter().for_each(Job::run);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(waiting.join().unwrap(), 1, "it has run before the waiting went on");
+    });
+}
+
+#[test]
+fn a_ticket_that_is_dropped_unrun_leaves_nothing_behind() {
+    model("a_ticket_that_is_dropped_unrun_leaves_nothing_behind", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.default_queue().clone();
+        let first = queue.spawn(|| ());
+        let dropper = {
+            let tray = tray.clone();
+            spawn(move || drop(tray.take()))
+        };
+        let second = queue.spawn(|| ());
+        dropper.join().unwrap();
+        tray.run_all();
+        assert_eq!(queue.metrics().pending, 0, "nothing is queued that nobody serves");
+        assert!(first.is_finished() && second.is_finished(), "no handle dangles");
+    });
+}
+
+#[test]
+fn pause_meets_submit() {
+    model("pause_meets_submit", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.default_queue().clone(), Trace::new());
+        let submitter = {
+            let (queue, job) = (queue.clone(), trace.job());
+            spawn(move || queue.spawn_detached(job).unwrap())
+        };
+        queue.pause();
+        tray.run_all();
+        queue.resume();
+        submitter.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1, "nobody serves what is queued");
+    });
+}
+
+#[test]
+fn cancel_meets_submit() {
+    model("cancel_meets_submit", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").build().unwrap();
+        let submitter = {
+            let queue = queue.clone();
+            spawn(move || queue.spawn(|| ()))
+        };
+        queue.cancel();
+        let handle = submitter.join().unwrap();
+        tray.run_all();
+        assert!(handle.is_finished(), "no handle dangles");
+        assert_eq!(queue.metrics().pending, 0);
+    });
+}
+
+#[test]
+fn cancel_meets_a_lease() {
+    model("cancel_meets_a_lease", Slow(2), || {
+        let tray = Tray::new(1);
+        let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
+        let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
+        let first = queue.spawn(trace.job());
+        let second = queue.spawn(|| ());
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        let dropped = queue.cancel();
+        worker.join().unwrap();
+        tray.run_all();
+        assert!(first.is_finished() && second.is_finished(), "no handle dangles");
+        let metrics = queue.metrics();
+        assert_eq!(metrics.completed + metrics.cancelled, 2, "run, or cancelled: {metrics:?}");
+        assert!(dropped as u64 <= metrics.cancelled && trace.runs() <= 1);
+    });
+}
+
+/// What a lease is charged in the end is by one weight or by the other.
+#[test]
+fn set_weight_meets_a_lease() {
+    model("set_weight_meets_a_lease", Preemptions(2), || {
+        let tray = Tray::new(2);
+        let fair = FairScheduler::builder(tray.clone())
+            .clock(Ticking::default())
+            .policy(WeightedFair::new)
+            .quantum(Duration::ZERO)
+            .build();
+        let queue = fair.default_queue().clone();
+        let traces = [Trace::new(), Trace::new()];
+        submit(&queue, &traces[0]);
+        submit(&queue, &traces[1]);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        queue.set_weight(7).unwrap();
+        tray.run_one();
+        queue.set_weight(1 << 32).unwrap();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1]);
+        assert_eq!(queue.metrics().weight, 1 << 32);
+    });
+}
+
+/// A queue has been served, another has not: whatever happens at the same time, the other is next.
+#[test]
+fn two_changes_of_a_group_are_both_seen() {
+    model("two_changes_of_a_group_are_both_seen", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = FairScheduler::builder(tray.clone())
+            .clock(Ticking::default())
+            .policy(WeightedFair::new)
+            .quantum(Duration::ZERO)
+            .build();
+        // Both in one group of two slots.
+        let served = fair.default_queue().clone();
+        let other = fair.queue("other").build().unwrap();
+        submit(&served, &Trace::new());
+        tray.run_all();
+        let [of_served, of_other] = [Trace::new(), Trace::new()];
+        let submitter = {
+            let (other, job) = (other.clone(), of_other.job());
+            spawn(move || other.spawn_detached(job).unwrap())
+        };
+        let (trace, seen) = (of_other.clone(), of_served.clone());
+        let job = move || {
+            assert!(trace.is_there(), "the queue with more time came first");
+            seen.leave();
+        };
+        served.spawn_detached(job).unwrap();
+        submitter.join().unwrap();
+        tray.run_all();
+        assert_eq!((of_served.runs(), of_other.runs()), (1, 1));
+    });
+}
+
+/// Each makes a queue of another priority, and so what belongs to a priority.
+#[test]
+fn two_make_queues_at_the_same_time() {
+    use filch::fair::Priority;
+    model("two_make_queues_at_the_same_time", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let trace = Trace::new();
+        let maker = {
+            let (fair, job) = (fair.clone(), trace.job());
+            spawn(move || {
+                let queue = fair.queue("low").priority(Priority::Lowest).build().unwrap();
+                queue.spawn_detached(job).unwrap();
+            })
+        };
+        tray.run_all();
+        let queue = fair.queue("high").priority(Priority::Highest).build().unwrap();
+        maker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1);
+        assert_ne!(queue.slot(), fair.default_queue().slot());
+    });
+}

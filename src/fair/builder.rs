@@ -1,0 +1,214 @@
+//! Making a scheduler.
+
+use super::clock::{Clock, Time};
+use super::policy::{Policy, WeightedFair};
+use super::scheduler::FairScheduler;
+use super::shared::{PanicHandler, Shared};
+use super::table::Table;
+use super::tickets::Tickets;
+use super::tiers::{MakePolicy, Tiers};
+use crate::executor::Executor;
+use crate::idle::EventCount;
+use crate::sync::lock::Mutex;
+use crate::sync::{Arc, AtomicUsize, Unwatched};
+use crate::task::{ContextFlow, Flow};
+use alloc::boxed::Box;
+use core::any::Any;
+use core::fmt;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+
+/// How long a lease lasts, unless somebody says otherwise.
+const QUANTUM: Duration = Duration::from_micros(100);
+/// How many tasks it has at most.
+const TASKS_PER_LEASE: usize = 1024;
+
+/// Makes a [`FairScheduler`].
+///
+/// # Examples
+///
+/// ```
+/// use filch::fair::{FairScheduler, RoundRobin};
+/// use filch::ThreadPool;
+///
+/// let fair = FairScheduler::builder(ThreadPool::new(2)?).policy(RoundRobin::new).build();
+/// assert_eq!(fair.spawn(|| 7).join().unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "a builder is no scheduler"]
+pub struct Builder {
+    executor: Box<dyn Executor>,
+    make_policy: MakePolicy,
+    clock: Time,
+    quantum: Duration,
+    tasks_per_lease: usize,
+    is_timed: bool,
+    panic_handler: Option<PanicHandler>,
+    context: Option<Flow>,
+}
+
+impl Builder {
+    pub(super) fn new<E: Executor + 'static>(executor: E) -> Self {
+        Builder {
+            executor: Box::new(executor),
+            make_policy: Box::new(|| Box::new(WeightedFair::new())),
+            clock: Time::system(),
+            quantum: QUANTUM,
+            tasks_per_lease: TASKS_PER_LEASE,
+            is_timed: false,
+            panic_handler: None,
+            context: None,
+        }
+    }
+
+    /// Serves queues in the order of this policy, of which there is one for each [`Priority`](super::Priority) that
+    /// queues have. By default [`WeightedFair`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Inline;
+    /// use filch::fair::{FairScheduler, RoundRobin};
+    ///
+    /// let fair = FairScheduler::builder(Inline).policy(RoundRobin::new).build();
+    /// # drop(fair);
+    /// ```
+    pub fn policy<P: Policy>(mut self, make: impl Fn() -> P + Send + Sync + 'static) -> Self {
+        self.make_policy = Box::new(move || Box::new(make()));
+        self
+    }
+
+    /// Measures with this clock. By default, the system's monotonic one.
+    ///
+    /// # Examples
+    ///
+    /// See [`Clock`].
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Time::Own(Box::new(clock));
+        self
+    }
+
+    /// Goes on with the same queue for this long, before the policy is asked again: a lease ends with the first task
+    /// that ends later. By default 100 µs. With zero, each task is picked by itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Inline;
+    /// use filch::fair::FairScheduler;
+    /// use std::time::Duration;
+    ///
+    /// let fair = FairScheduler::builder(Inline).quantum(Duration::from_micros(20)).build();
+    /// # drop(fair);
+    /// ```
+    pub fn quantum(mut self, quantum: Duration) -> Self {
+        self.quantum = quantum;
+        self
+    }
+
+    /// Goes on with the same queue for this many tasks at most. By default 1024.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Inline;
+    /// use filch::fair::FairScheduler;
+    /// use std::num::NonZeroUsize;
+    ///
+    /// let fair = FairScheduler::builder(Inline).tasks_per_lease(NonZeroUsize::MIN).build();
+    /// # drop(fair);
+    /// ```
+    pub fn tasks_per_lease(mut self, tasks: NonZeroUsize) -> Self {
+        self.tasks_per_lease = tasks.get();
+        self
+    }
+
+    /// Measures how long tasks wait, and queues without service. That is one more look at the clock for each task,
+    /// and 15 KiB for each queue. By default not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Inline;
+    /// use filch::fair::FairScheduler;
+    ///
+    /// let fair = FairScheduler::builder(Inline).measure_waits(true).build();
+    /// fair.spawn(|| ()).join().unwrap();
+    /// assert!(fair.report().queues[0].wait.is_some());
+    /// ```
+    pub fn measure_waits(mut self, measures: bool) -> Self {
+        self.is_timed = measures;
+        self
+    }
+
+    /// Has this called with what a detached task panicked with. By default that is dropped: the panic hook has
+    /// printed the message, and [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Inline;
+    /// use filch::fair::FairScheduler;
+    /// use std::sync::mpsc;
+    ///
+    /// let (panics, inbox) = mpsc::channel();
+    /// let fair = FairScheduler::builder(Inline)
+    ///     .panic_handler(move |payload| panics.send(payload).unwrap())
+    ///     .build();
+    /// fair.spawn_detached(|| panic!("oh")).unwrap();
+    /// assert_eq!(inbox.recv().unwrap().downcast_ref(), Some(&"oh"));
+    /// ```
+    pub fn panic_handler(
+        mut self,
+        handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
+    ) -> Self {
+        self.panic_handler = Some(Unwatched::new(handler));
+        self
+    }
+
+    /// Has this context go with each task of each queue, from where it is spawned to where it runs. By default
+    /// none does.
+    ///
+    /// # Examples
+    ///
+    /// See [`ContextFlow`].
+    pub fn context<C: ContextFlow>(mut self, context: C) -> Self {
+        self.context = Some(Flow::new(context));
+        self
+    }
+
+    /// The scheduler, with its default queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::builder(filch::executor::Inline).build();
+    /// # drop(fair);
+    /// ```
+    #[must_use]
+    pub fn build(self) -> FairScheduler {
+        let most_tickets = AtomicUsize::new(self.executor.parallelism().get());
+        let shared = Shared {
+            executor: self.executor,
+            clock: self.clock,
+            quantum: u64::try_from(self.quantum.as_nanos()).unwrap_or(u64::MAX),
+            tasks_per_lease: self.tasks_per_lease,
+            is_timed: self.is_timed,
+            panic_handler: self.panic_handler,
+            context: self.context,
+            table: Table::new(),
+            tiers: Tiers::new(self.make_policy),
+            tickets: Tickets::default(),
+            most_tickets,
+            quiet: EventCount::new(),
+            registry: Mutex::default(),
+        };
+        FairScheduler::from_shared(Arc::new(shared))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("quantum", &self.quantum).finish_non_exhaustive()
+    }
+}

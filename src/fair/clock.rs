@@ -1,0 +1,65 @@
+//! What time it is for a scheduler.
+
+use crate::sync::clock::{self, Instant};
+use alloc::boxed::Box;
+use core::time::Duration;
+
+/// What a fair scheduler measures tasks with.
+///
+/// It must not go backwards on a thread; if it does, no time has passed. By default it is the system's monotonic
+/// clock, and so a task is charged for the time from its beginning to its end.
+///
+/// # Examples
+///
+/// A clock that a test moves:
+///
+/// ```
+/// use filch::executor::Inline;
+/// use filch::fair::{Clock, FairScheduler};
+/// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// struct Hand(Arc<AtomicU64>);
+///
+/// impl Clock for Hand {
+///     fn now(&self) -> Duration {
+///         Duration::from_nanos(self.0.load(Relaxed))
+///     }
+/// }
+///
+/// let hand = Arc::new(AtomicU64::new(0));
+/// let fair = FairScheduler::builder(Inline).clock(Hand(hand.clone())).build();
+/// let queue = fair.queue("a").build()?;
+/// queue.spawn(move || hand.fetch_add(500, Relaxed)).join()?;
+/// assert_eq!(queue.metrics().service, Duration::from_nanos(500));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Clock: Send + Sync + 'static {
+    /// The time since some moment that is always the same.
+    ///
+    /// # Examples
+    ///
+    /// See [`Clock`].
+    fn now(&self) -> Duration;
+}
+
+pub(super) enum Time {
+    System(Instant),
+    Own(Box<dyn Clock>),
+}
+
+impl Time {
+    pub(super) fn system() -> Self {
+        Time::System(clock::now())
+    }
+
+    /// In nanoseconds; 584 years is the end.
+    #[inline]
+    pub(super) fn nanos(&self) -> u64 {
+        match self {
+            Time::System(start) => clock::nanos_since(*start),
+            Time::Own(clock) => u64::try_from(clock.now().as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}

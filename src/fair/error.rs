@@ -1,0 +1,46 @@
+//! What can be wrong with a queue.
+
+use core::fmt;
+
+/// Why there is no such queue.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::Inline;
+/// use filch::fair::{FairScheduler, QueueError};
+///
+/// let fair = FairScheduler::over(Inline);
+/// assert_eq!(fair.queue("a").weight(0).build().unwrap_err(), QueueError::Weight);
+/// assert_eq!(QueueError::Weight.to_string(), "the weight of a queue is from 1 to 4294967296");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum QueueError {
+    /// A weight of zero, or above 2³².
+    Weight,
+    /// A limit on what runs at once, of zero.
+    Parallel,
+    /// A limit on futures in flight, of zero.
+    InFlight,
+    /// Room for no task.
+    Capacity,
+    /// The scheduler has 65,536 queues already.
+    TooMany,
+    /// The scheduler has been shut down.
+    Closed,
+}
+
+impl fmt::Display for QueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            QueueError::Weight => "the weight of a queue is from 1 to 4294967296",
+            QueueError::Parallel => "a queue runs at least one task at once",
+            QueueError::InFlight => "a queue has at least one future in flight",
+            QueueError::Capacity => "a queue has room for at least one task",
+            QueueError::TooMany => "the scheduler has 65536 queues already",
+            QueueError::Closed => "the scheduler has been shut down",
+        })
+    }
+}
+
+impl core::error::Error for QueueError {}

@@ -1,0 +1,167 @@
+//! Futures of a queue: each has a place from when it begins until it ends.
+
+use super::queue::Queue;
+use super::shared::Shared;
+use crate::executor::{spawn_future_in, Executor, FutureHandle, Reason, Rejected};
+use crate::sync::lock::Mutex;
+use crate::sync::{Arc, AtomicBool, Relaxed, Unwatched};
+use crate::task::Job;
+use alloc::collections::VecDeque;
+use core::future::Future;
+use core::num::NonZeroUsize;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+/// Which futures of a queue have begun, and which wait for a place.
+#[derive(Default)]
+pub(super) struct Flight(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    /// How many there are; `None` for any number.
+    limit: Option<usize>,
+    taken: usize,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A future that waits for a place.
+struct Waiting {
+    runnable: async_task::Runnable,
+    has_place: Unwatched<AtomicBool>,
+}
+
+impl Flight {
+    /// A new queue comes into the slot.
+    pub(super) fn reset(&self, limit: Option<usize>) {
+        *self.0.lock() = Places { limit, ..Places::default() };
+    }
+
+    fn enter(&self, waiting: Waiting) {
+        let mut places = self.0.lock();
+        if places.limit.is_some_and(|it| places.taken >= it) {
+            places.waiting.push_back(waiting);
+            return;
+        }
+        places.taken += 1;
+        drop(places);
+        waiting.begin();
+    }
+
+    /// A future with a place has ended.
+    fn leave(&self) {
+        let mut places = self.0.lock();
+        let next = places.waiting.pop_front();
+        if next.is_none() {
+            places.taken -= 1;
+        }
+        drop(places);
+        if let Some(next) = next {
+            next.begin();
+        }
+    }
+
+    /// Drops those that wait, and returns how many they were.
+    pub(super) fn discard(&self) -> usize {
+        let waiting = core::mem::take(&mut self.0.lock().waiting);
+        waiting.len()
+    }
+}
+
+impl Waiting {
+    fn begin(self) {
+        self.has_place.store(true, Relaxed); // Relaxed: the job that is scheduled brings it along
+        self.runnable.schedule();
+    }
+}
+
+impl Queue {
+    /// Spawns a future: each time that it is woken, a task of this queue polls it.
+    ///
+    /// It counts as a task of the queue until it ends, and polls are charged to the queue. A closed queue goes on
+    /// with the futures that it has; a cancelled one drops them. If the queue refuses it, the future is dropped and the handle says that it was cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("a").build()?;
+    /// assert_eq!(queue.spawn_future(async { 7 }).join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_future<F>(&self, future: F) -> FutureHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (shared, line) = (&self.0.shared, self.line());
+        let capacity = line.capacity().min(super::life::MAX_TASKS);
+        let is_accepted = line.life.accept(capacity, false).is_ok();
+        let has_place = Unwatched::new(AtomicBool::new(false));
+        let (same_shared, slot) = (Arc::clone(shared), self.0.slot);
+        let stay = Stay { shared: same_shared, slot, has_place: Unwatched::clone(&has_place) };
+        let polls = Polls { shared: Arc::clone(shared), slot };
+        let future = Flying { future, _stay: is_accepted.then_some(stay) };
+        let (runnable, handle) = spawn_future_in(polls, future);
+        if is_accepted {
+            line.flight.enter(Waiting { runnable, has_place });
+        } else {
+            super::counters::add(&line.counters.refused, 1);
+            drop(runnable);
+        }
+        handle
+    }
+}
+
+/// A future that counts as a task of its queue.
+struct Flying<F> {
+    future: F,
+    _stay: Option<Stay>,
+}
+
+impl<F: Future> Future for Flying<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: caller of `poll` — the future is pinned with what it is in, and is not moved.
+        let future = unsafe { self.map_unchecked_mut(|it| &mut it.future) };
+        future.poll(context)
+    }
+}
+
+/// As long as it is there, its queue has one more task pending.
+struct Stay {
+    shared: Arc<Shared>,
+    slot: usize,
+    has_place: Unwatched<AtomicBool>,
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let Some(line) = self.shared.table.get(self.slot) else { return };
+        if self.has_place.load(Relaxed) {
+            line.flight.leave();
+        }
+        super::counters::add(&line.counters.completed, 1);
+        self.shared.end_task(line);
+    }
+}
+
+/// What polls of futures are submitted to: the queue takes them for as long as it has the future.
+struct Polls {
+    shared: Arc<Shared>,
+    slot: usize,
+}
+
+impl Executor for Polls {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        let line = self.shared.table.get(self.slot).expect("a queue stays where it is");
+        if line.life.accept(u64::MAX, true).is_err() {
+            return Err(Rejected { job, reason: Reason::Closed });
+        }
+        Shared::push(&self.shared, line, job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.shared.executor.parallelism()
+    }
+}

@@ -1,0 +1,172 @@
+//! The word of a queue.
+
+use super::{ENDED, OPENED};
+use crate::executor::Reason;
+use crate::sync::order::both;
+use crate::sync::{AtomicU64, Relaxed};
+
+/// Takes nothing further.
+const CLOSED: u64 = 1;
+/// Runs nothing further.
+const CANCELLED: u64 = 1 << 1;
+/// There is a handle.
+const HELD: u64 = 1 << 2;
+/// There is a queue in the slot.
+const TAKEN: u64 = 1 << 3;
+/// Is not to be served for now.
+const PAUSED: u64 = 1 << 4;
+/// Leases are counted from here on.
+const LEASE: u64 = 1 << 8;
+/// Accepted tasks that have not ended are counted from here on.
+const TASK: u64 = 1 << 24;
+
+/// The most tasks of one queue that may run at once.
+pub(super) const MAX_LEASES: usize = 0xFFFF;
+/// The most tasks that a queue may hold.
+pub(super) const MAX_TASKS: u64 = (1 << 40) - 2;
+
+/// How far a queue has come, how many run tasks of it, and how many tasks it has accepted that have not ended.
+/// One word, so that accepting and closing, ending and reclaiming, and taking one of its limited places have one
+/// order (I2, I3).
+pub(super) struct Life(AtomicU64);
+
+/// What the word said at some moment.
+#[derive(Clone, Copy)]
+pub(super) struct Look(u64);
+
+impl Look {
+    pub(super) fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
+    }
+    pub(super) fn is_taken(self) -> bool {
+        self.0 & TAKEN != 0
+    }
+    #[inline]
+    pub(super) fn is_paused(self) -> bool {
+        self.0 & PAUSED != 0
+    }
+    #[inline]
+    pub(super) fn leases(self) -> usize {
+        (self.0 / LEASE) as usize & MAX_LEASES
+    }
+    #[inline]
+    pub(super) fn tasks(self) -> u64 {
+        self.0 / TASK
+    }
+    /// Whether whoever brought the word here is the one that frees the slot (I3).
+    #[inline]
+    pub(super) fn is_over_now(self) -> bool {
+        self.0 & !(CANCELLED | PAUSED) == TAKEN | CLOSED
+    }
+}
+
+impl Life {
+    /// A slot without a queue.
+    pub(super) fn nothing() -> Self {
+        Life(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub(super) fn look(&self) -> Look {
+        Look(self.0.load(ENDED.acquire()))
+    }
+
+    /// A queue with a handle comes into the slot. To be called by whoever has the slot.
+    pub(super) fn open(&self, is_paused: bool) {
+        let flags = TAKEN | HELD | if is_paused { PAUSED } else { 0 };
+        // Added, since a lease that came too late for the queue before may still be counted.
+        self.0.fetch_add(flags, OPENED.release());
+    }
+
+    /// The slot is free. To be called by whoever was told that the queue is over.
+    pub(super) fn free(&self) {
+        self.0.fetch_and(!(TAKEN | CLOSED | CANCELLED | PAUSED), OPENED.release());
+    }
+
+    /// Accepts one more task, or says why not. Tasks of the queue itself may spawn into it when it is closed.
+    #[inline]
+    pub(super) fn accept(&self, capacity: u64, is_inside: bool) -> Result<(), Reason> {
+        let shut = if is_inside { CANCELLED } else { CLOSED };
+        // Relaxed: the task goes through the queue's injector, which brings along what came before.
+        let mut word = self.0.load(Relaxed);
+        loop {
+            if word & shut != 0 {
+                return Err(Reason::Closed);
+            }
+            if word / TASK >= capacity {
+                return Err(Reason::Full);
+            }
+            match self.0.compare_exchange_weak(word, word + TASK, Relaxed, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(other) => word = other,
+            }
+        }
+    }
+
+    /// So many tasks have ended. The queue may be over with it.
+    #[inline]
+    pub(super) fn end_tasks(&self, count: u64) -> Look {
+        let order = both(ENDED.acquire(), ENDED.release());
+        Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
+    }
+
+    /// Takes one of the places that the queue may have at once.
+    #[inline]
+    pub(super) fn begin_lease(&self, limit: usize) -> Result<(), Look> {
+        // Relaxed: what the exchange reads counts.
+        let mut word = self.0.load(Relaxed);
+        loop {
+            let look = Look(word);
+            if !look.is_taken() || look.is_paused() || look.leases() >= limit {
+                return Err(look);
+            }
+            let order = OPENED.acquire();
+            match self.0.compare_exchange_weak(word, word + LEASE, order, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(other) => word = other,
+            }
+        }
+    }
+
+    /// Takes a place, whether there is one or not. Returns whether there is a queue.
+    pub(super) fn begin_lease_anyway(&self) -> bool {
+        Look(self.0.fetch_add(LEASE, OPENED.acquire())).is_taken()
+    }
+
+    /// Gives the place back.
+    #[inline]
+    pub(super) fn end_lease(&self) -> Look {
+        let order = both(ENDED.acquire(), ENDED.release());
+        Look(self.0.fetch_sub(LEASE, order) - LEASE)
+    }
+
+    /// Takes nothing further. Returns whether it did until now.
+    pub(super) fn close(&self) -> bool {
+        // Relaxed: nothing is read on the strength of it.
+        self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
+    }
+
+    /// Takes and runs nothing further. Returns whether it did run until now.
+    pub(super) fn cancel(&self) -> bool {
+        // Relaxed: as in `close`.
+        self.0.fetch_or(CLOSED | CANCELLED, Relaxed) & CANCELLED == 0
+    }
+
+    /// Is not to be served, or is again. Returns whether this changes something.
+    pub(super) fn pause(&self, is_paused: bool) -> bool {
+        // Relaxed: a fence of `LOOK` follows.
+        let before = match is_paused {
+            true => self.0.fetch_or(PAUSED, Relaxed),
+            false => self.0.fetch_and(!PAUSED, Relaxed),
+        };
+        (before & PAUSED != 0) != is_paused
+    }
+
+    /// The last handle goes: takes nothing further, and is over with its last task.
+    pub(super) fn let_go(&self) -> Look {
+        let order = both(ENDED.acquire(), ENDED.release());
+        let closed = |word| Some((word | CLOSED) & !HELD);
+        let before = self.0.fetch_update(order, Relaxed, closed);
+        Look((before.expect("always some") | CLOSED) & !HELD)
+    }
+}

@@ -1,0 +1,116 @@
+//! Sharing one executor among many queues, by weight, in time.
+//!
+//! A [`FairScheduler`] stands on any [`Executor`](crate::Executor). Tasks are spawned into its
+//! [queues](Queue), of which there may be 65,536, and which come and go; a [`Policy`] says which of them is served
+//! next. What schedulers have separate machines for are settings of a queue:
+//!
+//! | | |
+//! |---|---|
+//! | round robin | [`RoundRobin`] as the policy |
+//! | shares by weight, in time | [`WeightedFair`], the default |
+//! | priorities | [`QueueBuilder::priority`] |
+//! | limited parallelism | [`QueueBuilder::max_parallel`]; for futures, `max_in_flight` |
+//! | ordered execution | `max_parallel(1)` |
+//! | several pools on the same threads | a [`Queue`] each: it is an executor |
+//! | a tenant with many queues | a scheduler [over](FairScheduler::over) the tenant's queue |
+//! | a function with a limit | [`WorkQueue`] |
+//!
+//! # The promise
+//!
+//! Of two queues of the same priority that are *backlogged*, that is ready all the time and never at their limit,
+//! let S₁ and S₂ be the service that they have got since some moment, w₁ and w₂ their weights, L₁ and L₂ their longest
+//! tasks, W the executor's parallelism and Q the quantum. Under [`WeightedFair`]
+//!
+//! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂)
+//!
+//! whatever the other queues do. `tests/fairness.rs` checks this on the virtual clock of [`sim`](crate::sim), for thousands
+//! of random weights, costs and numbers of threads. It is the bound of start-time fair queuing (Goyal, Vin and Cheng,
+//! SIGCOMM 1996), times what can be under way at once.
+//!
+//! Besides: no thread of the executor is without work while a queue is ready; a queue that returns, or is new, has no
+//! credit from when it was not there; one that is ready waits for its first pick no longer than until the current
+//! leases end, and those of queues with less virtual time; and a lower priority gets every 64th pick.
+//!
+//! # How it works
+//!
+//! ```text
+//!   spawn ──▶ queue's injector ──▶ ready set ──▶ policy ──▶ lease ──▶ task, task, task … quantum
+//!                 │                   ▲                      ▲                            │
+//!           the life word             │ bit                  │ ticket: a job of the       │
+//!           counts it                 └──────────────────────┴── executor, ◀──────────────┘
+//!                                                                submits itself again
+//! ```
+//!
+//! # Invariants
+//!
+//! - **I1** What a [`Once`](once) has made stays until the scheduler is dropped: a slot's line stays where it is, also
+//!   when no queue is in it.
+//! - **I2** A task is accepted and counted in one step, while the queue is open; so whoever sees a closed queue with
+//!   nothing pending has seen its last task.
+//! - **I3** A queue is over when it is closed, without handle, without lease and without task. One step brings that about, and who takes
+//!   it frees the slot.
+//! - **I4** If a queue is ready, then it is in its tier's set, and a ticket searches or as many run as may; or somebody
+//!   is about to see to both. Whoever makes a queue ready sees to it after a fence of `LOOK`; whoever takes it out of the set, or
+//!   ceases to search, looks again after one.
+//! - **I5** Who waits for a place in a queue is told when one becomes free, or finds it when it looks once more.
+
+mod builder;
+mod clock;
+mod counters;
+mod error;
+#[cfg(feature = "async")]
+mod flight;
+mod joiners;
+mod life;
+mod line;
+mod once;
+mod pass;
+mod policy;
+mod queue;
+mod queue_builder;
+mod ready;
+mod report;
+mod scheduler;
+mod serve;
+mod shared;
+mod table;
+mod tickets;
+mod tiers;
+mod waits;
+mod work_queue;
+
+pub use builder::Builder;
+pub use clock::Clock;
+pub use error::QueueError;
+pub use policy::{Pick, Policy, RoundRobin, Service, WeightedFair};
+pub use queue::{Queue, QueueBuilder};
+pub use ready::Ready;
+pub use report::{QueueMetrics, Report, Wait};
+pub use scheduler::FairScheduler;
+pub use tiers::Priority;
+pub use work_queue::{PushError, WorkQueue};
+
+use crate::sync::order::{FencePair, Pair};
+
+/// What was made before a [`Once`](once::Once) got it is seen by whoever finds it there.
+const MADE: Pair = Pair::named("fair::MADE");
+
+/// What a new queue is made with is seen by who serves it; and what the queue before left, by who opens it.
+const OPENED: Pair = Pair::named("fair::OPENED");
+
+/// What tasks did is seen by who finds that they have ended, and by who frees the slot.
+const ENDED: Pair = Pair::named("fair::ENDED");
+
+/// What a queue was charged before it became ready is seen by who finds it ready.
+const READY: Pair = Pair::named("fair::READY");
+
+/// One makes work visible, and looks whether somebody serves it; another ceases to serve, and looks whether there
+/// is work: not both can miss.
+const LOOK: FencePair = FencePair::named("fair::LOOK");
+
+/// One waits for a place, and looks whether there is one; another frees a place, and looks whether somebody
+/// waits: not both can miss.
+const JOINER: FencePair = FencePair::named("fair::JOINER");
+
+/// Of two that change a group and refresh its least, the later one sees both changes.
+const LEAST: FencePair = FencePair::named("fair::LEAST");

@@ -1,0 +1,61 @@
+//! A value that is made when it is first wanted, and stays.
+
+use super::MADE;
+use crate::sync::{const_on_the_machine, AtomicPtr};
+use alloc::boxed::Box;
+use core::ptr;
+
+/// A place that is empty, and then holds one value until it is dropped. Lock-free: of several that make
+/// the value at the same time, one is kept.
+pub(super) struct Once<T>(AtomicPtr<T>);
+
+impl<T> Once<T> {
+    const_on_the_machine! {
+        pub(super) fn empty() -> Self {
+            Once(AtomicPtr::new(ptr::null_mut()))
+        }
+    }
+
+    /// The value, if it has been made.
+    #[inline]
+    pub(super) fn get(&self) -> Option<&T> {
+        let value = self.0.load(MADE.acquire());
+        // SAFETY: I1 — it was made, and stays for as long as `self`.
+        unsafe { value.as_ref() }
+    }
+
+    /// The value; `make` makes it if there is none yet.
+    pub(super) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        let (success, failure) = (MADE.release(), MADE.acquire());
+        let kept = match self.0.compare_exchange(ptr::null_mut(), made, success, failure) {
+            Ok(_) => made,
+            Err(theirs) => {
+                // SAFETY: ours, and nobody has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                theirs
+            }
+        };
+        // SAFETY: I1 — as in `get`.
+        unsafe { &*kept }
+    }
+}
+
+impl<T> Drop for Once<T> {
+    fn drop(&mut self) {
+        // Relaxed: whoever drops a place is alone with it.
+        let value = self.0.load(crate::sync::Relaxed);
+        if !value.is_null() {
+            // SAFETY: I1 — it came out of a box, and nobody can ask for it any more.
+            drop(unsafe { Box::from_raw(value) });
+        }
+    }
+}
+
+// SAFETY: it gives out `&T`, and drops what other threads have made.
+unsafe impl<T: Send + Sync> Sync for Once<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Send for Once<T> {}

@@ -1,0 +1,216 @@
+//! Shares by weight, in time.
+
+use super::least::{is_before, Least};
+use super::{Pick, Policy, Ready, Service};
+use crate::fair::once::Once;
+use crate::sync::{array_on_the_machine, AtomicU64, Relaxed, GROUP, GROUPS};
+use alloc::boxed::Box;
+use core::fmt;
+
+/// How many units of virtual time a nanosecond is for a queue of weight 1. A queue of weight 2³² is charged
+/// 24 units for 100 µs.
+const UNITS: u32 = 20;
+/// Where virtual time begins: 100 ms before its wrap, so that every user crosses it.
+const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
+/// The most that a queue can be behind, of what half a turn is: 73 minutes for a queue of weight 1.
+const MOST: u64 = 1 << 62;
+
+/// Shares the time of the executor among the queues that are ready, by weight: start-time fair queuing (Goyal,
+/// Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the default.
+///
+/// Each queue has a virtual time, which advances by what its tasks take, divided by its weight; the ready queue
+/// with the least is served. What the next lease will take is not known, so the mean of the last ones is
+/// charged when it begins, and corrected when it ends: otherwise all threads would take the same queue before it
+/// has been charged. A queue that becomes ready starts no lower than the one that was served last, so nobody
+/// saves up time by sleeping. Time is that of the scheduler's clock, from the beginning of a task to its end, whether the
+/// task computes or blocks.
+///
+/// A pick looks at each group of 64 slots in which a queue is ready, and at 64 queues of one of them, twice. It
+/// is lock-free: it begins again only if another thread has charged the same queue meanwhile.
+///
+/// # Examples
+///
+/// ```
+/// use filch::fair::{FairScheduler, WeightedFair};
+/// use filch::ThreadPool;
+///
+/// let fair = FairScheduler::builder(ThreadPool::new(2)?).policy(WeightedFair::new).build();
+/// let gold = fair.queue("gold").weight(3).build()?;
+/// let free = fair.queue("free").build()?;
+/// (0..100).for_each(|i| drop((gold.spawn(move || i), free.spawn(move || i))));
+/// fair.wait_idle()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct WeightedFair {
+    /// The virtual time at which a queue was last served.
+    now: AtomicU64,
+    accounts: Box<[Once<Accounts>]>,
+    least: Least,
+}
+
+/// A group of queues.
+struct Accounts {
+    /// Their virtual times: next to each other, since they are looked through.
+    times: [AtomicU64; GROUP],
+    /// What of each is not worth a unit yet: units times weight.
+    rests: [AtomicU64; GROUP],
+    /// What a lease of each takes, in nanoseconds.
+    estimates: [AtomicU64; GROUP],
+}
+
+impl Accounts {
+    fn new() -> Self {
+        Accounts {
+            times: array_on_the_machine![AtomicU64::new(START); GROUP],
+            rests: array_on_the_machine![AtomicU64::new(0); GROUP],
+            estimates: array_on_the_machine![AtomicU64::new(0); GROUP],
+        }
+    }
+}
+
+// Relaxed throughout: each is a word of its own, and the set of what is ready brings along what was charged before.
+impl WeightedFair {
+    /// With no time gone by.
+    #[must_use]
+    pub fn new() -> Self {
+        WeightedFair {
+            now: AtomicU64::new(START),
+            accounts: (0..GROUPS).map(|_| Once::empty()).collect(),
+            least: Least::new(),
+        }
+    }
+
+    fn accounts(&self, slot: usize) -> &Accounts {
+        self.accounts[slot / GROUP].get_or_make(Accounts::new)
+    }
+
+    fn refresh(&self, slot: usize, ready: Ready<'_>) {
+        let accounts = self.accounts(slot);
+        let time_of = |at: usize| accounts.times[at].load(Relaxed);
+        self.least.refresh(slot / GROUP, ready.set, time_of);
+    }
+
+    /// The member with the least time, and the time.
+    fn least(&self, ready: Ready<'_>) -> Option<(usize, u64)> {
+        let mut best: Option<(usize, u64)> = None;
+        for group in ready.set.groups_from(0) {
+            let Some(slot) = self.of_group(group, ready) else { continue };
+            let time = self.accounts(slot).times[slot % GROUP].load(Relaxed);
+            if best.is_none_or(|it| is_before(time, it.1)) {
+                best = Some((slot, time));
+            }
+        }
+        best
+    }
+
+    /// As above. If whoever has changed the group has not told yet, we do.
+    #[inline]
+    fn of_group(&self, group: usize, ready: Ready<'_>) -> Option<usize> {
+        let is_member = |slot: &usize| ready.set.contains(*slot);
+        self.least.of(group).filter(is_member).or_else(|| {
+            self.refresh(group * GROUP, ready);
+            self.least.of(group).filter(is_member)
+        })
+    }
+
+    /// What so many nanoseconds are in units, for a queue of this weight.
+    fn units(&self, account: &AtomicU64, nanos: u64, weight: u64) -> u64 {
+        let weight = u128::from(weight.max(1));
+        let worth = u128::from(nanos) << UNITS;
+        let units = u64::try_from(worth / weight).unwrap_or(MOST).min(MOST);
+        let rest = (worth % weight) as u64;
+        // Whoever fills a unit takes it out. A rest below zero is a unit that was taken out too early.
+        let filled = (account.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
+        if filled {
+            account.fetch_sub(weight as u64, Relaxed);
+        }
+        units + u64::from(filled)
+    }
+}
+
+impl Policy for WeightedFair {
+    fn opened(&self, slot: usize) {
+        let accounts = self.accounts(slot);
+        let at = slot % GROUP;
+        accounts.times[at].store(self.now.load(Relaxed), Relaxed);
+        accounts.rests[at].store(0, Relaxed);
+        accounts.estimates[at].store(0, Relaxed);
+    }
+
+    fn arrives(&self, slot: usize, _ready: Ready<'_>) {
+        let now = self.now.load(Relaxed);
+        raise(&self.accounts(slot).times[slot % GROUP], now);
+    }
+
+    fn changed(&self, slot: usize, ready: Ready<'_>) {
+        self.refresh(slot, ready);
+    }
+
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        loop {
+            let (slot, time) = self.least(ready)?;
+            let accounts = self.accounts(slot);
+            let at = slot % GROUP;
+            let nanos = accounts.estimates[at].load(Relaxed);
+            let weight = ready.weight(slot).max(1);
+            // At least one unit, so that the queue is not picked by all.
+            let units = (u128::from(nanos) << UNITS) / u128::from(weight);
+            let charge = u64::try_from(units).unwrap_or(MOST).clamp(1, MOST);
+            let charged = time.wrapping_add(charge);
+            if accounts.times[at].compare_exchange(time, charged, Relaxed, Relaxed).is_ok() {
+                self.refresh(slot, ready);
+                return Some(Pick::of(slot).with_note(note(time, charge)));
+            }
+        }
+    }
+
+    fn begins(&self, pick: Pick) {
+        // Not before: a queue that turns out to be empty is no measure for those that arrive.
+        raise(&self.now, (pick.note() >> 64) as u64);
+    }
+
+    fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
+        let accounts = self.accounts(pick.slot);
+        let at = pick.slot % GROUP;
+        let mut used = 0;
+        if service.tasks > 0 {
+            let nanos = u64::try_from(service.time.as_nanos()).unwrap_or(u64::MAX);
+            used = self.units(&accounts.rests[at], nanos, service.weight);
+            let estimate = &accounts.estimates[at];
+            let before = estimate.load(Relaxed);
+            let after = if before == 0 { nanos } else { before - before / 4 + nanos / 4 };
+            estimate.store(after, Relaxed);
+        }
+        let now = self.now.load(Relaxed);
+        let corrected = |time: u64| {
+            let time = time.wrapping_sub(pick.note() as u64).wrapping_add(used);
+            let lead = time.wrapping_sub(now);
+            Some(if (lead as i64) > MOST as i64 { now.wrapping_add(MOST) } else { time })
+        };
+        let _ = accounts.times[at].fetch_update(Relaxed, Relaxed, corrected);
+        self.refresh(pick.slot, ready);
+    }
+}
+
+/// When a pick began, and what was charged for it.
+fn note(time: u64, charge: u64) -> u128 {
+    u128::from(time) << 64 | u128::from(charge)
+}
+
+/// Raises a virtual time.
+fn raise(time: &AtomicU64, to: u64) {
+    let raised = |time| is_before(time, to).then_some(to);
+    let _ = time.fetch_update(Relaxed, Relaxed, raised);
+}
+
+impl Default for WeightedFair {
+    fn default() -> Self {
+        WeightedFair::new()
+    }
+}
+
+impl fmt::Debug for WeightedFair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeightedFair").field("now", &self.now.load(Relaxed)).finish_non_exhaustive()
+    }
+}

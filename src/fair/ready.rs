@@ -1,0 +1,157 @@
+//! The set of the queues that are worth a look.
+
+use super::table::Table;
+use super::READY;
+use crate::sync::{array_on_the_machine, AtomicU64, Relaxed, GROUP, GROUPS};
+use core::fmt;
+
+/// How many words say which groups have members.
+const SUMMARIES: usize = GROUPS.div_ceil(64);
+
+/// A bit for each slot, and a bit for each word of such bits that is not zero. Membership is advice: a member
+/// may have nothing to do, but what has something to do becomes a member (I4).
+pub(super) struct ReadySet {
+    summary: [AtomicU64; SUMMARIES],
+    groups: [AtomicU64; GROUPS],
+}
+
+impl ReadySet {
+    pub(super) fn new() -> Self {
+        ReadySet {
+            summary: array_on_the_machine![AtomicU64::new(0); SUMMARIES],
+            groups: array_on_the_machine![AtomicU64::new(0); GROUPS],
+        }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, slot: usize) -> bool {
+        // Relaxed: a fence of `LOOK` stands before.
+        self.groups[slot / GROUP].load(Relaxed) & bit(slot % GROUP) != 0
+    }
+
+    /// Makes a slot a member.
+    ///
+    /// The bit in the summary is set each time, so that whoever clears it has read the last word that was set
+    /// before.
+    pub(super) fn insert(&self, slot: usize) {
+        let group = slot / GROUP;
+        self.groups[group].fetch_or(bit(slot % GROUP), READY.release());
+        self.summary[group / 64].fetch_or(bit(group % 64), READY.release());
+    }
+
+    /// Makes it none.
+    pub(super) fn remove(&self, slot: usize) {
+        let group = slot / GROUP;
+        let before = self.groups[group].fetch_and(!bit(slot % GROUP), READY.acquire());
+        if before & !bit(slot % GROUP) == 0 {
+            self.summary[group / 64].fetch_and(!bit(group % 64), READY.acquire());
+            if self.members(group) != 0 {
+                self.summary[group / 64].fetch_or(bit(group % 64), READY.release());
+            }
+        }
+    }
+
+    /// The members in a group, as bits.
+    #[inline]
+    pub(super) fn members(&self, group: usize) -> u64 {
+        self.groups[group].load(READY.acquire())
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups_from(0).all(|group| self.members(group) == 0)
+    }
+
+    /// Whether there is another member than this.
+    pub(super) fn has_other_than(&self, slot: usize) -> bool {
+        self.groups_from(0).any(|group| {
+            let own = if group == slot / GROUP { bit(slot % GROUP) } else { 0 };
+            self.members(group) & !own != 0
+        })
+    }
+
+    /// The groups that may have members, from `first` on.
+    #[inline]
+    pub(super) fn groups_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
+        let words = (first / 64..SUMMARIES).map(move |word| {
+            let all = self.summary[word].load(READY.acquire());
+            (word, if word == first / 64 { all & (u64::MAX << (first % 64)) } else { all })
+        });
+        words.flat_map(|(word, all)| Bits(all).map(move |at| word * 64 + at))
+    }
+
+    /// The members from `first` on.
+    fn members_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
+        self.groups_from(first / GROUP).flat_map(move |group| {
+            let from = first.saturating_sub(group * GROUP).min(63);
+            Bits(self.members(group) & (u64::MAX << from)).map(move |at| group * GROUP + at)
+        })
+    }
+}
+
+const fn bit(at: usize) -> u64 {
+    1 << at
+}
+
+/// The places of the bits of a word that are set.
+pub(super) struct Bits(pub(super) u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let at = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(at)
+    }
+}
+
+/// The queues among which a [`Policy`](super::Policy) chooses.
+///
+/// A queue is named by its slot: a number below 65,536 that it has for as long as it is there, and that
+/// another queue may have afterwards ([`Queue::slot`](super::Queue::slot)).
+///
+/// # Examples
+///
+/// See [`Policy`](super::Policy).
+#[derive(Clone, Copy)]
+pub struct Ready<'a> {
+    pub(super) set: &'a ReadySet,
+    pub(super) table: &'a Table,
+}
+
+impl<'a> Ready<'a> {
+    /// The slots of the queues that are ready, in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = usize> + 'a {
+        self.set.members_from(0)
+    }
+
+    /// The first queue that is ready at or after this slot, or else the first of all.
+    #[must_use]
+    pub fn next_from(self, slot: usize) -> Option<usize> {
+        self.set.members_from(slot.min(GROUP * GROUPS - 1)).next().or_else(|| self.iter().next())
+    }
+
+    /// Whether the queue in this slot is ready.
+    #[must_use]
+    pub fn contains(self, slot: usize) -> bool {
+        slot < GROUP * GROUPS && self.set.contains(slot)
+    }
+
+    /// The weight of the queue in this slot; 1 if there is none.
+    #[inline]
+    #[must_use]
+    pub fn weight(self, slot: usize) -> u64 {
+        self.table.get(slot).map_or(1, |line| line.weight())
+    }
+}
+
+impl fmt::Debug for Ready<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,305 @@
+//! A scheduler: its queues, and how work in them becomes visible.
+
+use super::clock::Time;
+use super::counters::add;
+use super::life::{Look, MAX_LEASES, MAX_TASKS};
+use super::line::{Entry, Line};
+use super::policy::{Pick, Service};
+use super::table::{Table, SLOTS};
+use super::tickets::Tickets;
+use super::tiers::{Tier, Tiers};
+use super::LOOK;
+use crate::executor::{Executor, Reason, Rejected};
+use crate::idle::EventCount;
+use crate::sync::lock::Mutex;
+use crate::sync::{thread, Arc, AtomicUsize, Relaxed, Unwatched};
+use crate::task::{current, Flow, Job};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ptr;
+use core::time::Duration;
+
+/// What to do with the payload of a panic.
+pub(super) type PanicHandler = Unwatched<dyn Fn(thread::Payload) + Send + Sync>;
+
+pub(super) struct Shared {
+    pub(super) executor: Box<dyn Executor>,
+    pub(super) clock: Time,
+    /// How long a lease lasts, in nanoseconds.
+    pub(super) quantum: u64,
+    /// How many tasks it has at most.
+    pub(super) tasks_per_lease: usize,
+    /// Whether it is measured how long tasks wait.
+    pub(super) is_timed: bool,
+    pub(super) panic_handler: Option<PanicHandler>,
+    /// What goes with each task.
+    pub(super) context: Option<Flow>,
+    pub(super) table: Table,
+    pub(super) tiers: Tiers,
+    pub(super) tickets: Tickets,
+    /// How many tickets there may be.
+    pub(super) most_tickets: AtomicUsize,
+    /// Told when a queue has nothing pending.
+    pub(super) quiet: EventCount,
+    pub(super) registry: Mutex<Registry>,
+}
+
+/// Which slots have no queue. Behind a lock: it is for making queues, not for serving them.
+#[derive(Default)]
+pub(super) struct Registry {
+    free: Vec<usize>,
+    next: usize,
+    pub(super) is_closed: bool,
+}
+
+impl Registry {
+    /// A slot for a queue, if there is one.
+    pub(super) fn take(&mut self) -> Option<usize> {
+        self.free.pop().or_else(|| {
+            let slot = self.next;
+            self.next += 1;
+            (slot < SLOTS).then_some(slot)
+        })
+    }
+}
+
+impl Shared {
+    /// Whose threads tasks run on.
+    pub(super) fn base(&self) -> usize {
+        match self.executor.identity() {
+            0 => ptr::from_ref(self) as usize,
+            identity => identity,
+        }
+    }
+
+    pub(super) fn most_tickets(&self) -> usize {
+        self.most_tickets.load(Relaxed) // Relaxed: a setting
+    }
+
+    /// Whether a thread of the executor would wait for the executor.
+    pub(super) fn would_deadlock(&self) -> bool {
+        current::may_run(self.base())
+    }
+
+    pub(super) fn now_if_timed(&self) -> u64 {
+        if self.is_timed {
+            self.clock.nanos().max(1)
+        } else {
+            0
+        }
+    }
+
+    /// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a task of it.
+    #[inline]
+    pub(super) fn submit(this: &Arc<Self>, line: &Line, job: Job) -> Result<(), Rejected> {
+        let capacity = line.capacity().min(MAX_TASKS);
+        let accepted = match line.life.accept(capacity, false) {
+            // What was accepted may go on to spawn.
+            Err(Reason::Closed) if current::is_within(line.identity()) => {
+                line.life.accept(capacity, true)
+            }
+            accepted => accepted,
+        };
+        match accepted {
+            Ok(()) => Shared::push(this, line, job),
+            Err(reason) => {
+                add(&line.counters.refused, 1);
+                Err(Rejected { job, reason })
+            }
+        }
+    }
+
+    /// Puts a job that has been accepted into its queue. Handed back if the executor takes no tickets.
+    #[inline]
+    pub(super) fn push(this: &Arc<Self>, line: &Line, job: Job) -> Result<(), Rejected> {
+        if this.tickets.are_none() {
+            // Before the job is where it cannot be taken back from.
+            if let Err(reason) = Shared::hand_over_one(this) {
+                add(&line.counters.refused, 1);
+                this.end_task(line);
+                return Err(Rejected { job, reason });
+            }
+        }
+        line.jobs.push(Entry { job, since: this.now_if_timed() });
+        LOOK.fence();
+        Shared::look_after(this, line);
+        Ok(())
+    }
+
+    /// A task has ended.
+    #[inline]
+    pub(super) fn end_task(&self, line: &Line) -> Look {
+        self.end_tasks(line, 1)
+    }
+
+    /// So many tasks have ended.
+    #[inline]
+    pub(super) fn end_tasks(&self, line: &Line, count: u64) -> Look {
+        let look = line.life.end_tasks(count);
+        if look.tasks() == 0 {
+            self.quiet.notify_all();
+            if look.is_over_now() {
+                self.reclaim(line);
+            }
+        }
+        look
+    }
+
+    /// Sees to it that a queue which has something to do is served (I4). The caller has changed something that
+    /// may have made it so, and has fenced since.
+    #[inline]
+    pub(super) fn look_after(this: &Arc<Self>, line: &Line) {
+        if !this.tiers.get(line.tier()).set.contains(line.slot) {
+            this.show(line);
+        }
+        Shared::ensure_ticket(this);
+    }
+
+    /// Makes a queue one of those that are worth a look, if it is.
+    fn show(&self, line: &Line) {
+        if !line.is_ready() {
+            return;
+        }
+        add(&line.counters.arrivals, 1);
+        line.counters.waits_since.store(self.now_if_timed(), Relaxed); // Relaxed: a statistic
+        let tier = self.tiers.get(line.tier());
+        let ready = tier.ready(&self.table);
+        tier.policy.arrives(line.slot, ready);
+        tier.set.insert(line.slot);
+        tier.policy.changed(line.slot, ready);
+        LOOK.fence();
+    }
+
+    /// A queue turned out to have no place for a lease.
+    pub(super) fn hide(&self, tier: &Tier, line: &Line) {
+        self.take_out(tier, line);
+        self.show(line);
+    }
+
+    /// The caller, who has a lease, has found no task. Returns one that was pushed meanwhile; otherwise whoever
+    /// pushes next shows the queue, when the push is complete. (To ask whether there are tasks would not do: a push that has
+    /// begun counts among them, and could be waited for in vain.)
+    pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<Entry> {
+        self.take_out(tier, line);
+        let entry = line.take()?;
+        self.show(line);
+        Some(entry)
+    }
+
+    fn take_out(&self, tier: &Tier, line: &Line) {
+        tier.set.remove(line.slot);
+        tier.policy.changed(line.slot, tier.ready(&self.table));
+        LOOK.fence();
+    }
+
+    /// The caller's lease ends.
+    pub(super) fn end_lease(this: &Arc<Self>, line: &Line) {
+        let look = line.life.end_lease();
+        if look.is_over_now() {
+            this.reclaim(line);
+        } else if look.leases() + 1 >= line.limit() {
+            Shared::place_is_free(this, line);
+        }
+    }
+
+    /// A queue may run a task more than before.
+    pub(super) fn place_is_free(this: &Arc<Self>, line: &Line) {
+        LOOK.fence();
+        Shared::look_after(this, line);
+        line.joiners.wake();
+    }
+
+    /// Counts among those that serve a queue, so that it cannot be over. `false` if it is over, or another queue,
+    /// by now.
+    pub(super) fn hold(this: &Arc<Self>, line: &Line, number: usize) -> bool {
+        let is_held = line.life.begin_lease_anyway();
+        let is_same = is_held && line.number() == number;
+        if !is_same {
+            Shared::end_lease(this, line);
+        }
+        is_same
+    }
+
+    /// Drops what is queued, and returns how many tasks that were. The caller has a lease or a hold.
+    pub(super) fn discard(&self, line: &Line) -> usize {
+        let mut dropped = 0;
+        while let Some(entry) = line.take() {
+            self.drop_job(line, entry.job);
+            self.end_task(line);
+            dropped += 1;
+        }
+        dropped
+    }
+
+    /// Drops a job unrun: its handle, if there is one, says that it was cancelled.
+    pub(super) fn drop_job(&self, line: &Line, job: Job) {
+        add(&line.counters.cancelled, 1);
+        if let Err(payload) = thread::catch(|| drop(job)) {
+            self.report(line, payload);
+        }
+    }
+
+    /// Takes, and runs, nothing further. The caller has a hold.
+    pub(super) fn cancel(&self, line: &Line) -> usize {
+        line.life.cancel();
+        line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read nothing on the strength of it
+        let dropped = self.discard(line);
+        #[cfg(feature = "async")]
+        let dropped = dropped + line.flight.discard();
+        line.joiners.wake();
+        dropped
+    }
+
+    /// There is nobody any more who would run what is queued.
+    #[cold]
+    pub(super) fn cancel_all(this: &Arc<Self>) {
+        for line in this.table.iter() {
+            if Shared::hold(this, line, line.number()) {
+                this.discard(line);
+                Shared::end_lease(this, line);
+            }
+        }
+    }
+
+    /// A queue is over, and this was told so: its slot is free (I3).
+    #[cold]
+    pub(super) fn reclaim(&self, line: &Line) {
+        let tier = self.tiers.get(line.tier());
+        tier.set.remove(line.slot);
+        tier.policy.changed(line.slot, tier.ready(&self.table));
+        let link = line.link.lock().take();
+        line.life.free();
+        self.registry.lock().free.push(line.slot);
+        self.quiet.notify_all();
+        drop(link);
+    }
+
+    /// What was picked was not served.
+    pub(super) fn give_back(&self, tier: &Tier, pick: Pick) {
+        let service = Service { time: Duration::ZERO, tasks: 0, weight: 1 };
+        tier.policy.served(pick, service, tier.ready(&self.table));
+    }
+
+    /// A task has panicked that nobody waits for. The panic hook has printed the message.
+    pub(super) fn report(&self, line: &Line, payload: thread::Payload) {
+        add(&line.counters.panicked, 1);
+        match &self.panic_handler {
+            None => thread::forget_if_it_panics(payload),
+            Some(handler) => {
+                if let Err(second) = thread::catch(|| handler(payload)) {
+                    thread::forget_if_it_panics(second);
+                }
+            }
+        }
+    }
+
+    /// How many tasks have been accepted and have not ended.
+    pub(super) fn pending(&self) -> u64 {
+        self.table.iter().map(|it| it.life.look().tasks()).sum()
+    }
+
+    /// The most that a limit means.
+    pub(super) fn limit(limit: Option<usize>) -> usize {
+        limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
+    }
+}

@@ -1,0 +1,115 @@
+//! How many tickets are with the executor.
+
+use crate::sync::{AtomicU64, Relaxed};
+
+/// Tickets are counted from here on.
+const TICKET: u64 = 1;
+/// Those of them that will look for work.
+const SEARCHING: u64 = 1 << 20;
+/// Threads that are handing a ticket over.
+const GUARD: u64 = 1 << 40;
+/// A ticket was dropped unrun.
+const ORPHANED: u64 = 1 << 63;
+const FIELD: u64 = TICKET * ((1 << 20) - 1);
+
+/// The word of all tickets.
+///
+/// Whoever makes work visible sees to it that a ticket searches, or that as many run as may; whoever ceases to
+/// search looks once more. A fence of [`LOOK`](super::LOOK) stands between the two on both sides (I4).
+#[derive(Default)]
+pub(super) struct Tickets(AtomicU64);
+
+// Relaxed throughout: what the word promises is promised together with a fence of `LOOK`, and what tickets find
+// they find in the queues.
+impl Tickets {
+    /// Whether there is none that could run what is pushed next.
+    #[inline]
+    pub(super) fn are_none(&self) -> bool {
+        self.0.load(Relaxed) & FIELD == 0
+    }
+
+    /// Whether one more is wanted, as there are fewer than `most` and none of them searches.
+    #[inline]
+    pub(super) fn is_one_wanted(&self, most: usize) -> bool {
+        is_wanted(self.0.load(Relaxed), most)
+    }
+
+    /// Takes the place of one more, which is to search, if one is wanted. The caller guards it until it has told
+    /// [`handed_over`](Self::handed_over).
+    pub(super) fn take(&self, most: usize) -> bool {
+        let taken = |word| is_wanted(word, most).then_some(word + TICKET + SEARCHING + GUARD);
+        self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
+    }
+
+    /// Takes the place of the ticket that follows the caller's own.
+    pub(super) fn take_next(&self) {
+        self.0.fetch_add(TICKET + SEARCHING, Relaxed);
+    }
+
+    /// The caller guards a ticket no longer. Returns whether it was dropped unrun, and there is no other.
+    pub(super) fn handed_over(&self) -> bool {
+        self.end(GUARD)
+    }
+
+    /// The caller's ticket ends, after it has handed over the next. Returns as `handed_over`.
+    pub(super) fn succeeded(&self) -> bool {
+        self.end(TICKET)
+    }
+
+    fn end(&self, what: u64) -> bool {
+        let is_last = |word: u64| word & !ORPHANED == 0;
+        let ended = |word| {
+            let rest = word - what;
+            Some(if is_last(rest) { 0 } else { rest })
+        };
+        let before = self.0.fetch_update(Relaxed, Relaxed, ended).unwrap_or(0);
+        before & ORPHANED != 0 && is_last(before - what)
+    }
+
+    /// A ticket was dropped unrun. Returns whether there is no other, and nobody hands one over.
+    pub(super) fn dropped(&self) -> bool {
+        let dropped = |word: u64| {
+            let rest = word - TICKET - SEARCHING;
+            Some(if rest & !ORPHANED == 0 { 0 } else { rest | ORPHANED })
+        };
+        let before = self.0.fetch_update(Relaxed, Relaxed, dropped).unwrap_or(0);
+        (before - TICKET - SEARCHING) & !ORPHANED == 0
+    }
+
+    /// The executor was full: what was dropped is not lost, since the caller sees to it.
+    pub(super) fn forgive(&self) {
+        self.0.fetch_and(!ORPHANED, Relaxed);
+    }
+
+    /// The caller's ticket has found work. Returns whether it was the last that searched.
+    #[inline]
+    pub(super) fn found(&self) -> bool {
+        (self.0.fetch_sub(SEARCHING, Relaxed) / SEARCHING) & FIELD == 1
+    }
+
+    /// The caller's ticket searches again.
+    pub(super) fn search_again(&self) {
+        self.0.fetch_add(SEARCHING, Relaxed);
+    }
+
+    /// The caller's ticket has found nothing, and ends. The caller looks once more afterwards.
+    pub(super) fn leave(&self) {
+        self.0.fetch_sub(TICKET + SEARCHING, Relaxed);
+    }
+
+    /// It has found something after all: its place again, if others have not taken it.
+    pub(super) fn return_to(&self, most: usize) -> bool {
+        let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
+        self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
+    }
+
+    /// How many there are, for people.
+    pub(super) fn count(&self) -> usize {
+        (self.0.load(Relaxed) & FIELD) as usize
+    }
+}
+
+#[inline]
+fn is_wanted(word: u64, most: usize) -> bool {
+    (word & FIELD) < most as u64 && (word / SEARCHING) & FIELD == 0
+}

@@ -1,0 +1,71 @@
+//! How long tasks have waited.
+
+use super::counters;
+use crate::sync::{AtomicU64, Relaxed};
+use alloc::boxed::Box;
+use core::time::Duration;
+
+/// How many buckets there are to each power of two: what is read is at most one part in 32 too long.
+const FINE: usize = 32;
+const BUCKETS: usize = FINE * 60;
+
+/// How often each waiting time came, in buckets that grow with it.
+pub(super) struct Waits {
+    buckets: Box<[AtomicU64]>,
+    longest: AtomicU64,
+}
+
+impl Waits {
+    pub(super) fn new() -> Self {
+        let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+        Waits { buckets, longest: AtomicU64::new(0) }
+    }
+
+    pub(super) fn note(&self, nanos: u64) {
+        counters::add(&self.buckets[bucket(nanos)], 1);
+        counters::raise(&self.longest, nanos);
+    }
+
+    pub(super) fn reset(&self) {
+        for bucket in self.buckets.iter().chain([&self.longest]) {
+            bucket.store(0, Relaxed); // Relaxed: opening the queue publishes it
+        }
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        self.buckets.iter().all(|it| counters::read(it) == 0)
+    }
+
+    pub(super) fn longest(&self) -> Duration {
+        Duration::from_nanos(counters::read(&self.longest))
+    }
+
+    /// What so large a part of the tasks waited at most; zero if there were none.
+    pub(super) fn quantile(&self, part: f64) -> Duration {
+        let counts: alloc::vec::Vec<u64> = self.buckets.iter().map(counters::read).collect();
+        let rank = (counts.iter().sum::<u64>() as f64 * part).ceil() as u64;
+        let mut below = 0;
+        let reaches = |count: &u64| {
+            below += count;
+            below >= rank.max(1)
+        };
+        match counts.iter().position(reaches) {
+            Some(bucket) => Duration::from_nanos(end_of(bucket)).min(self.longest()),
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// The bucket for a time: the exponent, and the five bits after the first.
+fn bucket(nanos: u64) -> usize {
+    let nanos = nanos.max(FINE as u64);
+    let exponent = nanos.ilog2();
+    let fine = (nanos >> (exponent - 5)) as usize - FINE;
+    ((exponent as usize - 5) * FINE + fine).min(BUCKETS - 1)
+}
+
+/// The longest time that belongs in a bucket.
+fn end_of(bucket: usize) -> u64 {
+    let (exponent, fine) = (bucket / FINE, bucket % FINE);
+    ((FINE + fine + 1) as u64).checked_shl(exponent as u32).unwrap_or(u64::MAX) - 1
+}
