@@ -11,9 +11,10 @@
 //! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
 //! | `LOOK` | `hide` | `submit_meets_a_queue_that_runs_dry` |
 //! | `LOOK` | `place_is_free` | `a_free_place_meets_the_exit_of_the_last_ticket` |
-//! | `JOINER` | `add`, `wake` | `a_free_place_meets_a_joiner` |
-//! | `ENDED` | `end_tasks`, `look` | `close_meets_the_last_completion` |
-//! | `LEAST` | `refresh` | `two_changes_of_a_group_are_both_seen` |
+//! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
+//! | `LOOK` | `serve`, having found work | `submit_meets_a_ticket_that_has_found_something` |
+//!
+//! The other pairs are in the parts: `fair_parts.rs`.
 #![cfg(loom)]
 
 mod common;
@@ -136,6 +137,33 @@ fn submit_meets_a_queue_that_runs_dry() {
         worker.join().unwrap();
         tray.run_all();
         assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+/// Who submits relies on the ticket that searches; which then finds something else, that lasts until the second
+/// task has run. So it has to call for help.
+#[test]
+fn submit_meets_a_ticket_that_has_found_something() {
+    model("submit_meets_a_ticket_that_has_found_something", Preemptions(2), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let queue = fair.default_queue().clone();
+        let ((sender, submitted), trace) = (loom::sync::mpsc::channel(), Trace::new());
+        let (same_tray, seen) = (tray.clone(), trace.clone());
+        let first = move || {
+            submitted.recv().unwrap();
+            // As another thread of the executor would.
+            same_tray.run_all();
+            assert!(seen.is_there(), "nobody serves what is queued");
+        };
+        queue.spawn_detached(first).unwrap();
+        let ticket = tray.take().unwrap();
+        let worker = spawn(move || ticket.run());
+        submit(&queue, &trace);
+        sender.send(()).unwrap();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1);
     });
 }
 
@@ -337,7 +365,7 @@ fn cancel_meets_submit() {
     model("cancel_meets_submit", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
-        let queue = fair.queue("q").build().unwrap();
+        let queue = fair.queue("q").paused().build().unwrap();
         let submitter = {
             let queue = queue.clone();
             spawn(move || queue.spawn(|| ()))

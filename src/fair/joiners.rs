@@ -1,6 +1,6 @@
 //! Threads that wait for a place to run a task of a queue in.
 
-use super::JOINER;
+use super::LOOK;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ impl Joiners {
         // Relaxed: the fence orders it before the look that follows.
         self.waiting.store(wakers.len(), Relaxed);
         drop(wakers);
-        JOINER.fence();
+        LOOK.fence();
         number
     }
 
@@ -35,10 +35,10 @@ impl Joiners {
         drop(waker);
     }
 
-    /// A place has become free.
+    /// A place has become free; the caller has fenced since.
     #[inline]
     pub(super) fn wake(&self) {
-        JOINER.fence();
+        // Relaxed: that fence orders it.
         if self.waiting.load(Relaxed) != 0 {
             self.wake_all();
         }

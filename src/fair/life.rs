@@ -28,64 +28,72 @@ pub(super) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// How far a queue has come, how many run tasks of it, and how many tasks it has accepted that have not ended.
 /// One word, so that accepting and closing, ending and reclaiming, and taking one of its limited places have one
 /// order (I2, I3).
-pub(super) struct Life(AtomicU64);
+#[derive(Debug)]
+pub struct Life(AtomicU64);
 
 /// What the word said at some moment.
-#[derive(Clone, Copy)]
-pub(super) struct Look(u64);
+#[derive(Clone, Copy, Debug)]
+pub struct Look(u64);
 
 impl Look {
-    pub(super) fn is_closed(self) -> bool {
+    /// Takes nothing further.
+    pub fn is_closed(self) -> bool {
         self.0 & CLOSED != 0
     }
-    pub(super) fn is_taken(self) -> bool {
+    /// There is a queue in the slot.
+    pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
+    /// Is not to be served for now.
     #[inline]
-    pub(super) fn is_paused(self) -> bool {
+    pub fn is_paused(self) -> bool {
         self.0 & PAUSED != 0
     }
+    /// How many serve it.
     #[inline]
-    pub(super) fn leases(self) -> usize {
+    pub fn leases(self) -> usize {
         (self.0 / LEASE) as usize & MAX_LEASES
     }
+    /// How many tasks it has accepted that have not ended.
     #[inline]
-    pub(super) fn tasks(self) -> u64 {
+    pub fn tasks(self) -> u64 {
         self.0 / TASK
     }
     /// Whether whoever brought the word here is the one that frees the slot (I3).
     #[inline]
-    pub(super) fn is_over_now(self) -> bool {
+    pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED) == TAKEN | CLOSED
     }
 }
 
 impl Life {
     /// A slot without a queue.
-    pub(super) fn nothing() -> Self {
+    pub fn nothing() -> Self {
         Life(AtomicU64::new(0))
     }
 
+    /// What the word says now.
     #[inline]
-    pub(super) fn look(&self) -> Look {
+    pub fn look(&self) -> Look {
         Look(self.0.load(ENDED.acquire()))
     }
 
     /// A queue with a handle comes into the slot. To be called by whoever has the slot.
-    pub(super) fn open(&self, is_paused: bool) {
+    pub fn open(&self, is_paused: bool) {
         let flags = TAKEN | HELD | if is_paused { PAUSED } else { 0 };
         // Added, since a lease that came too late for the queue before may still be counted.
         self.0.fetch_add(flags, OPENED.release());
     }
 
     /// The slot is free. To be called by whoever was told that the queue is over.
-    pub(super) fn free(&self) {
-        self.0.fetch_and(!(TAKEN | CLOSED | CANCELLED | PAUSED), OPENED.release());
+    pub fn free(&self) {
+        // Relaxed: the lock of the registry orders it before the next `open`.
+        self.0.fetch_and(!(TAKEN | CLOSED | CANCELLED | PAUSED), Relaxed);
     }
 
     /// Accepts one more task, or says why not. Tasks of the queue itself may spawn into it when it is closed.
     #[inline]
-    pub(super) fn accept(&self, capacity: u64, is_inside: bool) -> Result<(), Reason> {
+    pub fn accept(&self, capacity: u64, is_inside: bool) -> Result<(), Reason> {
         let shut = if is_inside { CANCELLED } else { CLOSED };
         // Relaxed: the task goes through the queue's injector, which brings along what came before.
         let mut word = self.0.load(Relaxed);
@@ -105,14 +113,14 @@ impl Life {
 
     /// So many tasks have ended. The queue may be over with it.
     #[inline]
-    pub(super) fn end_tasks(&self, count: u64) -> Look {
+    pub fn end_tasks(&self, count: u64) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
     /// Takes one of the places that the queue may have at once.
     #[inline]
-    pub(super) fn begin_lease(&self, limit: usize) -> Result<(), Look> {
+    pub fn begin_lease(&self, limit: usize) -> Result<(), Look> {
         // Relaxed: what the exchange reads counts.
         let mut word = self.0.load(Relaxed);
         loop {
@@ -129,41 +137,42 @@ impl Life {
     }
 
     /// Takes a place, whether there is one or not. Returns whether there is a queue.
-    pub(super) fn begin_lease_anyway(&self) -> bool {
+    pub fn begin_lease_anyway(&self) -> bool {
         Look(self.0.fetch_add(LEASE, OPENED.acquire())).is_taken()
     }
 
     /// Gives the place back.
     #[inline]
-    pub(super) fn end_lease(&self) -> Look {
+    pub fn end_lease(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         Look(self.0.fetch_sub(LEASE, order) - LEASE)
     }
 
     /// Takes nothing further. Returns whether it did until now.
-    pub(super) fn close(&self) -> bool {
+    pub fn close(&self) -> bool {
         // Relaxed: nothing is read on the strength of it.
         self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
     }
 
-    /// Takes and runs nothing further. Returns whether it did run until now.
-    pub(super) fn cancel(&self) -> bool {
+    /// Takes and runs nothing further. A cancelled queue is not paused: what comes late is to be dropped.
+    pub fn cancel(&self) {
+        let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
         // Relaxed: as in `close`.
-        self.0.fetch_or(CLOSED | CANCELLED, Relaxed) & CANCELLED == 0
+        let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
     }
 
     /// Is not to be served, or is again. Returns whether this changes something.
-    pub(super) fn pause(&self, is_paused: bool) -> bool {
-        // Relaxed: a fence of `LOOK` follows.
-        let before = match is_paused {
-            true => self.0.fetch_or(PAUSED, Relaxed),
-            false => self.0.fetch_and(!PAUSED, Relaxed),
+    pub fn pause(&self, is_paused: bool) -> bool {
+        let paused = |word| match is_paused {
+            true => (word & (PAUSED | CANCELLED) == 0).then_some(word | PAUSED),
+            false => (word & PAUSED != 0).then_some(word & !PAUSED),
         };
-        (before & PAUSED != 0) != is_paused
+        // Relaxed: a fence of `LOOK` follows.
+        self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
     /// The last handle goes: takes nothing further, and is over with its last task.
-    pub(super) fn let_go(&self) -> Look {
+    pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let closed = |word| Some((word | CLOSED) & !HELD);
         let before = self.0.fetch_update(order, Relaxed, closed);

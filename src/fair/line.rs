@@ -10,7 +10,7 @@ use crate::steal::Steal;
 use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
-use crate::task::{Job, Link};
+use crate::task::{CancelToken, Job, Link};
 use core::ptr;
 use crossbeam_utils::CachePadded;
 
@@ -41,8 +41,8 @@ pub(super) struct Line {
     tier: AtomicUsize,
     /// How many queues have been in the slot.
     number: AtomicUsize,
-    /// What cancels the queue with a token.
-    pub(super) link: Mutex<Option<Link>>,
+    /// The token that cancels the queue, and that it does: also when there is no handle any more.
+    pub(super) link: Mutex<Option<(CancelToken, Link)>>,
     /// Which futures of it are under way.
     #[cfg(feature = "async")]
     pub(super) flight: super::flight::Flight,

@@ -61,6 +61,7 @@ mod error;
 #[cfg(feature = "async")]
 mod flight;
 mod joiners;
+mod lease;
 mod life;
 mod line;
 mod once;
@@ -90,6 +91,15 @@ pub use scheduler::FairScheduler;
 pub use tiers::Priority;
 pub use work_queue::{PushError, WorkQueue};
 
+/// What the models of the parts need; no part of the public API.
+#[doc(hidden)]
+pub mod for_models {
+    pub use super::life::{Life, Look};
+    pub use super::once::Once;
+    pub use super::policy::Least;
+    pub use super::ready::ReadySet;
+}
+
 use crate::sync::order::{FencePair, Pair};
 
 /// What was made before a [`Once`](once::Once) got it is seen by whoever finds it there.
@@ -105,12 +115,8 @@ const ENDED: Pair = Pair::named("fair::ENDED");
 const READY: Pair = Pair::named("fair::READY");
 
 /// One makes work visible, and looks whether somebody serves it; another ceases to serve, and looks whether there
-/// is work: not both can miss.
+/// is work: not both can miss. So do one who waits for a place and one who frees it.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
-
-/// One waits for a place, and looks whether there is one; another frees a place, and looks whether somebody
-/// waits: not both can miss.
-const JOINER: FencePair = FencePair::named("fair::JOINER");
 
 /// Of two that change a group and refresh its least, the later one sees both changes.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

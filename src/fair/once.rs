@@ -7,25 +7,27 @@ use core::ptr;
 
 /// A place that is empty, and then holds one value until it is dropped. Lock-free: of several that make
 /// the value at the same time, one is kept.
-pub(super) struct Once<T>(AtomicPtr<T>);
+#[derive(Debug)]
+pub struct Once<T>(AtomicPtr<T>);
 
 impl<T> Once<T> {
     const_on_the_machine! {
-        pub(super) fn empty() -> Self {
+        /// An empty place.
+        pub fn empty() -> Self {
             Once(AtomicPtr::new(ptr::null_mut()))
         }
     }
 
     /// The value, if it has been made.
     #[inline]
-    pub(super) fn get(&self) -> Option<&T> {
+    pub fn get(&self) -> Option<&T> {
         let value = self.0.load(MADE.acquire());
         // SAFETY: I1 — it was made, and stays for as long as `self`.
         unsafe { value.as_ref() }
     }
 
     /// The value; `make` makes it if there is none yet.
-    pub(super) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         if let Some(value) = self.get() {
             return value;
         }

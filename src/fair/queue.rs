@@ -282,7 +282,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn cancel(&self) -> usize {
-        let dropped = self.0.shared.cancel(self.line());
+        let dropped = Shared::cancel(&self.0.shared, self.line());
         self.0.token.cancel();
         dropped
     }
@@ -392,7 +392,7 @@ impl Shared {
         if Shared::hold(this, line, line.number()) {
             line.life.close();
             match how {
-                Shutdown::Cancel => _ = this.cancel(line),
+                Shutdown::Cancel => _ = Shared::cancel(this, line),
                 Shutdown::Drain => _ = line.life.pause(false),
             }
             Shared::end_lease(this, line);

@@ -253,7 +253,7 @@ impl Queue {
         let shared = Arc::clone(&self.0.shared);
         let canceller = Canceller { shared, slot: self.0.slot, number: line.number() };
         match self.0.token.link_waker(Waker::from(Unwatched::new(canceller))) {
-            Ok(link) => *line.link.lock() = Some(link),
+            Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
             Err(_) => _ = self.cancel(),
         }
     }
@@ -271,7 +271,7 @@ impl Wake for Canceller {
         let Canceller { shared, slot, number } = &*self;
         let Some(line) = shared.table.get(*slot) else { return };
         if Shared::hold(shared, line, *number) {
-            shared.cancel(line);
+            Shared::cancel(shared, line);
             Shared::end_lease(shared, line);
         }
     }

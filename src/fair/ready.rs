@@ -10,21 +10,24 @@ const SUMMARIES: usize = GROUPS.div_ceil(64);
 
 /// A bit for each slot, and a bit for each word of such bits that is not zero. Membership is advice: a member
 /// may have nothing to do, but what has something to do becomes a member (I4).
-pub(super) struct ReadySet {
+#[derive(Debug)]
+pub struct ReadySet {
     summary: [AtomicU64; SUMMARIES],
     groups: [AtomicU64; GROUPS],
 }
 
 impl ReadySet {
-    pub(super) fn new() -> Self {
+    /// Without members.
+    pub fn new() -> Self {
         ReadySet {
             summary: array_on_the_machine![AtomicU64::new(0); SUMMARIES],
             groups: array_on_the_machine![AtomicU64::new(0); GROUPS],
         }
     }
 
+    /// Whether a slot is a member.
     #[inline]
-    pub(super) fn contains(&self, slot: usize) -> bool {
+    pub fn contains(&self, slot: usize) -> bool {
         // Relaxed: a fence of `LOOK` stands before.
         self.groups[slot / GROUP].load(Relaxed) & bit(slot % GROUP) != 0
     }
@@ -33,37 +36,40 @@ impl ReadySet {
     ///
     /// The bit in the summary is set each time, so that whoever clears it has read the last word that was set
     /// before.
-    pub(super) fn insert(&self, slot: usize) {
+    pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());
         self.summary[group / 64].fetch_or(bit(group % 64), READY.release());
     }
 
     /// Makes it none.
-    pub(super) fn remove(&self, slot: usize) {
+    pub fn remove(&self, slot: usize) {
         let group = slot / GROUP;
-        let before = self.groups[group].fetch_and(!bit(slot % GROUP), READY.acquire());
+        // Relaxed: nothing is read on the strength of it.
+        let before = self.groups[group].fetch_and(!bit(slot % GROUP), Relaxed);
         if before & !bit(slot % GROUP) == 0 {
             self.summary[group / 64].fetch_and(!bit(group % 64), READY.acquire());
             if self.members(group) != 0 {
-                self.summary[group / 64].fetch_or(bit(group % 64), READY.release());
+                // Relaxed: what was set before is published by whoever set it, also through this.
+                self.summary[group / 64].fetch_or(bit(group % 64), Relaxed);
             }
         }
     }
 
     /// The members in a group, as bits.
     #[inline]
-    pub(super) fn members(&self, group: usize) -> u64 {
+    pub fn members(&self, group: usize) -> u64 {
         self.groups[group].load(READY.acquire())
     }
 
+    /// Whether there is no member.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.groups_from(0).all(|group| self.members(group) == 0)
     }
 
     /// Whether there is another member than this.
-    pub(super) fn has_other_than(&self, slot: usize) -> bool {
+    pub fn has_other_than(&self, slot: usize) -> bool {
         self.groups_from(0).any(|group| {
             let own = if group == slot / GROUP { bit(slot % GROUP) } else { 0 };
             self.members(group) & !own != 0
@@ -72,9 +78,10 @@ impl ReadySet {
 
     /// The groups that may have members, from `first` on.
     #[inline]
-    pub(super) fn groups_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
+    pub fn groups_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         let words = (first / 64..SUMMARIES).map(move |word| {
-            let all = self.summary[word].load(READY.acquire());
+            // Relaxed: what is missed was set after the fence of `LOOK` of whoever relies on this.
+            let all = self.summary[word].load(Relaxed);
             (word, if word == first / 64 { all & (u64::MAX << (first % 64)) } else { all })
         });
         words.flat_map(|(word, all)| Bits(all).map(move |at| word * 64 + at))

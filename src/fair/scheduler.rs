@@ -155,6 +155,24 @@ impl FairScheduler {
         self.execute(Flow::job(self.shared.context.as_ref(), f))
     }
 
+    /// Spawns a future into the default queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// assert_eq!(fair.spawn_future(async { 7 }).join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "async")]
+    pub fn spawn_future<F>(&self, future: F) -> crate::executor::FutureHandle<F::Output>
+    where
+        F: core::future::Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.default.spawn_future(future)
+    }
+
     /// A task with settings of its own, for the same queue as [`spawn`](Self::spawn).
     ///
     /// # Examples

@@ -149,16 +149,15 @@ impl Shared {
     /// may have made it so, and has fenced since.
     #[inline]
     pub(super) fn look_after(this: &Arc<Self>, line: &Line) {
-        if !this.tiers.get(line.tier()).set.contains(line.slot) {
-            this.show(line);
+        if this.tiers.get(line.tier()).set.contains(line.slot) || this.show(line) {
+            Shared::ensure_ticket(this);
         }
-        Shared::ensure_ticket(this);
     }
 
-    /// Makes a queue one of those that are worth a look, if it is.
-    fn show(&self, line: &Line) {
+    /// Makes a queue one of those that are worth a look, if it is. Returns whether it is.
+    fn show(&self, line: &Line) -> bool {
         if !line.is_ready() {
-            return;
+            return false;
         }
         add(&line.counters.arrivals, 1);
         line.counters.waits_since.store(self.now_if_timed(), Relaxed); // Relaxed: a statistic
@@ -168,6 +167,7 @@ impl Shared {
         tier.set.insert(line.slot);
         tier.policy.changed(line.slot, ready);
         LOOK.fence();
+        true
     }
 
     /// A queue turned out to have no place for a lease.
@@ -239,14 +239,15 @@ impl Shared {
         }
     }
 
-    /// Takes, and runs, nothing further. The caller has a hold.
-    pub(super) fn cancel(&self, line: &Line) -> usize {
+    /// Takes nothing further, and begins nothing when this has returned. The caller has a hold, or a handle.
+    pub(super) fn cancel(this: &Arc<Self>, line: &Line) -> usize {
         line.life.cancel();
+        // First what waits, then what runs: otherwise what runs would stop, and its thread drop what waits, uncounted.
+        let dropped = this.discard(line);
         line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read nothing on the strength of it
-        let dropped = self.discard(line);
         #[cfg(feature = "async")]
         let dropped = dropped + line.flight.discard();
-        line.joiners.wake();
+        Shared::place_is_free(this, line);
         dropped
     }
 
@@ -256,6 +257,8 @@ impl Shared {
         for line in this.table.iter() {
             if Shared::hold(this, line, line.number()) {
                 this.discard(line);
+                // Or its end would ask for a ticket, which would be refused again.
+                this.take_out(this.tiers.get(line.tier()), line);
                 Shared::end_lease(this, line);
             }
         }

@@ -17,23 +17,25 @@ const VERSION: u64 = 1 << 8;
 /// the word for what it has found. If the exchange fails twice, somebody else has read the word after the change, and
 /// so has seen it; the fences make "after" mean that. So a refresh is wait-free, and afterwards the word is no
 /// older than the change.
-pub(super) struct Least(Box<[AtomicU64]>);
+#[derive(Debug)]
+pub struct Least(Box<[AtomicU64]>);
 
 impl Least {
-    pub(super) fn new() -> Self {
+    /// Of groups without members.
+    pub fn new() -> Self {
         Least((0..GROUPS).map(|_| AtomicU64::new(NONE)).collect())
     }
 
     /// The slot of the group's member with the least time.
     #[inline]
-    pub(super) fn of(&self, group: usize) -> Option<usize> {
+    pub fn of(&self, group: usize) -> Option<usize> {
         // Relaxed: a hint. What is chosen by it is claimed by an exchange of its own.
         let word = self.0[group].load(Relaxed);
         (word & NONE == 0).then_some(group * GROUP + (word & INDEX) as usize)
     }
 
     /// Something has changed.
-    pub(super) fn refresh(&self, group: usize, set: &ReadySet, time_of: impl Fn(usize) -> u64) {
+    pub fn refresh(&self, group: usize, set: &ReadySet, time_of: impl Fn(usize) -> u64) {
         for _ in 0..2 {
             // The change comes before the fence, the word is read after it.
             LEAST.fence();

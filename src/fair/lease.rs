@@ -1,0 +1,213 @@
+//! Leases: how a thread runs tasks of a queue for a while.
+
+use super::counters::{add, raise};
+use super::life::Look;
+use super::line::{Entry, Line};
+use super::policy::{Pick, Service};
+use super::shared::Shared;
+use super::tiers::Tier;
+use super::waits::Waits;
+use crate::sync::thread::{self, per_thread};
+use crate::sync::{Arc, Relaxed};
+use crate::task::{current, Job};
+use core::cell::Cell;
+use core::ptr;
+use core::time::Duration;
+
+/// After so many tasks, or so many nanoseconds, those that have ended are taken off the queue's count: one by one, the
+/// word would go to and fro between who spawns and who serves.
+const TOLD_AFTER: u64 = 64;
+const TOLD_AFTER_NANOS: u64 = 10_000;
+/// A queue with less room than this is told at once, since somebody may wait for room.
+const ROOMY: u64 = 1024;
+/// How many jobs without anything to run are swept away between two looks at the clock.
+const SWEEP: u64 = 32;
+
+/// A queue, and the right to run tasks of it until the quantum is over.
+pub(super) struct Lease<'a> {
+    pub(super) line: &'a Line,
+    pub(super) tier: &'a Tier,
+    pub(super) pick: Pick,
+    pub(super) first: Entry,
+}
+
+/// What a thread is serving.
+#[derive(Clone, Copy)]
+struct Serving {
+    shared: *const Shared,
+    slot: usize,
+    /// The queue's identity.
+    home: usize,
+    /// How much of the time that has passed was for tasks of others, in nanoseconds.
+    away: u64,
+}
+
+const NOTHING: Serving = Serving { shared: ptr::null(), slot: 0, home: 0, away: 0 };
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static SERVING: Cell<Serving> = Cell::new(NOTHING);
+}
+
+/// What a lease has done since it told the queue, and how far it is.
+struct Progress {
+    start: u64,
+    now: u64,
+    /// How many tasks have run since the beginning.
+    tasks: usize,
+    told: u64,
+    /// How much of the time before that was for tasks of others.
+    away: u64,
+    ended: u64,
+    ran: u64,
+    tombstones: u64,
+    dropped: u64,
+}
+
+impl Progress {
+    fn new(start: u64) -> Self {
+        let [told, now] = [start; 2];
+        let [away, ended, ran, tombstones, dropped] = [0; 5];
+        Progress { start, now, tasks: 0, told, away, ended, ran, tombstones, dropped }
+    }
+
+    fn is_worth_telling(&self) -> bool {
+        self.ended >= TOLD_AFTER || self.now - self.told >= TOLD_AFTER_NANOS
+    }
+}
+
+impl Shared {
+    /// Runs tasks of a queue, and returns when that was over.
+    pub(super) fn run(this: &Arc<Self>, lease: Lease<'_>, start: u64) -> u64 {
+        let Lease { line, tier, pick, first } = lease;
+        this.note_gap(line, start);
+        let mut progress = Progress::new(start);
+        let nanos = this.serving(line, start, || {
+            let is_dry = this.run_tasks(line, tier, pick, first, &mut progress);
+            if this.is_timed && !is_dry {
+                line.counters.waits_since.store(progress.now.max(1), Relaxed); // Relaxed: a statistic
+            }
+            progress.now
+        });
+        add(&line.counters.leases, 1);
+        raise(&line.counters.longest, nanos);
+        let (time, weight) = (Duration::from_nanos(nanos), line.weight());
+        let service = Service { time, tasks: progress.tasks, weight };
+        tier.policy.served(pick, service, tier.ready(&this.table));
+        Shared::end_lease(this, line);
+        progress.now
+    }
+
+    /// Returns whether there are no more.
+    fn run_tasks(
+        &self,
+        line: &Line,
+        tier: &Tier,
+        pick: Pick,
+        first: Entry,
+        progress: &mut Progress,
+    ) -> bool {
+        let most = pick.tasks.map_or(self.tasks_per_lease, |it| it.get());
+        let is_roomy = line.capacity() >= ROOMY;
+        let mut entry = first;
+        loop {
+            if entry.since != 0 {
+                let wait = progress.now.saturating_sub(entry.since);
+                line.waits.get_or_make(Waits::new).note(wait);
+            }
+            self.run_job(line, entry.job, progress);
+            let time = progress.now - progress.start;
+            let is_over = progress.tasks >= most || time >= self.quantum;
+            if is_over || !is_roomy || progress.is_worth_telling() {
+                let look = self.tell(line, progress);
+                if is_over || look.is_paused() || look.leases() > line.limit() {
+                    return false;
+                }
+            }
+            match line.take().or_else(|| self.run_dry(tier, line)) {
+                Some(next) => entry = next,
+                None => {
+                    if progress.ended > 0 {
+                        self.tell(line, progress);
+                    }
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Runs a job, or drops it if it is no longer wanted.
+    #[inline]
+    fn run_job(&self, line: &Line, job: Job, progress: &mut Progress) {
+        progress.ended += 1;
+        // Relaxed: whoever cancels the queue drops what it finds there, and we what we find.
+        if line.is_cancelled.load(Relaxed) {
+            self.drop_job(line, job);
+        } else {
+            match thread::catch(|| job.try_run()) {
+                Ok(false) => progress.tombstones += 1,
+                Ok(true) => {
+                    progress.ran += 1;
+                    progress.tasks += 1;
+                    progress.now = self.clock.nanos().max(progress.now);
+                    return;
+                }
+                Err(payload) => {
+                    progress.tasks += 1;
+                    self.report(line, payload);
+                    progress.now = self.clock.nanos().max(progress.now);
+                    return;
+                }
+            }
+        }
+        progress.dropped += 1;
+        if progress.dropped % SWEEP == 0 {
+            progress.now = self.clock.nanos().max(progress.now);
+        }
+    }
+
+    /// Counts what has been done: before those who wait for it can see that it has.
+    fn tell(&self, line: &Line, progress: &mut Progress) -> Look {
+        let counters = &line.counters;
+        add(&counters.completed, progress.ran);
+        add(&counters.tombstones, progress.tombstones);
+        let away = SERVING.try_with(Cell::get).unwrap_or(NOTHING).away;
+        let time = progress.now - progress.told;
+        add(&counters.service, time.saturating_sub(away - progress.away));
+        let look = self.end_tasks(line, progress.ended);
+        (progress.told, progress.away) = (progress.now, away);
+        (progress.ended, progress.ran, progress.tombstones) = (0, 0, 0);
+        look
+    }
+
+    /// The queue is served again.
+    fn note_gap(&self, line: &Line, now: u64) {
+        if self.is_timed {
+            let since = line.counters.waits_since.swap(0, Relaxed); // Relaxed: a statistic
+            raise(&line.counters.gap, if since == 0 { 0 } else { now.saturating_sub(since) });
+        }
+    }
+
+    /// Runs `f`, which returns when it was over, as what serves this queue. Returns how much of the time was not for
+    /// tasks of others that ran inside.
+    pub(super) fn serving(&self, line: &Line, start: u64, f: impl FnOnce() -> u64) -> u64 {
+        let outer = SERVING.try_with(Cell::get).unwrap_or(NOTHING);
+        let home = line.identity();
+        let inner = Serving { shared: self, slot: line.slot, home, away: 0 };
+        let _ = SERVING.try_with(|it| it.set(inner));
+        let end = current::as_server(home, self.base(), &line.is_cancelled, f);
+        let away = SERVING.try_with(Cell::get).unwrap_or(NOTHING).away;
+        let whole = end.saturating_sub(start);
+        // What a scheduler over a queue does is the queue's; what else runs inside is not.
+        let not_outers = if outer.home == self.base() { away } else { whole };
+        let outer = Serving { away: outer.away + not_outers, ..outer };
+        let _ = SERVING.try_with(|it| it.set(outer));
+        whole.saturating_sub(away)
+    }
+
+    /// The slot of the queue of this scheduler whose task this thread runs.
+    pub(super) fn current_slot(&self) -> Option<usize> {
+        let serving = SERVING.try_with(Cell::get).unwrap_or(NOTHING);
+        ptr::eq(serving.shared, self).then_some(serving.slot)
+    }
+}

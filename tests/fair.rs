@@ -1,0 +1,47 @@
+//! Queues over filch's own executors, by the suite for all. `benches/tests/fair.rs` has other people's.
+#![cfg(not(loom))]
+
+mod sharing;
+
+use filch::executor::{Inline, ThreadPerJob};
+use filch::{LockedPool, ThreadPool};
+use sharing::queues_over;
+
+queues_over! {
+    locked_pool_of_one: LockedPool::new(1).unwrap();
+    locked_pool: LockedPool::new(3).unwrap();
+    thread_pool_of_one: ThreadPool::new(1).unwrap();
+    thread_pool: ThreadPool::new(3).unwrap();
+}
+
+/// Whoever submits runs; so a task that waits for another thread is not for this one.
+#[test]
+fn over_inline() {
+    let make = || Box::new(|| Box::new(Inline) as Box<dyn filch::Executor>);
+    let fair = || filch::FairScheduler::over(Inline);
+    sharing::what_is_accepted_runs_once(fair(), make());
+    sharing::an_ordered_queue_is_ordered(fair(), make());
+    sharing::a_paused_queue_waits(fair(), make());
+    sharing::tasks_wait_for_tasks_of_a_limited_queue(fair(), make());
+    sharing::what_a_task_spawns_stays_in_its_queue(fair(), make());
+    sharing::shutting_down_drains_or_cancels(fair(), make());
+}
+
+/// A ticket submits itself again; whoever runs it at once must not go one deeper for each.
+#[test]
+fn a_ticket_that_runs_at_once_does_not_nest() {
+    let fair = filch::FairScheduler::builder(Inline).quantum(std::time::Duration::ZERO).build();
+    let queue = fair.queue("q").paused().build().unwrap();
+    queue.spawn_batch((0..200_000).map(|_| || ())).unwrap();
+    queue.resume();
+    assert_eq!(queue.metrics().completed, 200_000);
+}
+
+#[test]
+fn over_a_thread_per_ticket() {
+    let make = || Box::new(|| Box::new(ThreadPerJob) as Box<dyn filch::Executor>);
+    let fair = || filch::FairScheduler::over(ThreadPerJob);
+    sharing::what_is_accepted_runs_once(fair(), make());
+    sharing::tasks_wait_for_tasks_of_other_queues(fair(), make());
+    sharing::a_cancelled_queue_leaves_no_handle_dangling(fair(), make());
+}
