@@ -118,6 +118,28 @@ fn one_finds_a_queue_over_and_sees_all() {
     });
 }
 
+/// A ticket comes to a slot whose queue is about to be over, or is: nobody is told twice.
+#[test]
+fn a_lease_that_comes_late_frees_nothing() {
+    model("a_lease_that_comes_late_frees_nothing", Exhaustive, || {
+        let life = Arc::new(Life::nothing());
+        life.open(false);
+        let late = [false, true].map(|anyway| {
+            let life = life.clone();
+            spawn(move || {
+                let is_begun = match anyway {
+                    true => life.begin_lease_anyway(),
+                    false => life.begin_lease(2).is_ok(),
+                };
+                usize::from(is_begun && life.end_lease().is_over_now())
+            })
+        });
+        let mut told = usize::from(life.let_go().is_over_now());
+        told += late.into_iter().map(|it| it.join().unwrap()).sum::<usize>();
+        assert_eq!(told, 1, "exactly one frees the slot");
+    });
+}
+
 /// Accepted before the queue was closed, or refused: whoever finds it closed and idle has seen the last task.
 #[test]
 fn accepting_and_closing_have_one_order() {
@@ -138,7 +160,7 @@ fn accepting_and_closing_have_one_order() {
 #[test]
 fn who_finds_a_member_sees_what_came_before() {
     model("who_finds_a_member_sees_what_came_before", Exhaustive, || {
-        let (set, trace) = (Arc::new(ReadySet::new()), Trace::new());
+        let (set, trace) = (Arc::new(ReadySet::empty()), Trace::new());
         let (same, before) = (set.clone(), trace.clone());
         let thread = spawn(move || {
             before.leave();
@@ -158,7 +180,7 @@ fn who_finds_a_member_sees_what_came_before() {
 #[test]
 fn a_member_is_in_the_summary() {
     model("a_member_is_in_the_summary", Exhaustive, || {
-        let set = Arc::new(ReadySet::new());
+        let set = Arc::new(ReadySet::empty());
         set.insert(0);
         let (same, other) = (set.clone(), set.clone());
         let threads = [spawn(move || same.remove(0)), spawn(move || other.insert(1))];
@@ -173,9 +195,9 @@ fn a_member_is_in_the_summary() {
 #[test]
 fn two_refreshes_see_both_changes() {
     model("two_refreshes_see_both_changes", Exhaustive, || {
-        let set = Arc::new(ReadySet::new());
+        let set = Arc::new(ReadySet::empty());
         let times = Arc::new([AtomicU64::new(5), AtomicU64::new(10)]);
-        let least = Arc::new(Least::new());
+        let least = Arc::new(Least::empty());
         (0..2).for_each(|it| set.insert(it));
         let change = |at: usize, to: u64| {
             let (set, times, least) = (set.clone(), times.clone(), least.clone());
@@ -194,10 +216,10 @@ fn two_refreshes_see_both_changes() {
 /// One changes a time, and its refresh fails twice, because of two others: the second of them has seen the change.
 #[test]
 fn a_refresh_that_fails_twice_was_done_by_another() {
-    model("a_refresh_that_fails_twice_was_done_by_another", Preemptions(3), || {
-        let set = Arc::new(ReadySet::new());
+    model("a_refresh_that_fails_twice_was_done_by_another", Needs(3), || {
+        let set = Arc::new(ReadySet::empty());
         let times = Arc::new([AtomicU64::new(5), AtomicU64::new(10)]);
-        let least = Arc::new(Least::new());
+        let least = Arc::new(Least::empty());
         (0..2).for_each(|it| set.insert(it));
         let refresh = || {
             let (set, times, least) = (set.clone(), times.clone(), least.clone());

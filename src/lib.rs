@@ -1,8 +1,9 @@
 #![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
 //! Lock-free parts for people who build schedulers.
 //!
-//! filch has a work-stealing deque, a queue for many producers and consumers, an event count to sleep on; and on
-//! them tasks, the trait by which a scheduler accepts work, and a work-stealing thread pool. `Worker`, `Stealer` and `Injector` are a
+//! filch has a work-stealing deque, a queue for many producers and consumers, and an event count to sleep on; on
+//! them tasks, the trait by which a scheduler accepts work, and a work-stealing thread pool; and a scheduler that
+//! [shares](fair) any executor among queues, by weight and in time. `Worker`, `Stealer` and `Injector` are a
 //! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
 //! machine checks that a model fails without each of them. DESIGN.md has the arguments.
 //!
@@ -15,6 +16,7 @@
 //! | [`Searchers`](idle::Searchers) | notifiers | sleepers that look for a while first | newest first | as `EventCount` | as `EventCount` |
 //! | [`ThreadPool`] | anybody | its threads | none promised | spawning lock-free while nobody has to be woken | as its deques |
 //! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
+//! | [`FairScheduler`] | anybody | threads of any executor | by weight, in time; FIFO in a queue | spawning and serving lock-free; making a queue blocking | an injector for each queue |
 //!
 //! # Finding work
 //!

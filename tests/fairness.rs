@@ -1,4 +1,5 @@
 //! What `filch::fair` promises about shares, on the virtual clock: exact, and the same in each run.
+#![cfg(not(loom))]
 
 use filch::fair::{Builder, Clock as _, FairScheduler, Priority, Queue, RoundRobin};
 use filch::sim::{self, Stepper};
@@ -153,8 +154,8 @@ impl Service {
     /// A task begins, or ends. In between, the difference moves along a straight line.
     fn change(&mut self, now: Duration, weights: [u64; 2], index: usize, by: f64) {
         let time = (now - self.until).as_nanos() as f64 / 1000.0;
-        for it in 0..2 {
-            self.services[it] += self.running[it] * time / weights[it] as f64;
+        for (it, weight) in weights.iter().enumerate() {
+            self.services[it] += self.running[it] * time / *weight as f64;
         }
         let lag = self.services[0] - self.services[1];
         self.lags = (self.lags.0.min(lag), self.lags.1.max(lag));

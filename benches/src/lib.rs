@@ -5,6 +5,7 @@
 //! disturb as much. One number is always the time for one item, in nanoseconds.
 
 pub mod contenders;
+pub mod fair;
 pub mod floor;
 pub mod idle;
 pub mod injector;

@@ -6,14 +6,16 @@
 //!
 //! A round is one pass for each executor, and each pass does the same two batches: a large one, a
 //! job for each file, and a small one, the smallest files once more, submitted when a tenth of the
-//! large one is done. Every result of every pass is compared with the first serial one. Without
+//! large one is done: when that is finished shows whom the executor serves first. Every result of
+//! every pass is compared with the first serial one. Without
 //! PATH it reads the sources that cargo has unpacked, or, where there are none, this repository.
 
 mod files;
 mod pass;
 
+use filch::fair::{FairScheduler, RoundRobin};
 use filch::{LockedPool, ThreadPool};
-use pass::{Pass, Workload};
+use pass::{Pass, Shared, Workload};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,15 +24,15 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 /// One pass for each row of the table.
-type Round = [Pass; 3];
+type Round = [Pass; 5];
 
 /// Rounds are repeated up to this often, while they have not taken so long altogether.
 const MOST_ROUNDS: usize = 5;
 const LONG_ENOUGH: Duration = Duration::from_secs(3);
 
 const HELP: &str = "\
-Hashes and counts every file under PATH, serially and on each pool of filch, compares all results
-and prints how long it took. Symbolic links are not followed.
+Hashes and counts every file under PATH: serially, on each pool of filch, and on two queues that
+share a pool; compares all results and prints how long it took. Symbolic links are not followed.
 
 Usage: cargo run --release --example tour [-- PATH]
 
@@ -104,17 +106,22 @@ fn tour(path: &Path) -> Result<ExitCode, String> {
 
 /// Everything once on each executor, serial first.
 fn round(threads: usize, work: &Arc<Workload>) -> io::Result<Round> {
+    // The same pool, with a queue for each batch.
+    let in_turn = FairScheduler::builder(ThreadPool::new(threads)?).policy(RoundRobin::new).build();
+    let by_time = FairScheduler::over(ThreadPool::new(threads)?);
     Ok([
         pass::serial("serial", work),
         pass::pooled("LockedPool", Arc::new(LockedPool::new(threads)?), work),
         pass::pooled("ThreadPool", Arc::new(ThreadPool::new(threads)?), work),
+        pass::pooled("round robin", Arc::new(Shared::new(in_turn)), work),
+        pass::pooled("weighted fair", Arc::new(Shared::new(by_time)), work),
     ])
 }
 
 /// Prints the fastest pass of each executor.
 fn print_table(rounds: &[Round], work: &Workload) {
     let fastest = |row: usize| rounds.iter().map(|it| &it[row]).min_by_key(|it| it.large);
-    let passes: Vec<_> = (0..3).filter_map(fastest).collect();
+    let passes: Vec<_> = (0..5).filter_map(fastest).collect();
     let small = format!("second batch ({} files)", work.small().len());
     println!("\n{:>67}  {small}", "");
     println!(

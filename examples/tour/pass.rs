@@ -1,6 +1,7 @@
 //! One pass over all files: serially, or on a pool.
 
 use crate::files::{digest, Digest, FileAt};
+use filch::fair::{FairScheduler, Queue};
 use filch::{Executor, Job, LockedPool, ThreadPool};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
@@ -183,21 +184,64 @@ pub(crate) fn serial(name: &'static str, work: &Arc<Workload>) -> Pass {
     progress.finish(name, started, submitted_small)
 }
 
-/// What the tour needs of a pool besides running jobs.
-pub(crate) trait Pool: Executor {
+/// What runs the batches.
+pub(crate) trait Pool: Send + Sync {
+    /// Where the large one goes.
+    fn large(&self) -> &dyn Executor;
+
+    /// Where the second one goes.
+    fn small(&self) -> &dyn Executor;
+
     /// Waits until everything accepted has run.
     fn wait(&self);
 }
 
-impl Pool for LockedPool {
-    fn wait(&self) {
-        self.wait_idle().expect("this is not a thread of the pool");
+/// Both into the pool.
+macro_rules! as_they_come {
+    ($($Pool:ty)*) => {
+        $(impl Pool for $Pool {
+            fn large(&self) -> &dyn Executor {
+                self
+            }
+
+            fn small(&self) -> &dyn Executor {
+                self
+            }
+
+            fn wait(&self) {
+                self.wait_idle().expect("this is not a thread of the pool");
+            }
+        })*
+    };
+}
+as_they_come!(LockedPool ThreadPool);
+
+/// A queue for each batch, which share a pool by some policy.
+pub(crate) struct Shared {
+    scheduler: FairScheduler,
+    large: Queue,
+    small: Queue,
+}
+
+impl Shared {
+    pub(crate) fn new(scheduler: FairScheduler) -> Self {
+        let queue = |name| scheduler.queue(name).build().expect("there is room for a queue");
+        let (large, small) = (queue("large"), queue("small"));
+        Shared { scheduler, large, small }
     }
 }
 
-impl Pool for ThreadPool {
+impl Pool for Shared {
+    fn large(&self) -> &dyn Executor {
+        &self.large
+    }
+
+    fn small(&self) -> &dyn Executor {
+        &self.small
+    }
+
     fn wait(&self) {
-        self.wait_idle().expect("this is not a thread of the pool");
+        self.scheduler.wait_idle().expect("this is not a thread of the pool");
     }
 }
 
@@ -206,7 +250,7 @@ pub(crate) fn pooled(name: &'static str, pool: Arc<dyn Pool>, work: &Arc<Workloa
     let progress = Progress::new(name, work);
     let started = Instant::now();
     let (same_pool, large) = (Arc::clone(&pool), Arc::clone(&progress));
-    submit(&*pool, move || spawn_folders(&same_pool, &large));
+    submit(pool.large(), move || spawn_folders(&same_pool, &large));
 
     while progress.large.done.load(Relaxed) < work.a_tenth() {
         thread::sleep(Duration::from_micros(100));
@@ -214,7 +258,7 @@ pub(crate) fn pooled(name: &'static str, pool: Arc<dyn Pool>, work: &Arc<Workloa
     let submitted_small = Instant::now();
     for place in 0..work.small.len() {
         let progress = Arc::clone(&progress);
-        submit(&*pool, move || progress.do_small(place));
+        submit(pool.small(), move || progress.do_small(place));
     }
     pool.wait();
     progress.finish(name, started, submitted_small)
@@ -223,15 +267,15 @@ pub(crate) fn pooled(name: &'static str, pool: Arc<dyn Pool>, work: &Arc<Workloa
 fn spawn_folders(pool: &Arc<dyn Pool>, progress: &Arc<Progress>) {
     for folder in progress.work.folders() {
         let (same_pool, progress) = (Arc::clone(pool), Arc::clone(progress));
-        submit(&**pool, move || {
+        submit(pool.large(), move || {
             for file in folder {
                 let progress = Arc::clone(&progress);
-                submit(&*same_pool, move || progress.do_large(file));
+                submit(same_pool.large(), move || progress.do_large(file));
             }
         });
     }
 }
 
-fn submit(pool: &dyn Pool, f: impl FnOnce() + Send + 'static) {
+fn submit(pool: &dyn Executor, f: impl FnOnce() + Send + 'static) {
     pool.execute(Job::new(f)).expect("the pool is open");
 }

@@ -30,6 +30,8 @@ pub enum Bound {
     /// As `Preemptions`, for a model that takes seconds: the audit, which runs models again for every
     /// site, leaves it out.
     Slow(usize),
+    /// As `Preemptions`, for what fewer preemptions do not show: the audit does not lower it.
+    Needs(usize),
 }
 
 impl Bound {
@@ -41,9 +43,12 @@ impl Bound {
         };
         let own = match self {
             Bound::Exhaustive => None,
-            Bound::Preemptions(bound) | Bound::Slow(bound) => Some(bound),
+            Bound::Preemptions(bound) | Bound::Slow(bound) | Bound::Needs(bound) => Some(bound),
         };
         let bound = number("FILCH_PREEMPTIONS").or(own);
+        if matches!(self, Bound::Needs(_)) {
+            return bound;
+        }
         match number("FILCH_PREEMPTIONS_AT_MOST") {
             Some(most) => Some(bound.map_or(most, |it| it.min(most))),
             None => bound,

@@ -44,6 +44,11 @@ impl Look {
     pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
+    /// There is no queue, or one that is over: whoever brought that about frees the slot, and nobody else is to be
+    /// told so again.
+    fn is_gone(self) -> bool {
+        !self.is_taken() || self.is_over_now()
+    }
     /// Is not to be served for now.
     #[inline]
     pub fn is_paused(self) -> bool {
@@ -81,14 +86,14 @@ impl Life {
     /// A queue with a handle comes into the slot. To be called by whoever has the slot.
     pub fn open(&self, is_paused: bool) {
         let flags = TAKEN | HELD | if is_paused { PAUSED } else { 0 };
-        // Added, since a lease that came too late for the queue before may still be counted.
-        self.0.fetch_add(flags, OPENED.release());
+        self.0.store(flags, OPENED.release());
     }
 
     /// The slot is free. To be called by whoever was told that the queue is over.
     pub fn free(&self) {
-        // Relaxed: the lock of the registry orders it before the next `open`.
-        self.0.fetch_and(!(TAKEN | CLOSED | CANCELLED | PAUSED), Relaxed);
+        // Relaxed: the lock of the registry orders it before the next `open`. Nobody changes the word of a queue that is
+        // over.
+        self.0.store(0, Relaxed);
     }
 
     /// Accepts one more task, or says why not. Tasks of the queue itself may spawn into it when it is closed.
@@ -125,7 +130,7 @@ impl Life {
         let mut word = self.0.load(Relaxed);
         loop {
             let look = Look(word);
-            if !look.is_taken() || look.is_paused() || look.leases() >= limit {
+            if look.is_gone() || look.is_paused() || look.leases() >= limit {
                 return Err(look);
             }
             let order = OPENED.acquire();
@@ -136,9 +141,10 @@ impl Life {
         }
     }
 
-    /// Takes a place, whether there is one or not. Returns whether there is a queue.
+    /// Takes a place, whether there is one or not. Returns whether there is a queue, or else has taken none.
     pub fn begin_lease_anyway(&self) -> bool {
-        Look(self.0.fetch_add(LEASE, OPENED.acquire())).is_taken()
+        let begun = |word| (!Look(word).is_gone()).then_some(word + LEASE);
+        self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 
     /// Gives the place back.

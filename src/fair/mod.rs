@@ -43,7 +43,7 @@
 //!
 //! # Invariants
 //!
-//! - **I1** What a [`Once`](once) has made stays until the scheduler is dropped: a slot's line stays where it is, also
+//! - **I1** What a `Once` has made stays until the scheduler is dropped: a slot's line stays where it is, also
 //!   when no queue is in it.
 //! - **I2** A task is accepted and counted in one step, while the queue is open; so whoever sees a closed queue with
 //!   nothing pending has seen its last task.
@@ -94,10 +94,10 @@ pub use work_queue::{PushError, WorkQueue};
 /// What the models of the parts need; no part of the public API.
 #[doc(hidden)]
 pub mod for_models {
-    pub use super::life::{Life, Look};
-    pub use super::once::Once;
-    pub use super::policy::Least;
-    pub use super::ready::ReadySet;
+    pub use crate::fair::life::{Life, Look};
+    pub use crate::fair::once::Once;
+    pub use crate::fair::policy::Least;
+    pub use crate::fair::ready::ReadySet;
 }
 
 use crate::sync::order::{FencePair, Pair};

@@ -36,7 +36,7 @@ impl<T> Once<T> {
         let kept = match self.0.compare_exchange(ptr::null_mut(), made, success, failure) {
             Ok(_) => made,
             Err(theirs) => {
-                // SAFETY: ours, and nobody has seen it.
+                // SAFETY: I1 — it was not kept, so nobody has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 theirs
             }
@@ -57,7 +57,7 @@ impl<T> Drop for Once<T> {
     }
 }
 
-// SAFETY: it gives out `&T`, and drops what other threads have made.
+// SAFETY: I1 — it gives out `&T`, and drops what other threads have made.
 unsafe impl<T: Send + Sync> Sync for Once<T> {}
-// SAFETY: as above.
+// SAFETY: I1 — as above.
 unsafe impl<T: Send + Sync> Send for Once<T> {}

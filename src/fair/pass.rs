@@ -3,8 +3,8 @@
 use super::counters::add;
 use super::policy::{Pick, Service};
 use super::shared::Shared;
-use crate::sync::Arc;
-use crate::task::Gate;
+use crate::sync::{Arc, Unwatched};
+use crate::task::{Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
 
@@ -57,5 +57,12 @@ impl Gate for Pass {
 
     fn unwatch(&self, number: usize) {
         self.line().joiners.remove(number);
+    }
+}
+
+impl Shared {
+    /// What limits who may run tasks of a queue.
+    pub(super) fn limited(this: &Arc<Self>, slot: usize) -> Limited {
+        Limited(Unwatched::new(Pass { shared: Arc::clone(this), slot }))
     }
 }

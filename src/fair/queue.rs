@@ -2,14 +2,13 @@
 
 use super::error::QueueError;
 use super::line::Line;
-use super::pass::Pass;
 pub use super::queue_builder::QueueBuilder;
 use super::queue_builder::MAX_WEIGHT;
 use super::report::QueueMetrics;
 use super::shared::Shared;
 use crate::executor::{Executor, Rejected, SpawnError, TaskBuilder};
-use crate::pool::{Shutdown, WouldDeadlock};
-use crate::sync::{Arc, Unwatched};
+use crate::pool::WouldDeadlock;
+use crate::sync::Arc;
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use alloc::vec::Vec;
 use core::fmt;
@@ -379,32 +378,6 @@ impl Executor for Queue {
 
     fn limited(&self) -> Option<Limited> {
         Some(self.0.limited.clone())
-    }
-}
-
-impl Shared {
-    pub(super) fn limited(this: &Arc<Self>, slot: usize) -> Limited {
-        Limited(Unwatched::new(Pass { shared: Arc::clone(this), slot }))
-    }
-
-    /// Closes whatever queue is there.
-    pub(super) fn close(this: &Arc<Self>, line: &Line, how: Shutdown) {
-        if Shared::hold(this, line, line.number()) {
-            line.life.close();
-            match how {
-                Shutdown::Cancel => _ = Shared::cancel(this, line),
-                Shutdown::Drain => _ = line.life.pause(false),
-            }
-            Shared::end_lease(this, line);
-            Shared::place_is_free(this, line);
-        }
-    }
-
-    /// The last handle of a queue goes.
-    fn let_go(&self, line: &Line) {
-        if line.life.let_go().is_over_now() {
-            self.reclaim(line);
-        }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct ReadySet {
 
 impl ReadySet {
     /// Without members.
-    pub fn new() -> Self {
+    pub fn empty() -> Self {
         ReadySet {
             summary: array_on_the_machine![AtomicU64::new(0); SUMMARIES],
             groups: array_on_the_machine![AtomicU64::new(0); GROUPS],

@@ -11,6 +11,7 @@ use super::tiers::{Tier, Tiers};
 use super::LOOK;
 use crate::executor::{Executor, Reason, Rejected};
 use crate::idle::EventCount;
+use crate::pool::Shutdown;
 use crate::sync::lock::Mutex;
 use crate::sync::{thread, Arc, AtomicUsize, Relaxed, Unwatched};
 use crate::task::{current, Flow, Job};
@@ -212,8 +213,10 @@ impl Shared {
     /// Counts among those that serve a queue, so that it cannot be over. `false` if it is over, or another queue,
     /// by now.
     pub(super) fn hold(this: &Arc<Self>, line: &Line, number: usize) -> bool {
-        let is_held = line.life.begin_lease_anyway();
-        let is_same = is_held && line.number() == number;
+        if !line.life.begin_lease_anyway() {
+            return false;
+        }
+        let is_same = line.number() == number;
         if !is_same {
             Shared::end_lease(this, line);
         }
@@ -257,10 +260,31 @@ impl Shared {
         for line in this.table.iter() {
             if Shared::hold(this, line, line.number()) {
                 this.discard(line);
-                // Or its end would ask for a ticket, which would be refused again.
+                // As when a queue has run dry: what is pushed from here on is seen to by whoever pushes.
                 this.take_out(this.tiers.get(line.tier()), line);
+                this.discard(line);
                 Shared::end_lease(this, line);
             }
+        }
+    }
+
+    /// Closes whatever queue is there.
+    pub(super) fn close(this: &Arc<Self>, line: &Line, how: Shutdown) {
+        if Shared::hold(this, line, line.number()) {
+            line.life.close();
+            match how {
+                Shutdown::Cancel => _ = Shared::cancel(this, line),
+                Shutdown::Drain => _ = line.life.pause(false),
+            }
+            Shared::end_lease(this, line);
+            Shared::place_is_free(this, line);
+        }
+    }
+
+    /// The last handle of a queue goes.
+    pub(super) fn let_go(&self, line: &Line) {
+        if line.life.let_go().is_over_now() {
+            self.reclaim(line);
         }
     }
 

@@ -102,7 +102,7 @@ impl Tiers {
     pub(super) fn get(&self, tier: usize) -> &Tier {
         self.tiers[tier].get_or_make(|| {
             self.used.fetch_add(1, Relaxed); // Relaxed: a hint
-            Tier { set: ReadySet::new(), policy: (self.make)() }
+            Tier { set: ReadySet::empty(), policy: (self.make)() }
         })
     }
 

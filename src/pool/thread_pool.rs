@@ -310,15 +310,14 @@ impl Shared {
     /// Accepts a job that is to wait behind the others.
     fn accept_last(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
         match Shared::door(this) {
-            Ok(_) => match this.injector.try_push(job) {
-                Ok(()) => {
-                    this.idle.searchers.notify_one();
-                    Ok(())
-                }
-                Err(closed) => Err(Rejected { job: closed.into_inner(), reason: Reason::Closed }),
-            },
-            Err(reason) => Err(Rejected { job, reason }),
+            Ok(_) => this
+                .injector
+                .try_push(job)
+                .map_err(|closed| Rejected { job: closed.into_inner(), reason: Reason::Closed })?,
+            Err(reason) => return Err(Rejected { job, reason }),
         }
+        this.idle.searchers.notify_one();
+        Ok(())
     }
 
     fn parallelism(&self) -> NonZeroUsize {

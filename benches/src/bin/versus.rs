@@ -4,12 +4,12 @@
 //! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
 
 use filch_benches::scenarios::{self, Scenario};
-use filch_benches::{floor, idle, injector, pool, threads};
+use filch_benches::{fair, floor, idle, injector, pool, threads};
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str = "usage: versus deque|injector|idle|pool [--rounds N] [--rows TEXT]";
+const USAGE: &str = "usage: versus deque|injector|idle|pool|fair [--rounds N] [--rows TEXT]";
 
 /// The columns of a table: filch, what the goals are about, another to which there is a ratio, others.
 type Columns = &'static [&'static str];
@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         Some(("injector", rounds)) => (INJECTORS, against_second(injector::all()), rounds),
         Some(("idle", rounds)) => (EVENT_COUNTS, against_second(idle::all()), rounds),
         Some(("pool", rounds)) => (POOLS, pool::all(), rounds),
+        Some(("fair", rounds)) => return of_fairness(rounds),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -79,6 +80,67 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Fairness has tables of its own: its goals are nanoseconds above the pool that it stands on, and multiples of a fair
+/// time.
+fn of_fairness(rounds: usize) -> ExitCode {
+    let (costs, picks, batches) =
+        (fair::costs(rounds), fair::leases(rounds), fair::batches(rounds));
+    let mut text = format!("\n{}\n\n", circumstances(rounds));
+    let mut tsv = String::from("row\tgoal\tvalue\n");
+    let _ = writeln!(
+        text,
+        "{:<32} {:>10} {:>10} {:>14} {:>10} {:>6}  verdict",
+        "ns a task, median", "bare pool", "filch", "Toub (a lock)", "above bare", "goal"
+    );
+    for row in &costs {
+        let [bare, ours, toub] = row.times;
+        let verdict = if row.above <= row.goal { "ok" } else { "above goal" };
+        let (name, above, goal) = (row.name, row.above, row.goal);
+        let _ = writeln!(
+            text,
+            "{name:<32} {bare:>10.1} {ours:>10.1} {toub:>14.1} {above:>10.1} {goal:>6.0}  {verdict}"
+        );
+        let _ = writeln!(tsv, "{name}\t{goal}\t{above:.1}");
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<32} {:>12} {:>14}",
+        "ns a lease of one task", "round robin", "weighted fair"
+    );
+    for (ready, [in_turn, weighted]) in picks {
+        let name = format!("{ready} ready queues");
+        let _ = writeln!(text, "{name:<32} {in_turn:>12.1} {weighted:>14.1}");
+        let _ = writeln!(tsv, "{name}, weighted fair\t-\t{weighted:.1}");
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<32} {:>12} {:>12} {:>6}  verdict",
+        "multiples of the fair time", "small batch", "both", "goal"
+    );
+    for (name, it) in batches {
+        let is_about = name != "one queue (FIFO)";
+        let verdict = match it.small <= 1.5 {
+            _ if !is_about => "(for comparison)",
+            true => "ok",
+            false => "above goal",
+        };
+        let _ = writeln!(
+            text,
+            "{name:<32} {:>12.2} {:>12.2} {:>6.1}  {verdict}",
+            it.small, it.all, 1.5
+        );
+        let _ = writeln!(tsv, "small batch, {name}\t1.5\t{:.2}", it.small);
+    }
+    print!("{text}");
+    match env::var("FILCH_TSV").map(|path| fs::write(path, tsv)) {
+        Ok(Err(error)) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// The goals are about the contender that comes second.

@@ -22,7 +22,7 @@ pub struct Least(Box<[AtomicU64]>);
 
 impl Least {
     /// Of groups without members.
-    pub fn new() -> Self {
+    pub fn empty() -> Self {
         Least((0..GROUPS).map(|_| AtomicU64::new(NONE)).collect())
     }
 

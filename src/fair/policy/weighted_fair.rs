@@ -76,7 +76,7 @@ impl WeightedFair {
         WeightedFair {
             now: AtomicU64::new(START),
             accounts: (0..GROUPS).map(|_| Once::empty()).collect(),
-            least: Least::new(),
+            least: Least::empty(),
         }
     }
 

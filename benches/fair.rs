@@ -1,0 +1,28 @@
+//! Criterion's view of what a lease costs: `cargo bench`.
+//!
+//! Names read `fair/a lease of one task/<policy>/<ready queues>`. What a task costs above the bare pool is a difference, taken
+//! in one run by `cargo xtask versus fair`.
+
+use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion};
+use filch_benches::fair;
+use std::time::Duration;
+
+fn measure(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("fair/a lease of one task");
+    for ready in fair::READY {
+        for (policy, is_weighted) in [("round robin", false), ("weighted fair", true)] {
+            group.bench_function(BenchmarkId::new(policy, ready), |bencher| {
+                bencher.iter_custom(|count| {
+                    Duration::from_secs_f64(fair::lease(is_weighted, ready) * count as f64 * 1e-9)
+                });
+            });
+        }
+    }
+}
+
+criterion_group!(
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = measure
+);
+criterion_main!(benches);
