@@ -325,7 +325,7 @@ fn an_executor_that_drains_runs_what_was_accepted() {
         pool.shutdown(how).unwrap();
         assert!(handles.iter().all(|it| it.is_finished()), "no handle dangles: {how:?}");
         let ran = handles.into_iter().filter_map(|it| it.join().ok()).count();
-        assert!(how == Shutdown::Cancel || ran == 100, "{ran}");
+        assert!(if how == Shutdown::Drain { ran == 100 } else { ran < 100 }, "{how:?}: {ran}");
     }
 }
 

@@ -127,6 +127,25 @@ pub trait Executor: Send + Sync {
         self.execute(job)
     }
 
+    /// Whether it has been shut down such that it drops what it has not begun. By default `false`.
+    ///
+    /// What keeps work of its own for an executor, and is refused, asks whether to drop that too or to finish it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{pool::Shutdown, Executor, ThreadPool};
+    ///
+    /// let pool = ThreadPool::new(1)?;
+    /// assert!(!pool.is_cancelled());
+    /// pool.shutdown(Shutdown::Cancel).unwrap();
+    /// assert!(pool.is_cancelled());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
     /// What limits who may run jobs of this executor; for the queues of this crate.
     #[doc(hidden)]
     fn limited(&self) -> Option<Limited> {
@@ -149,6 +168,9 @@ macro_rules! by_reference {
             }
             fn execute_last(&self, job: Job) -> Result<(), Rejected> {
                 (**self).execute_last(job)
+            }
+            fn is_cancelled(&self) -> bool {
+                (**self).is_cancelled()
             }
             fn limited(&self) -> Option<Limited> {
                 (**self).limited()

@@ -40,6 +40,10 @@ impl Look {
     pub fn is_closed(self) -> bool {
         self.0 & CLOSED != 0
     }
+    /// Runs nothing further.
+    pub fn is_cancelled(self) -> bool {
+        self.0 & CANCELLED != 0
+    }
     /// There is a queue in the slot.
     pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0

@@ -31,6 +31,12 @@
 //! credit from when it was not there; one that is ready waits for its first pick no longer than until the current
 //! leases end, and those of queues with less virtual time; and a lower priority gets every 64th pick.
 //!
+//! # When the executor ends
+//!
+//! A scheduler does not end its executor, and one that has ended refuses tickets; then queues hand back what they are given. Of
+//! what they hold, a ticket that is under way runs all if the executor drains, and drops all if it
+//! [cancels](crate::Executor::is_cancelled); without a ticket, all is dropped. What is dropped is reported cancelled.
+//!
 //! # How it works
 //!
 //! ```text

@@ -146,13 +146,9 @@ impl Queue {
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
     {
-        let refused: Vec<_> =
-            closures.into_iter().filter_map(|f| self.spawn_detached(f).err()).collect();
-        if refused.is_empty() {
-            Ok(())
-        } else {
-            Err(refused)
-        }
+        let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
+        let refused: Vec<_> = refused.collect();
+        Some(refused).filter(|it| !it.is_empty()).map_or(Ok(()), Err)
     }
 
     /// A task with settings of its own.
@@ -370,6 +366,10 @@ impl Executor for Queue {
     fn parallelism(&self) -> NonZeroUsize {
         let limit = NonZeroUsize::new(self.line().limit()).unwrap_or(NonZeroUsize::MIN);
         self.0.shared.executor.parallelism().min(limit)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.line().life.look().is_cancelled()
     }
 
     fn identity(&self) -> usize {

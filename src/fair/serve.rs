@@ -143,9 +143,12 @@ impl Shared {
                     return;
                 }
                 Err(rejected) => {
-                    // Nobody else would do the work.
                     drop(rejected);
                     this.tickets.forgive();
+                    if this.executor.is_cancelled() {
+                        Shared::cancel_all(this);
+                    }
+                    // Nobody else would do the work that there is.
                     this.tickets.search_again();
                     began = now;
                 }

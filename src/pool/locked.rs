@@ -60,6 +60,7 @@ struct State {
     jobs: VecDeque<Job>,
     running: usize,
     closed: bool,
+    cancelled: bool,
     panicked: usize,
 }
 
@@ -232,6 +233,7 @@ impl Shared {
     fn close(&self, how: Shutdown) {
         let mut state = self.state.lock();
         state.closed = true;
+        state.cancelled |= how == Shutdown::Cancel;
         let dropped =
             if how == Shutdown::Cancel { mem::take(&mut state.jobs) } else { VecDeque::new() };
         state.running += 1; // so that nobody takes the pool for idle meanwhile
@@ -282,6 +284,10 @@ impl Executor for LockedPool {
         drop(state);
         self.shared.work.notify_one();
         Ok(())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.shared.state.lock().cancelled
     }
 
     fn parallelism(&self) -> NonZeroUsize {

@@ -5,6 +5,7 @@ use super::thread_pool::Handle;
 use super::worker::{Local, CLOSED, DISCARD};
 use super::{Shared, ThreadPool, CALLED, GONE};
 use crate::sync::clock::{self, Instant};
+use crate::sync::Relaxed;
 use core::time::Duration;
 
 /// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
@@ -114,6 +115,11 @@ impl Shared {
         let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
         self.attention.fetch_or(CLOSED | discard, CALLED.release());
         self.idle.searchers.notify_all();
+    }
+
+    /// Whether what is queued is dropped.
+    pub(super) fn is_discarding(&self) -> bool {
+        self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
     }
 
     /// Waits for the threads. `false` if the deadline comes first.

@@ -176,11 +176,7 @@ impl ThreadPool {
             Err(reason) => return Err(rejected(jobs, reason)),
         };
         shared.idle.searchers.notify_many(count);
-        if rejected.is_empty() {
-            Ok(())
-        } else {
-            Err(rejected)
-        }
+        Some(rejected).filter(|it| !it.is_empty()).map_or(Ok(()), Err)
     }
 
     /// A task with settings of its own: a token, a group, no context.
@@ -355,6 +351,10 @@ impl Executor for ThreadPool {
 
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
         Shared::accept_last(self.shared(), job)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.shared().is_discarding()
     }
 
     fn parallelism(&self) -> NonZeroUsize {
