@@ -140,6 +140,25 @@ fn submit_meets_a_queue_that_runs_dry() {
     });
 }
 
+/// A ticket has handed over the next, which has found nothing and is gone, before it ends itself. Who submits in between
+/// must not rely on it.
+#[test]
+fn submit_meets_a_ticket_that_hands_over() {
+    model("submit_meets_a_ticket_that_hands_over", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let traces = [Trace::new(), Trace::new()];
+        submit(fair.default_queue(), &traces[0]);
+        let ticket = tray.take().unwrap();
+        let other = tray.clone();
+        let workers = [spawn(move || ticket.run()), spawn(move || other.run_one())];
+        submit(fair.default_queue(), &traces[1]);
+        workers.into_iter().for_each(|it| it.join().unwrap());
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
 /// Who submits relies on the ticket that searches; which then finds something else, that lasts until the second
 /// task has run. So it has to call for help.
 #[test]

@@ -211,7 +211,7 @@ impl Queue {
             return Err(QueueError::Parallel);
         }
         self.line().set_limit(Shared::limit(tasks));
-        Shared::place_is_free(&self.0.shared, self.line());
+        Shared::changed(&self.0.shared, self.line());
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Queue {
     pub fn resume(&self) -> bool {
         let was_paused = self.line().life.pause(false);
         if was_paused {
-            Shared::place_is_free(&self.0.shared, self.line());
+            Shared::changed(&self.0.shared, self.line());
         }
         was_paused
     }

@@ -126,30 +126,29 @@ impl Shared {
                 continue;
             }
             // Others want to use the executor too.
-            this.tickets.take_next();
+            this.tickets.hand_on();
             let _ = HANDING.try_with(|it| it.set(Handing::Submits(&**this)));
             let submitted = this.executor.execute_last(Ticket::job(this));
             let handing = HANDING.try_with(|it| it.replace(Handing::Nothing));
             match submitted {
                 Ok(()) if matches!(handing, Ok(Handing::RunsHere)) => {
-                    // Not the last: its place is counted, and is ours now.
-                    this.tickets.succeeded();
+                    // It has left its place to us.
+                    this.tickets.handed_over();
                     began = now;
                 }
                 Ok(()) => {
-                    if this.tickets.succeeded() {
+                    if this.tickets.handed_over() {
                         Shared::cancel_all(this);
                     }
                     return;
                 }
                 Err(rejected) => {
                     drop(rejected);
-                    this.tickets.forgive();
+                    // Nobody else would do the work that there is.
+                    this.tickets.take_back();
                     if this.executor.is_cancelled() {
                         Shared::cancel_all(this);
                     }
-                    // Nobody else would do the work that there is.
-                    this.tickets.search_again();
                     began = now;
                 }
             }

@@ -198,14 +198,23 @@ impl Shared {
         let look = line.life.end_lease();
         if look.is_over_now() {
             this.reclaim(line);
-        } else if look.leases() + 1 >= line.limit() {
+            return;
+        }
+        // Before the limit is read: whoever has lowered it, and found no place, relies on that.
+        LOOK.fence();
+        if look.leases() + 1 >= line.limit() {
             Shared::place_is_free(this, line);
         }
     }
 
-    /// A queue may run a task more than before.
-    pub(super) fn place_is_free(this: &Arc<Self>, line: &Line) {
+    /// A setting has changed that may let a queue run more.
+    pub(super) fn changed(this: &Arc<Self>, line: &Line) {
         LOOK.fence();
+        Shared::place_is_free(this, line);
+    }
+
+    /// A queue may run a task more than before. The caller has fenced since.
+    pub(super) fn place_is_free(this: &Arc<Self>, line: &Line) {
         Shared::look_after(this, line);
         line.joiners.wake();
     }
@@ -250,20 +259,24 @@ impl Shared {
         line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read nothing on the strength of it
         #[cfg(feature = "async")]
         let dropped = dropped + line.flight.discard();
-        Shared::place_is_free(this, line);
+        Shared::changed(this, line);
         dropped
     }
 
     /// There is nobody any more who would run what is queued.
     #[cold]
     pub(super) fn cancel_all(this: &Arc<Self>) {
-        for line in this.table.iter() {
-            if Shared::hold(this, line, line.number()) {
-                this.discard(line);
-                // As when a queue has run dry: what is pushed from here on is seen to by whoever pushes.
-                this.take_out(this.tiers.get(line.tier()), line);
-                this.discard(line);
-                Shared::end_lease(this, line);
+        // As when a queue has run dry: what is pushed after the first round is seen to by whoever pushes. The second is for
+        // what members that were taken out have hidden, in their group, from a ticket that left.
+        for is_first in [true, false] {
+            for line in this.table.iter() {
+                if Shared::hold(this, line, line.number()) {
+                    if is_first {
+                        this.take_out(this.tiers.get(line.tier()), line);
+                    }
+                    this.discard(line);
+                    Shared::end_lease(this, line);
+                }
             }
         }
     }
@@ -277,7 +290,7 @@ impl Shared {
                 Shutdown::Drain => _ = line.life.pause(false),
             }
             Shared::end_lease(this, line);
-            Shared::place_is_free(this, line);
+            Shared::changed(this, line);
         }
     }
 
@@ -291,9 +304,8 @@ impl Shared {
     /// A queue is over, and this was told so: its slot is free (I3).
     #[cold]
     pub(super) fn reclaim(&self, line: &Line) {
-        let tier = self.tiers.get(line.tier());
-        tier.set.remove(line.slot);
-        tier.policy.changed(line.slot, tier.ready(&self.table));
+        // If it is in the set, that is for the next ticket to find out: whoever takes a member out may hide others of its
+        // group for a moment, so he has to look again, as tickets do.
         let link = line.link.lock().take();
         line.life.free();
         self.registry.lock().free.push(line.slot);

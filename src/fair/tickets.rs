@@ -41,29 +41,27 @@ impl Tickets {
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// Takes the place of the ticket that follows the caller's own.
-    pub(super) fn take_next(&self) {
-        self.0.fetch_add(TICKET + SEARCHING, Relaxed);
+    /// The caller's place goes over to the ticket that follows, and searches; the caller guards it until it has told
+    /// [`handed_over`](Self::handed_over). Were its own place still counted, one could rely on a ticket that will not look again.
+    pub(super) fn hand_on(&self) {
+        self.0.fetch_add(SEARCHING + GUARD, Relaxed);
+    }
+
+    /// The ticket that follows was refused, and has been dropped: the caller has a place again, and searches.
+    pub(super) fn take_back(&self) {
+        let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
+        let _ = self.0.fetch_update(Relaxed, Relaxed, back);
     }
 
     /// The caller guards a ticket no longer. Returns whether it was dropped unrun, and there is no other.
     pub(super) fn handed_over(&self) -> bool {
-        self.end(GUARD)
-    }
-
-    /// The caller's ticket ends, after it has handed over the next. Returns as `handed_over`.
-    pub(super) fn succeeded(&self) -> bool {
-        self.end(TICKET)
-    }
-
-    fn end(&self, what: u64) -> bool {
         let is_last = |word: u64| word & !ORPHANED == 0;
         let ended = |word| {
-            let rest = word - what;
+            let rest = word - GUARD;
             Some(if is_last(rest) { 0 } else { rest })
         };
         let before = self.0.fetch_update(Relaxed, Relaxed, ended).unwrap_or(0);
-        before & ORPHANED != 0 && is_last(before - what)
+        before & ORPHANED != 0 && is_last(before - GUARD)
     }
 
     /// A ticket was dropped unrun. Returns whether there is no other, and nobody hands one over.
