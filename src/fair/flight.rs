@@ -97,7 +97,7 @@ impl Queue {
         let capacity = line.capacity().min(super::life::MAX_TASKS);
         let is_accepted = line.life.accept(capacity, false).is_ok();
         let has_place = Unwatched::new(AtomicBool::new(false));
-        let (same_shared, slot) = (Arc::clone(shared), self.0.slot);
+        let (same_shared, slot) = (Arc::clone(shared), self.slot());
         let stay = Stay { shared: same_shared, slot, has_place: Unwatched::clone(&has_place) };
         let polls = Polls { shared: Arc::clone(shared), slot };
         let future = Flying { future, _stay: is_accepted.then_some(stay) };

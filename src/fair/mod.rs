@@ -66,6 +66,7 @@ mod counters;
 mod error;
 #[cfg(feature = "async")]
 mod flight;
+mod handle;
 mod joiners;
 mod lease;
 mod life;

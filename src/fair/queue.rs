@@ -1,6 +1,7 @@
 //! Queues: what tasks are spawned into.
 
 use super::error::QueueError;
+use super::handle::Handle;
 use super::line::Line;
 pub use super::queue_builder::QueueBuilder;
 use super::queue_builder::MAX_WEIGHT;
@@ -35,20 +36,6 @@ use core::num::NonZeroUsize;
 /// ```
 #[derive(Clone)]
 pub struct Queue(pub(super) Arc<Handle>);
-
-pub(super) struct Handle {
-    pub(super) shared: Arc<Shared>,
-    pub(super) slot: usize,
-    pub(super) token: CancelToken,
-    pub(super) limited: Limited,
-}
-
-impl Handle {
-    #[inline]
-    pub(super) fn line(&self) -> &Line {
-        self.shared.table.get(self.slot).expect("a queue stays where it is")
-    }
-}
 
 impl Queue {
     #[inline]
@@ -352,7 +339,7 @@ impl Queue {
     /// ```
     #[must_use]
     pub fn slot(&self) -> usize {
-        self.0.slot
+        self.line().slot
     }
 }
 
@@ -378,12 +365,6 @@ impl Executor for Queue {
 
     fn limited(&self) -> Option<Limited> {
         Some(self.0.limited.clone())
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.let_go(self.line());
     }
 }
 

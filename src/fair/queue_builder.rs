@@ -1,14 +1,16 @@
 //! Making a queue.
 
 use super::error::QueueError;
+use super::handle::{Handle, Place};
 use super::line::{Line, Settings};
-use super::queue::{Handle, Queue};
+use super::queue::Queue;
 use super::shared::Shared;
 use super::tiers::Priority;
 use crate::sync::{Arc, Text, Unwatched};
 use crate::task::CancelToken;
 use alloc::task::Wake;
 use core::fmt;
+use core::ptr::NonNull;
 use core::task::Waker;
 
 /// The most that a queue can weigh.
@@ -241,7 +243,8 @@ impl<'a> QueueBuilder<'a> {
         drop(registry);
         let token = self.token.map_or_else(CancelToken::new, |it| it.child());
         let limited = Shared::limited(shared, slot);
-        let queue = Queue(Arc::new(Handle { shared: Arc::clone(shared), slot, token, limited }));
+        let (shared, place) = (Arc::clone(shared), Place(NonNull::from(line)));
+        let queue = Queue(Arc::new(Handle { shared, place, token, limited }));
         queue.cancel_with_token(line);
         Ok(queue)
     }
@@ -251,7 +254,7 @@ impl Queue {
     /// From now on, the token cancels the queue.
     fn cancel_with_token(&self, line: &Line) {
         let shared = Arc::clone(&self.0.shared);
-        let canceller = Canceller { shared, slot: self.0.slot, number: line.number() };
+        let canceller = Canceller { shared, slot: line.slot, number: line.number() };
         match self.0.token.link_waker(Waker::from(Unwatched::new(canceller))) {
             Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
             Err(_) => _ = self.cancel(),
