@@ -78,7 +78,8 @@ impl Queue {
     /// Spawns a future: each time that it is woken, a task of this queue polls it.
     ///
     /// It counts as a task of the queue until it ends, and polls are charged to the queue. A closed queue goes on
-    /// with the futures that it has; a cancelled one drops them. If the queue refuses it, the future is dropped and the handle says that it was cancelled.
+    /// with the futures that it has; a cancelled one drops them. If the queue refuses it, the future is dropped and
+    /// the handle says that it was cancelled.
     ///
     /// # Examples
     ///

@@ -14,7 +14,8 @@ use core::cell::Cell;
 use core::ptr;
 use core::time::Duration;
 
-/// After so many tasks, or so many nanoseconds, those that have ended are taken off the queue's count: one by one, the
+/// After so many tasks, or so many nanoseconds, those that have ended are taken off the queue's count: one by one,
+/// the
 /// word would go to and fro between who spawns and who serves.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;

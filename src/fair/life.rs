@@ -95,7 +95,8 @@ impl Life {
 
     /// The slot is free. To be called by whoever was told that the queue is over.
     pub fn free(&self) {
-        // Relaxed: the lock of the registry orders it before the next `open`. Nobody changes the word of a queue that is
+        // Relaxed: the lock of the registry orders it before the next `open`. Nobody changes the word of a queue
+        // that is
         // over.
         self.0.store(0, Relaxed);
     }

@@ -15,15 +15,41 @@
 //! | a tenant with many queues | a scheduler [over](FairScheduler::over) the tenant's queue |
 //! | a function with a limit | [`WorkQueue`] |
 //!
+//! Threads shared by components that are isolated from one another (announced for the fourth part of Duffy's
+//! series): each has
+//! what looks like a pool of its own, of which it may use two threads at once, and neither starves the other.
+//!
+//! ```
+//! use filch::{Executor, FairScheduler, Job, ThreadPool};
+//! use std::sync::Arc;
+//!
+//! struct Component(Arc<dyn Executor>);
+//!
+//! let fair = FairScheduler::over(ThreadPool::new(4)?);
+//! let mut component = |name: &str| {
+//!     let queue = fair.queue(name).max_parallel(2).build()?;
+//!     Ok::<_, filch::fair::QueueError>((queue.clone(), Component(Arc::new(queue))))
+//! };
+//! let ((parsing, parser), (_, renderer)) = (component("parser")?, component("renderer")?);
+//! (0..100).for_each(|_| parser.0.execute(Job::new(|| ())).unwrap());
+//! renderer.0.execute(Job::new(|| println!("does not wait for the parser"))).unwrap();
+//! parsing.cancel(); // one of them ends; the threads, and the other, stay
+//! fair.wait_idle()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # The promise
 //!
 //! Of two queues of the same priority that are *backlogged*, that is ready all the time and never at their limit,
-//! let S₁ and S₂ be the service that they have got since some moment, w₁ and w₂ their weights, L₁ and L₂ their longest
+//! let S₁ and S₂ be the service that they have got, w₁ and w₂ their weights, L₁ and L₂ their longest
 //! tasks, W the executor's parallelism and Q the quantum. Under [`WeightedFair`]
 //!
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂)
 //!
-//! whatever the other queues do. `tests/fairness.rs` checks this on the virtual clock of [`sim`](crate::sim), for thousands
+//! from when both became backlogged together, whatever the other queues do; between any two moments after that,
+//! twice as much,
+//! for what was under way at the first is charged after it. `tests/fairness.rs` checks this on the virtual clock of
+//! [`sim`](crate::sim), for thousands
 //! of random weights, costs and numbers of threads. It is the bound of start-time fair queuing (Goyal, Vin and Cheng,
 //! SIGCOMM 1996), times what can be under way at once.
 //!
@@ -33,7 +59,8 @@
 //!
 //! # When the executor ends
 //!
-//! A scheduler does not end its executor, and one that has ended refuses tickets; then queues hand back what they are given. Of
+//! A scheduler does not end its executor, and one that has ended refuses tickets; then queues hand back what they
+//! are given. Of
 //! what they hold, a ticket that is under way runs all if the executor drains, and drops all if it
 //! [cancels](crate::Executor::is_cancelled); without a ticket, all is dropped. What is dropped is reported cancelled.
 //!
@@ -53,10 +80,13 @@
 //!   when no queue is in it.
 //! - **I2** A task is accepted and counted in one step, while the queue is open; so whoever sees a closed queue with
 //!   nothing pending has seen its last task.
-//! - **I3** A queue is over when it is closed, without handle, without lease and without task. One step brings that about, and who takes
+//! - **I3** A queue is over when it is closed, without handle, without lease and without task. One step brings that
+//!   about, and who takes
 //!   it frees the slot.
-//! - **I4** If a queue is ready, then it is in its tier's set, and a ticket searches or as many run as may; or somebody
-//!   is about to see to both. Whoever makes a queue ready sees to it after a fence of `LOOK`; whoever takes it out of the set, or
+//! - **I4** If a queue is ready, then it is in its tier's set, and a ticket searches or as many run as may; or
+//!   somebody
+//!   is about to see to both. Whoever makes a queue ready sees to it after a fence of `LOOK`; whoever takes it out
+//!   of the set, or
 //!   ceases to search, looks again after one.
 //! - **I5** Who waits for a place in a queue is told when one becomes free, or finds it when it looks once more.
 

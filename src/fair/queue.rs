@@ -234,7 +234,8 @@ impl Queue {
         was_paused
     }
 
-    /// Takes no further tasks, but from its own. What was accepted still runs. Returns whether it did until now. Does not wait.
+    /// Takes no further tasks, but from its own. What was accepted still runs. Returns whether it did until now.
+    /// Does not wait.
     ///
     /// # Examples
     ///

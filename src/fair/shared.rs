@@ -13,15 +13,23 @@ use crate::executor::{Executor, Reason, Rejected};
 use crate::idle::EventCount;
 use crate::pool::Shutdown;
 use crate::sync::lock::Mutex;
+use crate::sync::thread::per_thread;
 use crate::sync::{thread, Arc, AtomicUsize, Relaxed, Unwatched};
 use crate::task::{current, Flow, Job};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::ptr;
 use core::time::Duration;
 
 /// What to do with the payload of a panic.
 pub(super) type PanicHandler = Unwatched<dyn Fn(thread::Payload) + Send + Sync>;
+
+per_thread! {
+    /// Of which scheduler this thread cancels everything.
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static CANCELLING: Cell<*const Shared> = Cell::new(ptr::null());
+}
 
 pub(super) struct Shared {
     pub(super) executor: Box<dyn Executor>,
@@ -178,7 +186,8 @@ impl Shared {
     }
 
     /// The caller, who has a lease, has found no task. Returns one that was pushed meanwhile; otherwise whoever
-    /// pushes next shows the queue, when the push is complete. (To ask whether there are tasks would not do: a push that has
+    /// pushes next shows the queue, when the push is complete. (To ask whether there are tasks would not do: a push
+    /// that has
     /// begun counts among them, and could be waited for in vain.)
     pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<Entry> {
         self.take_out(tier, line);
@@ -254,7 +263,8 @@ impl Shared {
     /// Takes nothing further, and begins nothing when this has returned. The caller has a hold, or a handle.
     pub(super) fn cancel(this: &Arc<Self>, line: &Line) -> usize {
         line.life.cancel();
-        // First what waits, then what runs: otherwise what runs would stop, and its thread drop what waits, uncounted.
+        // First what waits, then what runs: otherwise what runs would stop, and its thread drop what waits,
+        // uncounted.
         let dropped = this.discard(line);
         line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read nothing on the strength of it
         #[cfg(feature = "async")]
@@ -266,7 +276,19 @@ impl Shared {
     /// There is nobody any more who would run what is queued.
     #[cold]
     pub(super) fn cancel_all(this: &Arc<Self>) {
-        // As when a queue has run dry: what is pushed after the first round is seen to by whoever pushes. The second is for
+        // A place that becomes free meanwhile asks for a ticket, which is refused. What waits then is for the
+        // second round, or for
+        // whoever is pushing it.
+        let outer = CANCELLING.try_with(|it| it.replace(&**this)).unwrap_or(ptr::null());
+        if !ptr::eq(outer, &**this) {
+            Shared::cancel_each(this);
+            let _ = CANCELLING.try_with(|it| it.set(outer));
+        }
+    }
+
+    fn cancel_each(this: &Arc<Self>) {
+        // As when a queue has run dry: what is pushed after the first round is seen to by whoever pushes. The
+        // second is for
         // what members that were taken out have hidden, in their group, from a ticket that left.
         for is_first in [true, false] {
             for line in this.table.iter() {
@@ -304,7 +326,8 @@ impl Shared {
     /// A queue is over, and this was told so: its slot is free (I3).
     #[cold]
     pub(super) fn reclaim(&self, line: &Line) {
-        // If it is in the set, that is for the next ticket to find out: whoever takes a member out may hide others of its
+        // If it is in the set, that is for the next ticket to find out: whoever takes a member out may hide others
+        // of its
         // group for a moment, so he has to look again, as tickets do.
         let link = line.link.lock().take();
         line.life.free();

@@ -42,7 +42,8 @@ impl Tickets {
     }
 
     /// The caller's place goes over to the ticket that follows, and searches; the caller guards it until it has told
-    /// [`handed_over`](Self::handed_over). Were its own place still counted, one could rely on a ticket that will not look again.
+    /// [`handed_over`](Self::handed_over). Were its own place still counted, one could rely on a ticket that will
+    /// not look again.
     pub(super) fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }

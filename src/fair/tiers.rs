@@ -10,7 +10,8 @@ use alloc::boxed::Box;
 /// What is served before what.
 ///
 /// As long as a queue of a higher priority is ready, queues of lower ones are served at every 64th pick only: so
-/// they are never without service altogether. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine, November
+/// they are never without service altogether. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine,
+/// November
 /// 2004).
 ///
 /// # Examples
