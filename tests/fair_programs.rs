@@ -5,18 +5,18 @@
 //! fails; what hangs does not end.
 #![cfg(not(loom))]
 
+#[path = "common/closures.rs"]
+mod closures;
+
+use closures::{keep_quiet, Counted, Counts};
 use filch::executor::ThreadPerJob;
 use filch::fair::{FairScheduler, Priority, Queue, RoundRobin};
 use filch::pool::Shutdown;
 use filch::task::CancelToken;
 use filch::{Executor, JoinHandle, LockedPool, ThreadPool};
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
-use std::env;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a task does.
 #[derive(Clone, Debug)]
@@ -104,34 +104,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is counted. Every closure that is made is dropped, run or not; none runs twice.
-#[derive(Default)]
-struct Counts {
-    made: AtomicUsize,
-    ran: AtomicUsize,
-    dropped: AtomicUsize,
-}
-
-struct Counted(Arc<Counts>);
-
-impl Counted {
-    fn new(counts: &Arc<Counts>) -> Self {
-        counts.made.fetch_add(1, SeqCst);
-        Counted(Arc::clone(counts))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.dropped.fetch_add(1, SeqCst);
-    }
-}
-
 fn task(fair: &FairScheduler, counts: &Arc<Counts>, body: Body) -> impl FnOnce() + Send {
     let (fair, counts, counted) = (fair.clone(), Arc::clone(counts), Counted::new(counts));
     move || {
-        let _counted = counted;
-        counts.ran.fetch_add(1, SeqCst);
+        let counted = counted;
+        counted.runs();
         let (spawns, bodies): (&dyn Fn(Body) -> JoinHandle<()>, _) = match body {
             Body::Return => return,
             Body::Panic => panic!("expected"),
@@ -270,20 +247,7 @@ fn check(kind: usize, by_turns: bool, steps: Vec<Step>) {
         let _ = handle.join();
     }
     drop(base);
-    while counts.dropped.load(SeqCst) < counts.made.load(SeqCst) {
-        std::thread::yield_now();
-    }
-    assert_eq!(counts.dropped.load(SeqCst), counts.made.load(SeqCst));
-    assert!(counts.ran.load(SeqCst) <= counts.made.load(SeqCst), "a closure ran twice");
-}
-
-/// Thousands of panics are expected; the others are worth reading.
-fn keep_quiet() {
-    std::panic::set_hook(Box::new(|info| {
-        if !info.to_string().contains("expected") {
-            eprintln!("{info}");
-        }
-    }));
+    counts.finish();
 }
 
 proptest! {
@@ -295,7 +259,7 @@ proptest! {
         by_turns in any::<bool>(),
         steps in prop::collection::vec(step(), 0..50),
     ) {
-        keep_quiet();
+        keep_quiet(&["expected"]);
         check(kind, by_turns, steps);
     }
 }
@@ -303,16 +267,7 @@ proptest! {
 /// The same, for as long as one likes.
 #[test]
 fn soak() {
-    let seconds = env::var("FILCH_SOAK_SECONDS").map_or(2, |it| it.parse().expect("seconds"));
-    let end = Instant::now() + Duration::from_secs(seconds);
-    keep_quiet();
-    let mut runner = TestRunner::default();
+    keep_quiet(&["expected"]);
     let programs = (1..6_usize, any::<bool>(), prop::collection::vec(step(), 0..120));
-    let mut count = 0_u64;
-    while Instant::now() < end {
-        let (kind, by_turns, steps) = programs.new_tree(&mut runner).unwrap().current();
-        check(kind, by_turns, steps);
-        count += 1;
-    }
-    println!("{count} programs in {seconds} s");
+    closures::soak(programs, |(kind, by_turns, steps)| check(kind, by_turns, steps));
 }

@@ -5,17 +5,18 @@
 //! fails; what hangs does not end.
 #![cfg(not(loom))]
 
+#[path = "common/closures.rs"]
+mod closures;
+
+use closures::{keep_quiet, Counted, Counts};
 use filch::pool::{Shutdown, ThreadPool};
 use filch::task::{Cancel, CancelToken, TaskGroup};
 use filch::JoinHandle;
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
-use std::env;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a task does.
 #[derive(Clone, Debug)]
@@ -82,36 +83,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is counted. Every closure that is made is dropped, run or not; none runs twice.
-#[derive(Default)]
-struct Counts {
-    made: AtomicUsize,
-    ran: AtomicUsize,
-    dropped: AtomicUsize,
-}
-
-/// One closure's.
-struct Ticket(Arc<Counts>);
-
-impl Ticket {
-    fn new(counts: &Arc<Counts>) -> Self {
-        counts.made.fetch_add(1, SeqCst);
-        Ticket(Arc::clone(counts))
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.0.dropped.fetch_add(1, SeqCst);
-    }
-}
-
 /// The closure of a body. It returns how many closures have run in it and those it waited for.
 fn task(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> impl FnOnce() -> usize + Send {
-    let (pool, counts, ticket) = (pool.clone(), Arc::clone(counts), Ticket::new(counts));
+    let (pool, counts, counted) = (pool.clone(), Arc::clone(counts), Counted::new(counts));
     move || {
-        let _ticket = ticket;
-        counts.ran.fetch_add(1, SeqCst);
+        let counted = counted;
+        counted.runs();
         run(&pool, &counts, body)
     }
 }
@@ -265,24 +242,11 @@ fn check(threads: usize, steps: Vec<Step>, drops_pool: bool) {
     }
     drop(with_token.into_iter().map(JoinHandle::join).collect::<Vec<_>>());
     drop(group.wait());
-    while counts.dropped.load(SeqCst) < counts.made.load(SeqCst) {
-        std::thread::yield_now();
-    }
-    assert_eq!(counts.dropped.load(SeqCst), counts.made.load(SeqCst));
-    let (ran, made) = (counts.ran.load(SeqCst), counts.made.load(SeqCst));
-    assert!(ran <= made, "a closure ran twice");
-    assert!(ran == made || is_closed || gives_up, "{} closures have not run", made - ran);
+    let left = counts.finish();
+    assert!(left == 0 || is_closed || gives_up, "{left} closures have not run");
 }
 
-/// Thousands of panics are expected, or follow from a shutdown; the others are worth reading.
-fn keep_quiet() {
-    std::panic::set_hook(Box::new(|info| {
-        let text = info.to_string();
-        if !["expected", "a job of the scope has not run"].iter().any(|it| text.contains(it)) {
-            eprintln!("{info}");
-        }
-    }));
-}
+const EXPECTED: &[&str] = &["expected", "a job of the scope has not run"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
@@ -293,7 +257,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..40),
         drops_pool in any::<bool>(),
     ) {
-        keep_quiet();
+        keep_quiet(EXPECTED);
         check(threads, steps, drops_pool);
     }
 }
@@ -301,16 +265,7 @@ proptest! {
 /// The same, for as long as one likes.
 #[test]
 fn soak() {
-    let seconds = env::var("FILCH_SOAK_SECONDS").map_or(2, |it| it.parse().expect("seconds"));
-    let end = Instant::now() + Duration::from_secs(seconds);
-    keep_quiet();
-    let mut runner = TestRunner::default();
+    keep_quiet(EXPECTED);
     let programs = (1..4_usize, prop::collection::vec(step(), 0..120), any::<bool>());
-    let mut count = 0_u64;
-    while Instant::now() < end {
-        let (threads, steps, drops_pool) = programs.new_tree(&mut runner).unwrap().current();
-        check(threads, steps, drops_pool);
-        count += 1;
-    }
-    println!("{count} programs in {seconds} s");
+    closures::soak(programs, |(threads, steps, drops_pool)| check(threads, steps, drops_pool));
 }

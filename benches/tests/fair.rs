@@ -1,28 +1,13 @@
 //! Queues over other people's pools, by the suite for all.
 
+mod others;
 #[path = "../../tests/sharing/mod.rs"]
 mod sharing;
 
-use filch::executor::{from_fn, Executor};
+use filch::executor::from_fn;
+use others::{on_rayon, on_tokio};
 use sharing::queues_over;
 use std::num::NonZeroUsize;
-
-fn on_rayon(threads: usize) -> impl Executor {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    from_fn(NonZeroUsize::new(threads).unwrap(), move |job| {
-        pool.spawn(|| job.run());
-        Ok(())
-    })
-}
-
-fn on_tokio(threads: usize) -> impl Executor {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(1).max_blocking_threads(threads).build().unwrap();
-    from_fn(NonZeroUsize::new(threads).unwrap(), move |job| {
-        drop(runtime.spawn_blocking(|| job.run()));
-        Ok(())
-    })
-}
 
 queues_over! {
     one_rayon_thread: on_rayon(1);

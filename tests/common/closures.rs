@@ -1,0 +1,73 @@
+//! What random programs share: closures that are counted, panics that are expected, and going on for a while.
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use std::env;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is counted. Every closure that is made is dropped, run or not; none runs twice.
+#[derive(Default)]
+pub(crate) struct Counts {
+    made: AtomicUsize,
+    ran: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+/// One closure's.
+pub(crate) struct Counted(Arc<Counts>);
+
+impl Counted {
+    pub(crate) fn new(counts: &Arc<Counts>) -> Self {
+        counts.made.fetch_add(1, SeqCst);
+        Counted(Arc::clone(counts))
+    }
+
+    /// It runs.
+    pub(crate) fn runs(&self) {
+        self.0.ran.fetch_add(1, SeqCst);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dropped.fetch_add(1, SeqCst);
+    }
+}
+
+impl Counts {
+    /// Waits until all closures have been dropped, and returns how many of them have not run.
+    pub(crate) fn finish(&self) -> usize {
+        while self.dropped.load(SeqCst) < self.made.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        let (made, ran) = (self.made.load(SeqCst), self.ran.load(SeqCst));
+        assert_eq!(self.dropped.load(SeqCst), made, "a closure was dropped twice");
+        assert!(ran <= made, "a closure ran twice");
+        made - ran
+    }
+}
+
+/// Prints no panics with these messages: thousands are expected, and the others are worth reading.
+pub(crate) fn keep_quiet(about: &'static [&'static str]) {
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.to_string();
+        if !about.iter().any(|it| text.contains(it)) {
+            eprintln!("{info}");
+        }
+    }));
+}
+
+/// Checks random programs for `FILCH_SOAK_SECONDS`, or for two.
+pub(crate) fn soak<P: Strategy>(programs: P, check: impl Fn(P::Value)) {
+    let seconds = env::var("FILCH_SOAK_SECONDS").map_or(2, |it| it.parse().expect("seconds"));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut runner = TestRunner::default();
+    let mut count = 0_u64;
+    while Instant::now() < end {
+        check(programs.new_tree(&mut runner).unwrap().current());
+        count += 1;
+    }
+    println!("{count} programs in {seconds} s");
+}
