@@ -9,6 +9,7 @@ use super::tickets::Tickets;
 use super::tiers::{MakePolicy, Tiers};
 use crate::executor::Executor;
 use crate::idle::EventCount;
+use crate::sync::clock;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Unwatched};
 use crate::task::{ContextFlow, Flow};
@@ -191,7 +192,7 @@ impl Builder {
         let shared = Shared {
             executor: self.executor,
             clock: self.clock,
-            quantum: u64::try_from(self.quantum.as_nanos()).unwrap_or(u64::MAX),
+            quantum: clock::nanos(self.quantum),
             tasks_per_lease: self.tasks_per_lease,
             is_timed: self.is_timed,
             panic_handler: self.panic_handler,

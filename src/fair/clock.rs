@@ -54,12 +54,12 @@ impl Time {
         Time::System(clock::now())
     }
 
-    /// In nanoseconds; 584 years is the end.
+    /// In nanoseconds.
     #[inline]
     pub(super) fn nanos(&self) -> u64 {
         match self {
             Time::System(start) => clock::nanos_since(*start),
-            Time::Own(clock) => u64::try_from(clock.now().as_nanos()).unwrap_or(u64::MAX),
+            Time::Own(own) => clock::nanos(own.now()),
         }
     }
 }

@@ -95,8 +95,7 @@ impl Queue {
         F::Output: Send + 'static,
     {
         let (shared, line) = (&self.0.shared, self.line());
-        let capacity = line.capacity().min(super::life::MAX_TASKS);
-        let is_accepted = line.life.accept(capacity, false).is_ok();
+        let is_accepted = line.life.accept(line.capacity(), false).is_ok();
         let has_place = Unwatched::new(AtomicBool::new(false));
         let (same_shared, slot) = (Arc::clone(shared), self.slot());
         let stay = Stay { shared: same_shared, slot, has_place: Unwatched::clone(&has_place) };
@@ -156,7 +155,7 @@ struct Polls {
 impl Executor for Polls {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let line = self.shared.table.get(self.slot).expect("a queue stays where it is");
-        if line.life.accept(u64::MAX, true).is_err() {
+        if line.life.accept(super::life::MAX_TASKS, true).is_err() {
             return Err(Rejected { job, reason: Reason::Closed });
         }
         Shared::push(&self.shared, line, job)

@@ -306,12 +306,7 @@ impl Queue {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        let shared = &self.0.shared;
-        if shared.would_deadlock() {
-            return Err(WouldDeadlock);
-        }
-        shared.quiet.wait_until(None, || self.line().life.look().tasks() == 0);
-        Ok(())
+        self.0.shared.wait_until(|| self.line().life.look().tasks() == 0)
     }
 
     /// What the queue has got.

@@ -2,6 +2,7 @@
 
 use super::error::QueueError;
 use super::handle::{Handle, Place};
+use super::life::MAX_TASKS;
 use super::line::{Line, Settings};
 use super::queue::Queue;
 use super::shared::Shared;
@@ -228,7 +229,7 @@ impl<'a> QueueBuilder<'a> {
             return Err(QueueError::InFlight);
         }
         self.settings.limit = Shared::limit(self.max_parallel);
-        self.settings.capacity = self.capacity.map_or(u64::MAX, |it| it as u64);
+        self.settings.capacity = self.capacity.map_or(MAX_TASKS, |it| MAX_TASKS.min(it as u64));
         let shared = self.shared;
         let mut registry = shared.registry.lock();
         if registry.is_closed {

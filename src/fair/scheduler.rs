@@ -1,7 +1,7 @@
 //! The handle of a scheduler.
 
 use super::builder::Builder;
-use super::line::Settings;
+use super::line::{Line, Settings};
 use super::queue::{Queue, QueueBuilder};
 use super::report::Report;
 use super::shared::Shared;
@@ -208,11 +208,7 @@ impl FairScheduler {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        if self.shared.would_deadlock() {
-            return Err(WouldDeadlock);
-        }
-        self.shared.quiet.wait_until(None, || self.shared.pending() == 0);
-        Ok(())
+        self.shared.wait_until(|| self.shared.pending() == 0)
     }
 
     /// Closes all queues, and waits until nothing is pending. New queues are refused.
@@ -259,19 +255,17 @@ impl FairScheduler {
         Report::of(&self.shared)
     }
 
-    /// The queue whose task this thread runs; `None` for the default one.
-    fn current(&self) -> Option<usize> {
-        self.shared.current_slot().filter(|it| *it != self.default.slot())
+    /// The queue whose task this thread runs, or else the default one.
+    fn line(&self) -> &Line {
+        let current = self.shared.current_slot().and_then(|slot| self.shared.table.get(slot));
+        current.unwrap_or_else(|| self.default.line())
     }
 }
 
 /// Into the queue that [`spawn`](FairScheduler::spawn) chooses.
 impl Executor for FairScheduler {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        match self.current().and_then(|slot| self.shared.table.get(slot)) {
-            Some(line) => Shared::submit(&self.shared, line, job),
-            None => self.default.execute(job),
-        }
+        Shared::submit(&self.shared, self.line(), job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {
@@ -279,16 +273,13 @@ impl Executor for FairScheduler {
     }
 
     fn identity(&self) -> usize {
-        match self.current().and_then(|slot| self.shared.table.get(slot)) {
-            Some(line) => line.identity(),
-            None => self.default.identity(),
-        }
+        self.line().identity()
     }
 
     fn limited(&self) -> Option<Limited> {
-        match self.current() {
-            Some(slot) => Some(Shared::limited(&self.shared, slot)),
-            None => self.default.limited(),
+        match self.line().slot {
+            slot if slot == self.default.slot() => self.default.limited(),
+            slot => Some(Shared::limited(&self.shared, slot)),
         }
     }
 }
@@ -305,7 +296,7 @@ impl fmt::Debug for FairScheduler {
 impl Settings {
     /// As nobody has said otherwise.
     pub(super) fn new(name: Option<Text>) -> Self {
-        let (limit, capacity) = (Shared::limit(None), u64::MAX);
+        let (limit, capacity) = (Shared::limit(None), super::life::MAX_TASKS);
         let tier = super::Priority::Normal.tier();
         Settings { name, weight: 1, limit, capacity, tier, is_paused: false }
     }

@@ -2,7 +2,7 @@
 
 use super::clock::Time;
 use super::counters::add;
-use super::life::{Look, MAX_LEASES, MAX_TASKS};
+use super::life::{Look, MAX_LEASES};
 use super::line::{Entry, Line};
 use super::policy::{Pick, Service};
 use super::table::{Table, SLOTS};
@@ -11,7 +11,7 @@ use super::tiers::{Tier, Tiers};
 use super::LOOK;
 use crate::executor::{Executor, Reason, Rejected};
 use crate::idle::EventCount;
-use crate::pool::Shutdown;
+use crate::pool::{Shutdown, WouldDeadlock};
 use crate::sync::lock::Mutex;
 use crate::sync::thread::per_thread;
 use crate::sync::{thread, Arc, AtomicUsize, Relaxed, Unwatched};
@@ -90,6 +90,15 @@ impl Shared {
         current::may_run(self.base())
     }
 
+    /// Waits for something that comes with the end of a task.
+    pub(super) fn wait_until(&self, holds: impl Fn() -> bool) -> Result<(), WouldDeadlock> {
+        if self.would_deadlock() {
+            return Err(WouldDeadlock);
+        }
+        self.quiet.wait_until(None, holds);
+        Ok(())
+    }
+
     pub(super) fn now_if_timed(&self) -> u64 {
         if self.is_timed {
             self.clock.nanos().max(1)
@@ -101,7 +110,7 @@ impl Shared {
     /// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a task of it.
     #[inline]
     pub(super) fn submit(this: &Arc<Self>, line: &Line, job: Job) -> Result<(), Rejected> {
-        let capacity = line.capacity().min(MAX_TASKS);
+        let capacity = line.capacity();
         let accepted = match line.life.accept(capacity, false) {
             // What was accepted may go on to spawn.
             Err(Reason::Closed) if current::is_within(line.identity()) => {

@@ -3,6 +3,7 @@
 use super::turns::Turns;
 use crate::executor::{Executor, Reason, Rejected};
 use crate::fair::{self, Clock, FairScheduler};
+use crate::sync::clock;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::Arc;
 use crate::task::Job;
@@ -150,8 +151,7 @@ impl Stepper {
     /// assert_eq!(stepper.now(), Duration::from_secs(3600));
     /// ```
     pub fn advance(&self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let end = self.turns.now().saturating_add(nanos);
+        let end = self.turns.now().saturating_add(clock::nanos(time));
         self.turns.run(end);
         self.turns.move_to(end);
     }

@@ -1,5 +1,6 @@
 //! Threads that take turns.
 
+use crate::sync::clock;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, per_thread};
 use crate::sync::Arc;
@@ -76,7 +77,7 @@ per_thread! {
 pub fn work(time: Duration) {
     let here = HERE.with(|it| it.borrow().clone());
     let (turns, index) = here.expect("`sim::work` is for tasks that run on a `Stepper`");
-    turns.wait(index, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    turns.wait(index, clock::nanos(time));
 }
 
 impl Turns {

@@ -33,12 +33,17 @@ pub(crate) fn after(time: Duration) -> Option<Instant> {
     now().checked_add(time)
 }
 
+/// A time in nanoseconds; 584 years are the end.
+#[inline]
+pub(crate) fn nanos(time: Duration) -> u64 {
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
+}
+
 /// How many nanoseconds it is since then.
 #[inline]
 pub(crate) fn nanos_since(start: Instant) -> u64 {
     if cfg!(loom) {
         return 0;
     }
-    let time = start.elapsed();
-    time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
+    nanos(start.elapsed())
 }

@@ -3,6 +3,7 @@
 use super::least::{is_before, Least};
 use super::{Pick, Policy, Ready, Service};
 use crate::fair::once::Once;
+use crate::sync::clock;
 use crate::sync::{array_on_the_machine, AtomicU64, Relaxed, GROUP, GROUPS};
 use alloc::boxed::Box;
 use core::fmt;
@@ -175,7 +176,7 @@ impl Policy for WeightedFair {
         let at = pick.slot % GROUP;
         let mut used = 0;
         if service.tasks > 0 {
-            let nanos = u64::try_from(service.time.as_nanos()).unwrap_or(u64::MAX);
+            let nanos = clock::nanos(service.time);
             used = self.units(&accounts.rests[at], nanos, service.weight);
             let estimate = &accounts.estimates[at];
             let before = estimate.load(Relaxed);
