@@ -16,6 +16,7 @@ mod theft;
 
 use common::{scaled, seed, Random, THREAD_SANITIZED};
 use filch::deque::{Builder, Flavor};
+use filch::fair::Queue;
 use filch::idle::{EventCount, Park, ThreadPark};
 use filch::{Executor, FairScheduler, Injector, Job, ThreadPool, Worker};
 use std::cell::UnsafeCell;
@@ -23,7 +24,7 @@ use std::hint::black_box;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 use theft::{each_item_is_taken_once, item, warm_up, Item, Owner, Taken, Ways};
@@ -71,49 +72,51 @@ fn stress_fair() {
     struct Ordered(UnsafeCell<Vec<usize>>);
     // SAFETY: only tasks of the ordered queue touch it, one at a time.
     unsafe impl Sync for Ordered {}
+    // Statics: what they hold is not leaked, and nobody lets go of it.
+    static FAIR: OnceLock<FairScheduler> = OnceLock::new();
+    static QUEUES: OnceLock<[Queue; 3]> = OnceLock::new();
+    static ORDERED: Ordered = Ordered(UnsafeCell::new(Vec::new()));
+    static TOTAL: AtomicUsize = AtomicUsize::new(0);
+
     let rounds = scaled(300);
-    let pool = ThreadPool::new(3).unwrap();
-    let fair: &'static FairScheduler =
-        Box::leak(Box::new(FairScheduler::builder(pool).quantum(Duration::from_micros(5)).build()));
-    let queue = |weight, limit| {
-        fair.queue("q").weight(weight).max_parallel(limit).build().expect("there is room")
-    };
-    let queues: &'static [_; 3] = Box::leak(Box::new([queue(1, 1), queue(3, 2), queue(7, 9)]));
-    let ordered: &'static Ordered = Box::leak(Box::new(Ordered(UnsafeCell::new(Vec::new()))));
-    let total: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                for round in 0..rounds {
-                    let append = move || {
-                        // SAFETY: as above.
-                        let all = unsafe { &mut *ordered.0.get() };
-                        all.push(round);
-                        total.fetch_add(1, Release);
-                    };
-                    queues[0].spawn_detached(append).unwrap();
-                    let text = Box::new(round);
-                    let outer = move || {
-                        let text = text;
-                        let inner = move || _ = total.fetch_add(1 + (*text - round), Release);
-                        fair.spawn_detached(inner).unwrap();
-                    };
-                    queues[1 + round % 2].spawn_detached(outer).unwrap();
-                    if round % 16 == 0 {
-                        queues[round / 16 % 3].pause();
-                        queues[1].set_max_parallel(1 + round / 16 % 3).unwrap();
-                        queues[round / 16 % 3].resume();
-                    }
-                }
-            });
-        }
+    let fair: &'static FairScheduler = FAIR.get_or_init(|| {
+        let pool = ThreadPool::new(3).unwrap();
+        FairScheduler::builder(pool).quantum(Duration::from_micros(5)).build()
     });
-    while total.load(Acquire) < rounds * 4 {
+    let queue = |weight, limit| fair.queue("q").weight(weight).max_parallel(limit).build().unwrap();
+    let queues: &'static [Queue; 3] =
+        QUEUES.get_or_init(|| [queue(1, 1), queue(3, 2), queue(7, 9)]);
+    let submit = move || {
+        for round in 0..rounds {
+            let append = move || {
+                // SAFETY: as above.
+                let all = unsafe { &mut *ORDERED.0.get() };
+                all.push(round);
+                TOTAL.fetch_add(1, Release);
+            };
+            queues[0].spawn_detached(append).unwrap();
+            let text = Box::new(round);
+            let outer = move || {
+                let text = text;
+                let inner = move || _ = TOTAL.fetch_add(1 + (*text - round), Release);
+                fair.spawn_detached(inner).unwrap();
+            };
+            queues[1 + round % 2].spawn_detached(outer).unwrap();
+            if round % 16 == 0 {
+                queues[round / 16 % 3].pause();
+                queues[1].set_max_parallel(1 + round / 16 % 3).unwrap();
+                queues[round / 16 % 3].resume();
+            }
+        }
+    };
+    let submitters = [thread::spawn(submit), thread::spawn(submit)];
+    submitters.into_iter().for_each(|it| it.join().unwrap());
+    while TOTAL.load(Acquire) < rounds * 4 {
         queues.iter().for_each(|it| _ = it.resume());
         thread::yield_now();
     }
     // SAFETY: all tasks have run.
-    assert_eq!(unsafe { (*ordered.0.get()).len() }, rounds * 2);
+    assert_eq!(unsafe { (*ORDERED.0.get()).len() }, rounds * 2);
 }
 
 /// Many receivers and senders, and receivers that give up and come back.
