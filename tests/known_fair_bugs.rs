@@ -93,6 +93,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Removing the last queue divided by zero, removing the first gave a cursor of -1, and removing any moved
     /// the others. Here slots stay where they are, and the cursor is a slot.
     #[test]
