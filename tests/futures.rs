@@ -2,9 +2,9 @@
 #![cfg(not(loom))]
 #![cfg(feature = "async")]
 
-use filch::executor::{spawn_future, FutureHandle};
+use filch::executor::{spawn_future, FutureHandle, Inline};
 use filch::pool::Shutdown;
-use filch::{LockedPool, ThreadPool};
+use filch::{FairScheduler, LockedPool, ThreadPool};
 use std::future::{pending, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -117,4 +117,54 @@ fn a_future_does_not_keep_the_pool_open() {
     drop(pool);
     assert!(!task.is_finished());
     task.cancel();
+}
+
+#[test]
+fn a_queue_that_refuses_a_future_is_as_before() {
+    let fair = FairScheduler::over(Inline);
+    for capacity in [1, 2] {
+        let queue = fair.queue("q").capacity(capacity).paused().build().unwrap();
+        (0..capacity).for_each(|_| queue.spawn_detached(|| ()).unwrap());
+        assert!(queue.spawn_future(async {}).join().unwrap_err().is_cancelled(), "it is full");
+        assert_eq!((queue.metrics().pending, queue.metrics().refused), (capacity as u64, 1));
+        queue.close();
+        assert!(queue.spawn_future(async {}).join().unwrap_err().is_cancelled(), "it is closed");
+        queue.resume();
+        let metrics = queue.metrics();
+        assert_eq!((metrics.pending, metrics.completed), (0, capacity as u64));
+    }
+}
+
+#[test]
+fn no_more_futures_are_in_flight_than_may() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let queue = fair.queue("q").max_in_flight(3).build().unwrap();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (0..30)
+        .map(|number| {
+            let (now, most) = (now.clone(), most.clone());
+            queue.spawn_future(async move {
+                most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                wait(2).await;
+                now.fetch_sub(1, SeqCst);
+                number
+            })
+        })
+        .collect();
+    assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq(0..30));
+    assert!((1..=3).contains(&most.load(SeqCst)));
+    queue.wait_idle().unwrap();
+}
+
+#[test]
+fn a_cancelled_queue_drops_its_futures() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").max_in_flight(1).build().unwrap();
+    let first = queue.spawn_future(wait(100_000));
+    let waiting = queue.spawn_future(async {});
+    queue.cancel();
+    // The one that is under way is dropped when it is woken the next time.
+    assert!(waiting.join().unwrap_err().is_cancelled());
+    assert!(first.join().unwrap_err().is_cancelled());
+    queue.wait_idle().unwrap();
 }

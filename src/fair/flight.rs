@@ -9,8 +9,6 @@ use crate::task::Job;
 use alloc::collections::VecDeque;
 use core::future::Future;
 use core::num::NonZeroUsize;
-use core::pin::Pin;
-use core::task::{Context, Poll};
 
 /// Which futures of a queue have begun, and which wait for a place.
 #[derive(Default)]
@@ -96,12 +94,19 @@ impl Queue {
     {
         let (shared, line) = (&self.0.shared, self.line());
         let is_accepted = line.life.accept(line.capacity(), false).is_ok();
+        let slot = line.slot;
         let has_place = Unwatched::new(AtomicBool::new(false));
-        let (same_shared, slot) = (Arc::clone(shared), self.slot());
-        let stay = Stay { shared: same_shared, slot, has_place: Unwatched::clone(&has_place) };
+        // None if it was refused: what goes takes one off the count.
+        let stay = is_accepted.then(|| {
+            let has_place = Unwatched::clone(&has_place);
+            Stay { shared: Arc::clone(shared), slot, has_place }
+        });
         let polls = Polls { shared: Arc::clone(shared), slot };
-        let future = Flying { future, _stay: is_accepted.then_some(stay) };
-        let (runnable, handle) = spawn_future_in(polls, future);
+        let staying = async move {
+            let _stay = stay;
+            future.await
+        };
+        let (runnable, handle) = spawn_future_in(polls, staying);
         if is_accepted {
             line.flight.enter(Waiting { runnable, has_place });
         } else {
@@ -109,22 +114,6 @@ impl Queue {
             drop(runnable);
         }
         handle
-    }
-}
-
-/// A future that counts as a task of its queue.
-struct Flying<F> {
-    future: F,
-    _stay: Option<Stay>,
-}
-
-impl<F: Future> Future for Flying<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: caller of `poll` — the future is pinned with what it is in, and is not moved.
-        let future = unsafe { self.map_unchecked_mut(|it| &mut it.future) };
-        future.poll(context)
     }
 }
 
