@@ -15,8 +15,7 @@ use core::ptr;
 use core::time::Duration;
 
 /// After so many tasks, or so many nanoseconds, those that have ended are taken off the queue's count: one by one,
-/// the
-/// word would go to and fro between who spawns and who serves.
+/// the word would go to and fro between who spawns and who serves.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;
 /// A queue with less room than this is told at once, since somebody may wait for room.
@@ -62,14 +61,15 @@ struct Progress {
     ended: u64,
     ran: u64,
     tombstones: u64,
-    dropped: u64,
+    /// How many jobs had nothing to run.
+    swept: u64,
 }
 
 impl Progress {
     fn new(start: u64) -> Self {
         let [told, now] = [start; 2];
-        let [away, ended, ran, tombstones, dropped] = [0; 5];
-        Progress { start, now, tasks: 0, told, away, ended, ran, tombstones, dropped }
+        let [away, ended, ran, tombstones, swept] = [0; 5];
+        Progress { start, now, tasks: 0, told, away, ended, ran, tombstones, swept }
     }
 
     fn is_worth_telling(&self) -> bool {
@@ -142,27 +142,28 @@ impl Shared {
     fn run_job(&self, line: &Line, job: Job, progress: &mut Progress) {
         progress.ended += 1;
         // Relaxed: whoever cancels the queue drops what it finds there, and we what we find.
-        if line.is_cancelled.load(Relaxed) {
+        let has_run = if line.is_cancelled.load(Relaxed) {
             self.drop_job(line, job);
+            false
         } else {
             match thread::catch(|| job.try_run()) {
-                Ok(false) => progress.tombstones += 1,
-                Ok(true) => {
-                    progress.ran += 1;
-                    progress.tasks += 1;
-                    progress.now = self.clock.nanos().max(progress.now);
-                    return;
+                Ok(has_run) => {
+                    progress.ran += u64::from(has_run);
+                    progress.tombstones += u64::from(!has_run);
+                    has_run
                 }
                 Err(payload) => {
-                    progress.tasks += 1;
                     self.report(line, payload);
-                    progress.now = self.clock.nanos().max(progress.now);
-                    return;
+                    true
                 }
             }
+        };
+        if has_run {
+            progress.tasks += 1;
+        } else {
+            progress.swept += 1;
         }
-        progress.dropped += 1;
-        if progress.dropped % SWEEP == 0 {
+        if has_run || progress.swept % SWEEP == 0 {
             progress.now = self.clock.nanos().max(progress.now);
         }
     }

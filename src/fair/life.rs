@@ -96,8 +96,7 @@ impl Life {
     /// The slot is free. To be called by whoever was told that the queue is over.
     pub fn free(&self) {
         // Relaxed: the lock of the registry orders it before the next `open`. Nobody changes the word of a queue
-        // that is
-        // over.
+        // that is over.
         self.0.store(0, Relaxed);
     }
 
@@ -128,27 +127,21 @@ impl Life {
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
-    /// Takes one of the places that the queue may have at once.
+    /// Takes one of the places that the queue may have at once, if there is one.
     #[inline]
-    pub fn begin_lease(&self, limit: usize) -> Result<(), Look> {
-        // Relaxed: what the exchange reads counts.
-        let mut word = self.0.load(Relaxed);
-        loop {
-            let look = Look(word);
-            if look.is_gone() || look.is_paused() || look.leases() >= limit {
-                return Err(look);
-            }
-            let order = OPENED.acquire();
-            match self.0.compare_exchange_weak(word, word + LEASE, order, Relaxed) {
-                Ok(_) => return Ok(()),
-                Err(other) => word = other,
-            }
-        }
+    pub fn begin_lease(&self, limit: usize) -> bool {
+        self.begin(|look| !look.is_paused() && look.leases() < limit)
     }
 
     /// Takes a place, whether there is one or not. Returns whether there is a queue, or else has taken none.
     pub fn begin_lease_anyway(&self) -> bool {
-        let begun = |word| (!Look(word).is_gone()).then_some(word + LEASE);
+        self.begin(|_| true)
+    }
+
+    #[inline]
+    fn begin(&self, may: impl Fn(Look) -> bool) -> bool {
+        let begun = |word| (!Look(word).is_gone() && may(Look(word))).then_some(word + LEASE);
+        // Relaxed: what the exchange reads counts.
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 

@@ -16,8 +16,8 @@
 //! | a function with a limit | [`WorkQueue`] |
 //!
 //! Threads shared by components that are isolated from one another (announced for the fourth part of Duffy's
-//! series): each has
-//! what looks like a pool of its own, of which it may use two threads at once, and neither starves the other.
+//! series): each has what looks like a pool of its own, of which it may use two threads at once, and neither
+//! starves the other.
 //!
 //! ```
 //! use filch::{Executor, FairScheduler, Job, ThreadPool};
@@ -47,11 +47,9 @@
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂)
 //!
 //! from when both became backlogged together, whatever the other queues do; between any two moments after that,
-//! twice as much,
-//! for what was under way at the first is charged after it. `tests/fairness.rs` checks this on the virtual clock of
-//! [`sim`](crate::sim), for thousands
-//! of random weights, costs and numbers of threads. It is the bound of start-time fair queuing (Goyal, Vin and Cheng,
-//! SIGCOMM 1996), times what can be under way at once.
+//! twice as much, for what was under way at the first is charged after it. `tests/fairness.rs` checks this on the
+//! virtual clock of [`sim`](crate::sim), for thousands of random weights, costs and numbers of threads. It is the
+//! bound of start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996), times what can be under way at once.
 //!
 //! Besides: no thread of the executor is without work while a queue is ready; a queue that returns, or is new, has no
 //! credit from when it was not there; one that is ready waits for its first pick no longer than until the current
@@ -60,9 +58,9 @@
 //! # When the executor ends
 //!
 //! A scheduler does not end its executor, and one that has ended refuses tickets; then queues hand back what they
-//! are given. Of
-//! what they hold, a ticket that is under way runs all if the executor drains, and drops all if it
-//! [cancels](crate::Executor::is_cancelled); without a ticket, all is dropped. What is dropped is reported cancelled.
+//! are given. Of what they hold, a ticket that is under way runs all if the executor drains, and drops all if it
+//! [cancels](crate::Executor::is_cancelled); without a ticket, all is dropped. What is dropped is reported
+//! cancelled.
 //!
 //! # How it works
 //!
@@ -81,13 +79,10 @@
 //! - **I2** A task is accepted and counted in one step, while the queue is open; so whoever sees a closed queue with
 //!   nothing pending has seen its last task.
 //! - **I3** A queue is over when it is closed, without handle, without lease and without task. One step brings that
-//!   about, and who takes
-//!   it frees the slot.
+//!   about, and who takes it frees the slot.
 //! - **I4** If a queue is ready, then it is in its tier's set, and a ticket searches or as many run as may; or
-//!   somebody
-//!   is about to see to both. Whoever makes a queue ready sees to it after a fence of `LOOK`; whoever takes it out
-//!   of the set, or
-//!   ceases to search, looks again after one.
+//!   somebody is about to see to both. Whoever makes a queue ready sees to it after a fence of `LOOK`; whoever
+//!   takes it out of the set, or ceases to search, looks again after one.
 //! - **I5** Who waits for a place in a queue is told when one becomes free, or finds it when it looks once more.
 
 mod builder;

@@ -32,7 +32,9 @@ impl Gate for Pass {
 
     fn try_pass(&self, task: &mut dyn FnMut() -> bool) -> Option<bool> {
         let (shared, line) = (&self.shared, self.line());
-        line.life.begin_lease(line.limit()).ok()?;
+        if !line.life.begin_lease(line.limit()) {
+            return None;
+        }
         let start = shared.clock.nanos();
         let mut has_run = false;
         let nanos = shared.serving(line, start, || {

@@ -14,10 +14,9 @@ use core::num::NonZeroUsize;
 
 /// Shares an executor among queues that come and go.
 ///
-/// It has no threads. What it gives to the executor are *tickets*: jobs that choose a queue, run tasks of it for
-/// a quantum, and submit themselves again behind whatever else the executor has to do. There are never more of them
-/// than the
-/// executor has threads, and none while there is nothing to do.
+/// It has no threads. What it gives to the executor are *tickets*: jobs that choose a queue, run tasks of it for a
+/// quantum, and submit themselves again behind whatever else the executor has to do. There are never more of them
+/// than the executor has threads, and none while there is nothing to do.
 ///
 /// Clones are handles to the same scheduler. Dropping the last closes the default queue; queues live as long as
 /// their own handles.

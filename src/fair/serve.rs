@@ -169,7 +169,7 @@ impl Shared {
         loop {
             let (tier, pick) = this.tiers.pick(&this.table)?;
             let line = this.table.get(pick.slot)?;
-            let is_begun = line.life.begin_lease(line.limit()).is_ok();
+            let is_begun = line.life.begin_lease(line.limit());
             if is_begun {
                 if let Some(first) = line.take().or_else(|| this.run_dry(tier, line)) {
                     tier.policy.begins(pick);
@@ -178,7 +178,7 @@ impl Shared {
             } else {
                 this.hide(tier, line);
             }
-            this.give_back(tier, pick);
+            tier.give_back(pick, &this.table);
             if is_begun {
                 Shared::end_lease(this, line);
             }

@@ -4,7 +4,6 @@ use super::clock::Time;
 use super::counters::add;
 use super::life::{Look, MAX_LEASES};
 use super::line::{Entry, Line};
-use super::policy::{Pick, Service};
 use super::table::{Table, SLOTS};
 use super::tickets::Tickets;
 use super::tiers::{Tier, Tiers};
@@ -20,7 +19,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ptr;
-use core::time::Duration;
 
 /// What to do with the payload of a panic.
 pub(super) type PanicHandler = Unwatched<dyn Fn(thread::Payload) + Send + Sync>;
@@ -179,11 +177,7 @@ impl Shared {
         }
         add(&line.counters.arrivals, 1);
         line.counters.waits_since.store(self.now_if_timed(), Relaxed); // Relaxed: a statistic
-        let tier = self.tiers.get(line.tier());
-        let ready = tier.ready(&self.table);
-        tier.policy.arrives(line.slot, ready);
-        tier.set.insert(line.slot);
-        tier.policy.changed(line.slot, ready);
+        self.tiers.get(line.tier()).insert(line.slot, &self.table);
         LOOK.fence();
         true
     }
@@ -196,8 +190,7 @@ impl Shared {
 
     /// The caller, who has a lease, has found no task. Returns one that was pushed meanwhile; otherwise whoever
     /// pushes next shows the queue, when the push is complete. (To ask whether there are tasks would not do: a push
-    /// that has
-    /// begun counts among them, and could be waited for in vain.)
+    /// that has begun counts among them, and could be waited for in vain.)
     pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<Entry> {
         self.take_out(tier, line);
         let entry = line.take()?;
@@ -206,8 +199,7 @@ impl Shared {
     }
 
     fn take_out(&self, tier: &Tier, line: &Line) {
-        tier.set.remove(line.slot);
-        tier.policy.changed(line.slot, tier.ready(&self.table));
+        tier.remove(line.slot, &self.table);
         LOOK.fence();
     }
 
@@ -286,8 +278,7 @@ impl Shared {
     #[cold]
     pub(super) fn cancel_all(this: &Arc<Self>) {
         // A place that becomes free meanwhile asks for a ticket, which is refused. What waits then is for the
-        // second round, or for
-        // whoever is pushing it.
+        // second round, or for whoever is pushing it.
         let outer = CANCELLING.try_with(|it| it.replace(&**this)).unwrap_or(ptr::null());
         if !ptr::eq(outer, &**this) {
             Shared::cancel_each(this);
@@ -297,8 +288,7 @@ impl Shared {
 
     fn cancel_each(this: &Arc<Self>) {
         // As when a queue has run dry: what is pushed after the first round is seen to by whoever pushes. The
-        // second is for
-        // what members that were taken out have hidden, in their group, from a ticket that left.
+        // second is for what members that were taken out have hidden, in their group, from a ticket that left.
         for is_first in [true, false] {
             for line in this.table.iter() {
                 if Shared::hold(this, line, line.number()) {
@@ -318,10 +308,12 @@ impl Shared {
             line.life.close();
             match how {
                 Shutdown::Cancel => _ = Shared::cancel(this, line),
-                Shutdown::Drain => _ = line.life.pause(false),
+                Shutdown::Drain => {
+                    line.life.pause(false);
+                    Shared::changed(this, line);
+                }
             }
             Shared::end_lease(this, line);
-            Shared::changed(this, line);
         }
     }
 
@@ -336,19 +328,12 @@ impl Shared {
     #[cold]
     pub(super) fn reclaim(&self, line: &Line) {
         // If it is in the set, that is for the next ticket to find out: whoever takes a member out may hide others
-        // of its
-        // group for a moment, so he has to look again, as tickets do.
+        // of its group for a moment, so he has to look again, as tickets do.
         let link = line.link.lock().take();
         line.life.free();
         self.registry.lock().free.push(line.slot);
         self.quiet.notify_all();
         drop(link);
-    }
-
-    /// What was picked was not served.
-    pub(super) fn give_back(&self, tier: &Tier, pick: Pick) {
-        let service = Service { time: Duration::ZERO, tasks: 0, weight: 1 };
-        tier.policy.served(pick, service, tier.ready(&self.table));
     }
 
     /// A task has panicked that nobody waits for. The panic hook has printed the message.

@@ -1,18 +1,18 @@
 //! Queues that are served before others.
 
 use super::once::Once;
-use super::policy::{Pick, Policy};
+use super::policy::{Pick, Policy, Service};
 use super::ready::{Ready, ReadySet};
 use super::table::Table;
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::boxed::Box;
+use core::time::Duration;
 
 /// What is served before what.
 ///
 /// As long as a queue of a higher priority is ready, queues of lower ones are served at every 64th pick only: so
 /// they are never without service altogether. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine,
-/// November
-/// 2004).
+/// November 2004).
 ///
 /// # Examples
 ///
@@ -65,6 +65,26 @@ impl Tier {
         Ready { set: &self.set, table }
     }
 
+    /// A queue is ready.
+    pub(super) fn insert(&self, slot: usize, table: &Table) {
+        let ready = self.ready(table);
+        self.policy.arrives(slot, ready);
+        self.set.insert(slot);
+        self.policy.changed(slot, ready);
+    }
+
+    /// It is not.
+    pub(super) fn remove(&self, slot: usize, table: &Table) {
+        self.set.remove(slot);
+        self.policy.changed(slot, self.ready(table));
+    }
+
+    /// What was picked was not served.
+    pub(super) fn give_back(&self, pick: Pick, table: &Table) {
+        let service = Service { time: Duration::ZERO, tasks: 0, weight: 1 };
+        self.policy.served(pick, service, self.ready(table));
+    }
+
     /// What the policy says, if it makes sense, and else the first that is ready.
     fn pick(&self, table: &Table) -> Option<Pick> {
         let ready = self.ready(table);
@@ -74,9 +94,7 @@ impl Tier {
         let pick = self.policy.pick(ready);
         pick.filter(|it| ready.contains(it.slot)).or_else(|| {
             if let Some(pick) = pick {
-                let service =
-                    super::Service { time: core::time::Duration::ZERO, tasks: 0, weight: 1 };
-                self.policy.served(pick, service, ready);
+                self.give_back(pick, table);
             }
             ready.iter().next().map(Pick::of)
         })

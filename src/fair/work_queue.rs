@@ -13,10 +13,8 @@ use core::fmt;
 /// A function, and a limit to how many inputs it is applied to at once.
 ///
 /// The *limited parallelism work queue*, with a type for what goes in and one for what comes out. Each input has a
-/// handle, which
-/// gets the output, or the panic; and a token, which is cancelled with the work queue. Dropping the work queue
-/// closes it: what was
-/// accepted still runs.
+/// handle, which gets the output, or the panic; and a token, which is cancelled with the work queue. Dropping the
+/// work queue closes it: what was accepted still runs.
 ///
 /// # Examples
 ///

@@ -5,10 +5,8 @@
 //! run, and exact: a test of fairness needs no tolerance for noise, and ten seconds of it pass in milliseconds.
 //!
 //! The code that is tested is the code that ships: the threads are real, and only take turns. What they do between
-//! two
-//! calls of [`work`] takes no time. What depends on threads that run *at the same time* is for models and for
-//! stress; this is for what
-//! depends on order and on time.
+//! two calls of [`work`] takes no time. What depends on threads that run *at the same time* is for models and for
+//! stress; this is for what depends on order and on time.
 //!
 //! ```
 //! use filch::sim::{self, Stepper};

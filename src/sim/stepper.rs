@@ -15,10 +15,9 @@ use core::time::Duration;
 
 /// An executor with a virtual clock, which does one thing at a time.
 ///
-/// Jobs begin in the order in which they came. Which of its threads goes on first, of those that are due at the same
-/// time, is decided by the seed. Dropping it drops what has not begun; what has begun goes on to its end, without a
-/// clock to
-/// wait for.
+/// Jobs begin in the order in which they came. Which of its threads goes on first, of those that are due at the
+/// same time, is decided by the seed. Dropping it drops what has not begun; what has begun goes on to its end,
+/// without a clock to wait for.
 ///
 /// A task must not block on anything but the clock: nobody else goes on meanwhile.
 ///
@@ -110,8 +109,7 @@ impl Stepper {
     }
 
     /// Lets one thread go on, from one call of [`work`](super::work) to the next. Moves the clock if nobody is due
-    /// before.
-    /// Returns `false` if there is nothing to do.
+    /// before. Returns `false` if there is nothing to do.
     ///
     /// # Examples
     ///

@@ -20,12 +20,11 @@ const MOST: u64 = 1 << 62;
 /// Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the default.
 ///
 /// Each queue has a virtual time, which advances by what its tasks take, divided by its weight; the ready queue
-/// with the least is served. What the next lease will take is not known, so the mean of the last ones is
-/// charged when it begins, and corrected when it ends: otherwise all threads would take the same queue before it
-/// has been charged. A queue that becomes ready starts no lower than the one that was served last, so nobody
-/// saves up time by sleeping. Time is that of the scheduler's clock, from the beginning of a task to its end,
-/// whether the
-/// task computes or blocks.
+/// with the least is served. What the next lease will take is not known, so the mean of the last ones is charged
+/// when it begins, and corrected when it ends: otherwise all threads would take the same queue before it has been
+/// charged. A queue that becomes ready starts no lower than the one that was served last, so nobody saves up time
+/// by sleeping. Time is that of the scheduler's clock, from the beginning of a task to its end, whether the task
+/// computes or blocks.
 ///
 /// A pick looks at each group of 64 slots in which a queue is ready, and at 64 queues of one of them, twice. It
 /// is lock-free: it begins again only if another thread has charged the same queue meanwhile.
