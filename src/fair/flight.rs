@@ -1,10 +1,13 @@
 //! Futures of a queue: each has a place from when it begins until it ends.
 
+use super::counters::add;
+use super::handle::LineRef;
+use super::life::MAX_TASKS;
 use super::queue::Queue;
 use super::shared::Shared;
 use crate::executor::{spawn_future_in, Executor, FutureHandle, Reason, Rejected};
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, Relaxed, Unwatched};
+use crate::sync::{AtomicBool, Relaxed, Unwatched};
 use crate::task::Job;
 use alloc::collections::VecDeque;
 use core::future::Future;
@@ -92,25 +95,23 @@ impl Queue {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (shared, line) = (&self.0.shared, self.line());
+        let (queue, line) = (&self.0.queue, self.line());
         let is_accepted = line.life.accept(line.capacity(), false).is_ok();
-        let slot = line.slot;
         let has_place = Unwatched::new(AtomicBool::new(false));
         // None if it was refused: what goes takes one off the count.
         let stay = is_accepted.then(|| {
             let has_place = Unwatched::clone(&has_place);
-            Stay { shared: Arc::clone(shared), slot, has_place }
+            Stay { queue: queue.clone(), has_place }
         });
-        let polls = Polls { shared: Arc::clone(shared), slot };
         let staying = async move {
             let _stay = stay;
             future.await
         };
-        let (runnable, handle) = spawn_future_in(polls, staying);
+        let (runnable, handle) = spawn_future_in(Polls(queue.clone()), staying);
         if is_accepted {
             line.flight.enter(Waiting { runnable, has_place });
         } else {
-            super::counters::add(&line.counters.refused, 1);
+            add(&line.counters.refused, 1);
             drop(runnable);
         }
         handle
@@ -119,38 +120,34 @@ impl Queue {
 
 /// As long as it is there, its queue has one more task pending.
 struct Stay {
-    shared: Arc<Shared>,
-    slot: usize,
+    queue: LineRef,
     has_place: Unwatched<AtomicBool>,
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        let Some(line) = self.shared.table.get(self.slot) else { return };
+        let line = self.queue.line();
         if self.has_place.load(Relaxed) {
             line.flight.leave();
         }
-        super::counters::add(&line.counters.completed, 1);
-        self.shared.end_task(line);
+        add(&line.counters.completed, 1);
+        self.queue.shared.end_task(line);
     }
 }
 
 /// What polls of futures are submitted to: the queue takes them for as long as it has the future.
-struct Polls {
-    shared: Arc<Shared>,
-    slot: usize,
-}
+struct Polls(LineRef);
 
 impl Executor for Polls {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        let line = self.shared.table.get(self.slot).expect("a queue stays where it is");
-        if line.life.accept(super::life::MAX_TASKS, true).is_err() {
+        let line = self.0.line();
+        if line.life.accept(MAX_TASKS, true).is_err() {
             return Err(Rejected { job, reason: Reason::Closed });
         }
-        Shared::push(&self.shared, line, job)
+        Shared::push(&self.0.shared, line, job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        self.shared.executor.parallelism()
+        self.0.shared.executor.parallelism()
     }
 }

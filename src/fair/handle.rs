@@ -1,4 +1,4 @@
-//! What all handles to a queue have in common.
+//! Those who know a queue, and those who keep it open.
 
 use super::line::Line;
 use super::shared::Shared;
@@ -6,32 +6,41 @@ use crate::sync::Arc;
 use crate::task::{CancelToken, Limited};
 use core::ptr::NonNull;
 
+/// A queue, for whoever serves it or wants something of it. Does not keep it open, nor in its slot.
+#[derive(Clone)]
+pub(super) struct LineRef {
+    pub(super) shared: Arc<Shared>,
+    /// Found once, instead of by three loads for each task.
+    line: NonNull<Line>,
+}
+
+// SAFETY: I1 — the line stays, and is `Sync`.
+unsafe impl Send for LineRef {}
+// SAFETY: I1 — as above.
+unsafe impl Sync for LineRef {}
+
+impl LineRef {
+    /// One of the lines in the table of `shared`.
+    pub(super) fn new(shared: &Arc<Shared>, line: &Line) -> Self {
+        LineRef { shared: Arc::clone(shared), line: NonNull::from(line) }
+    }
+
+    #[inline]
+    pub(super) fn line(&self) -> &Line {
+        // SAFETY: I1 — it belongs to the table of `shared`.
+        unsafe { self.line.as_ref() }
+    }
+}
+
 /// As long as it is there, the queue is open to those who have it.
 pub(super) struct Handle {
-    pub(super) shared: Arc<Shared>,
-    pub(super) place: Place,
+    pub(super) queue: LineRef,
     pub(super) token: CancelToken,
     pub(super) limited: Limited,
 }
 
-impl Handle {
-    #[inline]
-    pub(super) fn line(&self) -> &Line {
-        // SAFETY: I1 — it belongs to the table of `shared`.
-        unsafe { self.place.0.as_ref() }
-    }
-}
-
-/// Where a queue is: found once, instead of by three loads for each task.
-pub(super) struct Place(pub(super) NonNull<Line>);
-
-// SAFETY: I1 — it stays, and is `Sync`.
-unsafe impl Send for Place {}
-// SAFETY: I1 — as above.
-unsafe impl Sync for Place {}
-
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.shared.let_go(self.line());
+        self.queue.shared.let_go(self.queue.line());
     }
 }

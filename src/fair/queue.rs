@@ -40,7 +40,12 @@ pub struct Queue(pub(super) Arc<Handle>);
 impl Queue {
     #[inline]
     pub(super) fn line(&self) -> &Line {
-        self.0.line()
+        self.0.queue.line()
+    }
+
+    #[inline]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.queue.shared
     }
 
     /// Spawns a closure, and returns the handle to wait for what it returns.
@@ -109,7 +114,7 @@ impl Queue {
     /// ```
     #[inline]
     pub fn spawn_detached<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
-        self.execute(Flow::job(self.0.shared.context.as_ref(), f))
+        self.execute(Flow::job(self.shared().context.as_ref(), f))
     }
 
     /// Spawns closures that nobody waits for, in their order.
@@ -151,7 +156,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::on(self).context(self.0.shared.context.as_ref())
+        TaskBuilder::on(self).context(self.shared().context.as_ref())
     }
 
     /// Has another share from the next pick on.
@@ -198,7 +203,7 @@ impl Queue {
             return Err(QueueError::Parallel);
         }
         self.line().set_limit(Shared::limit(tasks));
-        Shared::changed(&self.0.shared, self.line());
+        Shared::changed(self.shared(), self.line());
         Ok(())
     }
 
@@ -229,7 +234,7 @@ impl Queue {
     pub fn resume(&self) -> bool {
         let was_paused = self.line().life.pause(false);
         if was_paused {
-            Shared::changed(&self.0.shared, self.line());
+            Shared::changed(self.shared(), self.line());
         }
         was_paused
     }
@@ -265,7 +270,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn cancel(&self) -> usize {
-        let dropped = Shared::cancel(&self.0.shared, self.line());
+        let dropped = Shared::cancel(self.shared(), self.line());
         self.0.token.cancel();
         dropped
     }
@@ -306,7 +311,7 @@ impl Queue {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.0.shared.wait_until(|| self.line().life.look().tasks() == 0)
+        self.shared().wait_until(|| self.line().life.look().tasks() == 0)
     }
 
     /// What the queue has got.
@@ -342,13 +347,13 @@ impl Queue {
 impl Executor for Queue {
     #[inline]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Shared::submit(&self.0.shared, self.line(), job)
+        Shared::submit(self.shared(), self.line(), job)
     }
 
     /// How many of its tasks can run at once.
     fn parallelism(&self) -> NonZeroUsize {
         let limit = NonZeroUsize::new(self.line().limit()).unwrap_or(NonZeroUsize::MIN);
-        self.0.shared.executor.parallelism().min(limit)
+        self.shared().executor.parallelism().min(limit)
     }
 
     fn is_cancelled(&self) -> bool {

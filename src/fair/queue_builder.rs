@@ -1,9 +1,9 @@
 //! Making a queue.
 
 use super::error::QueueError;
-use super::handle::{Handle, Place};
+use super::handle::{Handle, LineRef};
 use super::life::MAX_TASKS;
-use super::line::{Line, Settings};
+use super::line::Settings;
 use super::queue::Queue;
 use super::shared::Shared;
 use super::tiers::Priority;
@@ -11,7 +11,6 @@ use crate::sync::{Arc, Text, Unwatched};
 use crate::task::CancelToken;
 use alloc::task::Wake;
 use core::fmt;
-use core::ptr::NonNull;
 use core::task::Waker;
 
 /// The most that a queue can weigh.
@@ -40,8 +39,6 @@ pub(super) const MAX_WEIGHT: u64 = 1 << 32;
 pub struct QueueBuilder<'a> {
     shared: &'a Arc<Shared>,
     settings: Settings,
-    capacity: Option<usize>,
-    max_parallel: Option<usize>,
     #[cfg(feature = "async")]
     max_in_flight: Option<usize>,
     token: Option<CancelToken>,
@@ -52,8 +49,6 @@ impl<'a> QueueBuilder<'a> {
         QueueBuilder {
             shared,
             settings: Settings::new(name),
-            capacity: None,
-            max_parallel: None,
             #[cfg(feature = "async")]
             max_in_flight: None,
             token: None,
@@ -109,7 +104,7 @@ impl<'a> QueueBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn max_parallel(mut self, tasks: usize) -> Self {
-        self.max_parallel = Some(tasks);
+        self.settings.limit = Shared::limit(Some(tasks));
         self
     }
 
@@ -148,7 +143,7 @@ impl<'a> QueueBuilder<'a> {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn capacity(mut self, tasks: usize) -> Self {
-        self.capacity = Some(tasks);
+        self.settings.capacity = MAX_TASKS.min(tasks as u64);
         self
     }
 
@@ -214,22 +209,20 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// assert_eq!(fair.queue("a").max_parallel(0).build().unwrap_err(), QueueError::Parallel);
     /// ```
-    pub fn build(mut self) -> Result<Queue, QueueError> {
+    pub fn build(self) -> Result<Queue, QueueError> {
         if !(1..=MAX_WEIGHT).contains(&self.settings.weight) {
             return Err(QueueError::Weight);
         }
-        if self.max_parallel == Some(0) {
+        if self.settings.limit == 0 {
             return Err(QueueError::Parallel);
         }
-        if self.capacity == Some(0) {
+        if self.settings.capacity == 0 {
             return Err(QueueError::Capacity);
         }
         #[cfg(feature = "async")]
         if self.max_in_flight == Some(0) {
             return Err(QueueError::InFlight);
         }
-        self.settings.limit = Shared::limit(self.max_parallel);
-        self.settings.capacity = self.capacity.map_or(MAX_TASKS, |it| MAX_TASKS.min(it as u64));
         let shared = self.shared;
         let mut registry = shared.registry.lock();
         if registry.is_closed {
@@ -243,19 +236,19 @@ impl<'a> QueueBuilder<'a> {
         line.open(self.settings);
         drop(registry);
         let token = self.token.map_or_else(CancelToken::new, |it| it.child());
-        let limited = Shared::limited(shared, slot);
-        let (shared, place) = (Arc::clone(shared), Place(NonNull::from(line)));
-        let queue = Queue(Arc::new(Handle { shared, place, token, limited }));
-        queue.cancel_with_token(line);
+        let queue = LineRef::new(shared, line);
+        let limited = queue.limited();
+        let queue = Queue(Arc::new(Handle { queue, token, limited }));
+        queue.cancel_with_token();
         Ok(queue)
     }
 }
 
 impl Queue {
     /// From now on, the token cancels the queue.
-    fn cancel_with_token(&self, line: &Line) {
-        let shared = Arc::clone(&self.0.shared);
-        let canceller = Canceller { shared, slot: line.slot, number: line.number() };
+    fn cancel_with_token(&self) {
+        let line = self.line();
+        let canceller = Canceller { queue: self.0.queue.clone(), number: line.number() };
         match self.0.token.link_waker(Waker::from(Unwatched::new(canceller))) {
             Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
             Err(_) => _ = self.cancel(),
@@ -265,16 +258,14 @@ impl Queue {
 
 /// Cancels a queue, if it is still there.
 struct Canceller {
-    shared: Arc<Shared>,
-    slot: usize,
+    queue: LineRef,
     number: usize,
 }
 
 impl Wake for Canceller {
     fn wake(self: Unwatched<Self>) {
-        let Canceller { shared, slot, number } = &*self;
-        let Some(line) = shared.table.get(*slot) else { return };
-        if Shared::hold(shared, line, *number) {
+        let (shared, line) = (&self.queue.shared, self.queue.line());
+        if Shared::hold(shared, line, self.number) {
             Shared::cancel(shared, line);
             Shared::end_lease(shared, line);
         }
@@ -286,7 +277,7 @@ impl fmt::Debug for QueueBuilder<'_> {
         f.debug_struct("QueueBuilder")
             .field("name", &self.settings.name)
             .field("weight", &self.settings.weight)
-            .field("max_parallel", &self.max_parallel)
+            .field("max_parallel", &self.settings.limit)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! The handle of a scheduler.
 
 use super::builder::Builder;
+use super::handle::LineRef;
 use super::line::{Line, Settings};
 use super::queue::{Queue, QueueBuilder};
 use super::report::Report;
@@ -276,9 +277,9 @@ impl Executor for FairScheduler {
     }
 
     fn limited(&self) -> Option<Limited> {
-        match self.line().slot {
-            slot if slot == self.default.slot() => self.default.limited(),
-            slot => Some(Shared::limited(&self.shared, slot)),
+        match self.line() {
+            line if line.slot == self.default.slot() => self.default.limited(),
+            line => Some(LineRef::new(&self.shared, line).limited()),
         }
     }
 }

@@ -181,7 +181,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        if self.queue.0.shared.would_deadlock() {
+        if self.queue.shared().would_deadlock() {
             return Err(WouldDeadlock);
         }
         match how {

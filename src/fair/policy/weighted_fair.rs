@@ -113,20 +113,6 @@ impl WeightedFair {
             self.least.of(group).filter(is_member)
         })
     }
-
-    /// What so many nanoseconds are in units, for a queue of this weight.
-    fn units(&self, account: &AtomicU64, nanos: u64, weight: u64) -> u64 {
-        let weight = u128::from(weight.max(1));
-        let worth = u128::from(nanos) << UNITS;
-        let units = u64::try_from(worth / weight).unwrap_or(MOST).min(MOST);
-        let rest = (worth % weight) as u64;
-        // Whoever fills a unit takes it out. A rest below zero is a unit that was taken out too early.
-        let filled = (account.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
-        if filled {
-            account.fetch_sub(weight as u64, Relaxed);
-        }
-        units + u64::from(filled)
-    }
 }
 
 impl Policy for WeightedFair {
@@ -153,10 +139,8 @@ impl Policy for WeightedFair {
             let accounts = self.accounts(slot);
             let at = slot % GROUP;
             let nanos = accounts.estimates[at].load(Relaxed);
-            let weight = ready.weight(slot).max(1);
             // At least one unit, so that the queue is not picked by all.
-            let units = (u128::from(nanos) << UNITS) / u128::from(weight);
-            let charge = u64::try_from(units).unwrap_or(MOST).clamp(1, MOST);
+            let charge = worth(nanos, ready.weight(slot)).0.max(1);
             let charged = time.wrapping_add(charge);
             if accounts.times[at].compare_exchange(time, charged, Relaxed, Relaxed).is_ok() {
                 self.refresh(slot, ready);
@@ -176,7 +160,7 @@ impl Policy for WeightedFair {
         let mut used = 0;
         if service.tasks > 0 {
             let nanos = clock::nanos(service.time);
-            used = self.units(&accounts.rests[at], nanos, service.weight);
+            used = units(&accounts.rests[at], nanos, service.weight);
             let estimate = &accounts.estimates[at];
             let before = estimate.load(Relaxed);
             let after = if before == 0 { nanos } else { before - before / 4 + nanos / 4 };
@@ -191,6 +175,23 @@ impl Policy for WeightedFair {
         let _ = accounts.times[at].fetch_update(Relaxed, Relaxed, corrected);
         self.refresh(pick.slot, ready);
     }
+}
+
+/// What so many nanoseconds are in units for a weight, at most `MOST`, and what is not worth a unit.
+fn worth(nanos: u64, weight: u64) -> (u64, u64) {
+    let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight.max(1)));
+    (u64::try_from(worth / weight).unwrap_or(MOST).min(MOST), (worth % weight) as u64)
+}
+
+/// As `worth`. What is not worth a unit is kept, and counts the next time.
+fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
+    let (units, rest) = worth(nanos, weight);
+    // Whoever fills a unit takes it out. A rest below zero is a unit that was taken out too early.
+    let filled = (kept.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
+    if filled {
+        kept.fetch_sub(weight, Relaxed);
+    }
+    units + u64::from(filled)
 }
 
 /// When a pick began, and what was charged for it.
