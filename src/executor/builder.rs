@@ -1,7 +1,7 @@
 //! Spawning a task with settings of its own.
 
 use super::{Executor, Reason, Rejected};
-use crate::sync::lock::Mutex;
+use crate::sync::lock::{Common, Mutex};
 use crate::sync::Unwatched;
 use crate::task::{self, CancelToken, Flow, JoinHandle, Link, TaskGroup};
 use alloc::boxed::Box;
@@ -145,16 +145,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        // Shared with the task until that begins, so that it can be taken back. A refused task does not begin.
-        let place = Unwatched::new(Mutex::new(Some(f)));
-        let same_place = Unwatched::clone(&place);
-        let take =
-            move || same_place.lock().take().expect("a task that was taken back does not run");
-        let (rejected, handle) = self.submit(move || take()());
-        let Some(Rejected { job, reason }) = rejected else { return Ok(handle) };
-        let f = place.lock().take().expect("a refused task has not run");
-        drop(job);
-        Err(SpawnError { f, reason })
+        self.try_apply(f, |f| f()).map_err(|(f, reason)| SpawnError { f, reason })
     }
 
     /// Spawns a closure that nobody waits for. Does not allocate if it captures three words or less, and the
@@ -185,6 +176,24 @@ impl<'a> TaskBuilder<'a> {
         };
         drop(handle);
         rejected.map_or(Ok(()), Err)
+    }
+
+    /// Spawns the application of a function to a value, and gives the value back if the executor refuses that.
+    pub(crate) fn try_apply<V, T, F>(self, value: V, f: F) -> Result<JoinHandle<T>, (V, Reason)>
+    where
+        V: Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(V) -> T + Send + 'static,
+    {
+        // Shared with the task until that begins, so that it can be taken back. A refused task does not begin.
+        let ours = Common::new(value);
+        let theirs = ours.clone();
+        let (rejected, handle) =
+            self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
+        let Some(Rejected { job, reason }) = rejected else { return Ok(handle) };
+        let value = ours.take().expect("a refused task has not run");
+        drop(job);
+        Err((value, reason))
     }
 
     /// Makes the task and hands it over.

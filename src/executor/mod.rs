@@ -8,6 +8,7 @@ mod from_fn;
 #[cfg(feature = "async")]
 mod future;
 mod inline;
+mod panic;
 mod thread_per_job;
 
 pub use builder::{SpawnError, TaskBuilder};
@@ -17,6 +18,7 @@ pub(crate) use future::spawn_future_in;
 #[cfg(feature = "async")]
 pub use future::{spawn_future, FutureHandle};
 pub use inline::Inline;
+pub(crate) use panic::PanicHandler;
 pub use thread_per_job::ThreadPerJob;
 
 use crate::sync::Unwatched;

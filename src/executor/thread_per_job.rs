@@ -1,8 +1,8 @@
 //! The executor that keeps no threads.
 
 use super::{Executor, Reason, Rejected};
-use crate::sync::lock::Mutex;
-use crate::sync::{thread, Unwatched};
+use crate::sync::lock::Common;
+use crate::sync::thread;
 use crate::task::Job;
 use alloc::string::ToString;
 use core::num::NonZeroUsize;
@@ -27,18 +27,17 @@ pub struct ThreadPerJob;
 impl Executor for ThreadPerJob {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         // In common with the thread, so that the job is not lost if there is no thread.
-        let place = Unwatched::new(Mutex::new(Some(job)));
-        let same_place = Unwatched::clone(&place);
+        let ours = Common::new(job);
+        let theirs = ours.clone();
         let body = move || {
-            let job = same_place.lock().take();
-            if let Some(job) = job {
+            if let Some(job) = theirs.take() {
                 thread::completes(|| job.run());
             }
         };
         if thread::spawn("filch-job".to_string(), None, body).is_ok() {
             return Ok(());
         }
-        let job = place.lock().take().expect("there is no thread that could have taken it");
+        let job = ours.take().expect("there is no thread that could have taken it");
         Err(Rejected { job, reason: Reason::Full })
     }
 

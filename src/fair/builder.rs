@@ -3,15 +3,15 @@
 use super::clock::{Clock, Time};
 use super::policy::{Policy, WeightedFair};
 use super::scheduler::FairScheduler;
-use super::shared::{PanicHandler, Shared};
+use super::shared::Shared;
 use super::table::Table;
 use super::tickets::Tickets;
 use super::tiers::{MakePolicy, Tiers};
-use crate::executor::Executor;
+use crate::executor::{Executor, PanicHandler};
 use crate::idle::EventCount;
 use crate::sync::clock;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicUsize, Unwatched};
+use crate::sync::{Arc, AtomicUsize};
 use crate::task::{ContextFlow, Flow};
 use alloc::boxed::Box;
 use core::any::Any;
@@ -44,7 +44,7 @@ pub struct Builder {
     quantum: Duration,
     tasks_per_lease: usize,
     is_timed: bool,
-    panic_handler: Option<PanicHandler>,
+    panic_handler: PanicHandler,
     context: Option<Flow>,
 }
 
@@ -57,7 +57,7 @@ impl Builder {
             quantum: QUANTUM,
             tasks_per_lease: TASKS_PER_LEASE,
             is_timed: false,
-            panic_handler: None,
+            panic_handler: PanicHandler::default(),
             context: None,
         }
     }
@@ -163,7 +163,7 @@ impl Builder {
         mut self,
         handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
     ) -> Self {
-        self.panic_handler = Some(Unwatched::new(handler));
+        self.panic_handler = PanicHandler::new(handler);
         self
     }
 

@@ -8,20 +8,17 @@ use super::table::{Table, SLOTS};
 use super::tickets::Tickets;
 use super::tiers::{Tier, Tiers};
 use super::LOOK;
-use crate::executor::{Executor, Reason, Rejected};
+use crate::executor::{Executor, PanicHandler, Reason, Rejected};
 use crate::idle::EventCount;
 use crate::pool::{Shutdown, WouldDeadlock};
 use crate::sync::lock::Mutex;
 use crate::sync::thread::per_thread;
-use crate::sync::{thread, Arc, AtomicUsize, Relaxed, Unwatched};
+use crate::sync::{thread, Arc, AtomicUsize, Relaxed};
 use crate::task::{current, Flow, Job};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ptr;
-
-/// What to do with the payload of a panic.
-pub(super) type PanicHandler = Unwatched<dyn Fn(thread::Payload) + Send + Sync>;
 
 per_thread! {
     /// Of which scheduler this thread cancels everything.
@@ -38,7 +35,7 @@ pub(super) struct Shared {
     pub(super) tasks_per_lease: usize,
     /// Whether it is measured how long tasks wait.
     pub(super) is_timed: bool,
-    pub(super) panic_handler: Option<PanicHandler>,
+    pub(super) panic_handler: PanicHandler,
     /// What goes with each task.
     pub(super) context: Option<Flow>,
     pub(super) table: Table,
@@ -339,14 +336,7 @@ impl Shared {
     /// A task has panicked that nobody waits for. The panic hook has printed the message.
     pub(super) fn report(&self, line: &Line, payload: thread::Payload) {
         add(&line.counters.panicked, 1);
-        match &self.panic_handler {
-            None => thread::forget_if_it_panics(payload),
-            Some(handler) => {
-                if let Err(second) = thread::catch(|| handler(payload)) {
-                    thread::forget_if_it_panics(second);
-                }
-            }
-        }
+        self.panic_handler.handle(payload);
     }
 
     /// How many tasks have been accepted and have not ended.

@@ -5,7 +5,6 @@ use super::queue::Queue;
 use super::scheduler::FairScheduler;
 use crate::executor::{Executor, Reason};
 use crate::pool::{Shutdown, WouldDeadlock};
-use crate::sync::lock::Mutex;
 use crate::sync::Unwatched;
 use crate::task::{CancelToken, JoinHandle};
 use core::fmt;
@@ -108,18 +107,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn try_push(&self, input: In) -> Result<JoinHandle<Out>, PushError<In>> {
-        // Shared with the task until that begins, so that it can be taken back. A refused task does not begin.
-        let place = Unwatched::new(Mutex::new(Some(input)));
-        let same_place = Unwatched::clone(&place);
         let (function, token) = (Unwatched::clone(&self.function), self.queue.token().clone());
-        let take = move || same_place.lock().take().expect("a task that was refused does not run");
-        match self.queue.try_spawn(move || function(take(), &token)) {
-            Ok(handle) => Ok(handle),
-            Err(error) => {
-                let input = place.lock().take().expect("a refused task has not run");
-                Err(PushError { input, reason: error.reason })
-            }
-        }
+        let applied = self.queue.task().try_apply(input, move |input| function(input, &token));
+        applied.map_err(|(input, reason)| PushError { input, reason })
     }
 
     /// As [`push`](Self::push). The token cancels this input: at once if it has not begun. The function gets a token

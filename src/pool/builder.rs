@@ -6,6 +6,7 @@ use super::registry::Registry;
 use super::thread_pool::Handle;
 use super::worker::NOT_STARTED;
 use super::{at_least_one, Shared, ThreadPool};
+use crate::executor::PanicHandler;
 use crate::idle::{Park, ThreadPark};
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
@@ -21,7 +22,6 @@ use std::io;
 
 /// Called with a worker's index.
 pub(super) type Hook = Unwatched<dyn Fn(usize) + Send + Sync>;
-type PanicHandler = Unwatched<dyn Fn(Box<dyn Any + Send>) + Send + Sync>;
 type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 
 /// How many threads a pool has at most if it is not said, blocked ones included: as many as tokio's.
@@ -56,7 +56,7 @@ pub(super) struct Settings {
     pub(super) stack_size: Option<usize>,
     start: Start,
     make_park: Option<MakePark>,
-    pub(super) panic_handler: Option<PanicHandler>,
+    pub(super) panic_handler: PanicHandler,
     pub(super) context: Option<Flow>,
     pub(super) on_thread_start: Option<Hook>,
     pub(super) on_thread_stop: Option<Hook>,
@@ -134,7 +134,7 @@ impl Builder {
             stack_size: None,
             start: Start::Lazy,
             make_park: None,
-            panic_handler: None,
+            panic_handler: PanicHandler::default(),
             context: None,
             on_thread_start: None,
             on_thread_stop: None,
@@ -274,7 +274,7 @@ impl Builder {
         mut self,
         handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
     ) -> Self {
-        self.0.panic_handler = Some(Unwatched::new(handler));
+        self.0.panic_handler = PanicHandler::new(handler);
         self
     }
 

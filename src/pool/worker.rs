@@ -289,14 +289,7 @@ impl Shared {
     /// A job has panicked that nobody waits for, or a hook has. The panic hook has printed the message.
     pub(super) fn report(&self, payload: thread::Payload) {
         self.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
-        match &self.settings.panic_handler {
-            None => thread::forget_if_it_panics(payload),
-            Some(handler) => {
-                if let Err(second) = thread::catch(|| handler(payload)) {
-                    thread::forget_if_it_panics(second);
-                }
-            }
-        }
+        self.settings.panic_handler.handle(payload);
     }
 
     /// An address that no other pool has.

@@ -7,6 +7,7 @@
 use loom::sync as from;
 #[cfg(not(loom))]
 use std::sync as from;
+use std::sync::Arc as Unwatched;
 use std::sync::PoisonError;
 
 pub(crate) use from::MutexGuard;
@@ -27,6 +28,25 @@ impl<T> Mutex<T> {
 impl<T: Default> Default for Mutex<T> {
     fn default() -> Self {
         Mutex::new(T::default())
+    }
+}
+
+/// A value that several could take, and one gets.
+pub(crate) struct Common<T>(Unwatched<Mutex<Option<T>>>);
+
+impl<T> Common<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Common(Unwatched::new(Mutex::new(Some(value))))
+    }
+
+    pub(crate) fn take(&self) -> Option<T> {
+        self.0.lock().take()
+    }
+}
+
+impl<T> Clone for Common<T> {
+    fn clone(&self) -> Self {
+        Common(Unwatched::clone(&self.0))
     }
 }
 

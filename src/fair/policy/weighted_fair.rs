@@ -185,6 +185,7 @@ fn worth(nanos: u64, weight: u64) -> (u64, u64) {
 
 /// As `worth`. What is not worth a unit is kept, and counts the next time.
 fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
+    let weight = weight.max(1);
     let (units, rest) = worth(nanos, weight);
     // Whoever fills a unit takes it out. A rest below zero is a unit that was taken out too early.
     let filled = (kept.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
