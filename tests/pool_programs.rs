@@ -1,264 +1,23 @@
-//! Random programs for a pool: spawning, nesting, cancelling, waiting, panicking, resizing, shutting down and
-//! dropping, with every handle and every count checked.
+//! Random programs for a pool on real threads; `pooling` says which.
 //!
-//! `FILCH_SOAK_SECONDS=600 cargo test --release --test pool_programs soak` goes on for ten minutes. A miscount
-//! fails; what hangs does not end.
+//! `FILCH_SOAK_SECONDS=600 cargo test --release --test pool_programs soak` goes on for ten minutes.
 #![cfg(not(loom))]
 
 #[path = "common/closures.rs"]
 mod closures;
+mod pooling;
 
-use closures::{keep_quiet, Counted, Counts};
-use filch::pool::{Shutdown, ThreadPool};
-use filch::task::{Cancel, CancelToken, TaskGroup};
-use filch::JoinHandle;
+use closures::keep_quiet;
+use pooling::{check, programs, EXPECTED};
 use proptest::prelude::*;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::Arc;
-use std::time::Duration;
-
-/// What a task does.
-#[derive(Clone, Debug)]
-enum Body {
-    Return,
-    Panic,
-    /// Spawns others, and waits for the handles of every other.
-    Spawn(Vec<Body>),
-    /// In a scope, or by `join` if there are two.
-    Scope(Vec<Body>),
-    Block,
-    Yield,
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Spawn(Body),
-    SpawnDetached(Body),
-    SpawnBatch(usize),
-    SpawnWithToken(Body),
-    SpawnInGroup(Body),
-    CancelNewest,
-    CancelToken,
-    Join(usize),
-    DropHandle(usize),
-    WaitForGroup,
-    WaitIdle,
-    Resize(usize),
-    Broadcast,
-    Shutdown(bool),
-}
-
-fn body() -> impl Strategy<Value = Body> {
-    let leaf = prop_oneof![
-        6 => Just(Body::Return),
-        1 => Just(Body::Panic),
-        1 => Just(Body::Block),
-        1 => Just(Body::Yield),
-    ];
-    leaf.prop_recursive(3, 24, 6, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..6).prop_map(Body::Spawn),
-            prop::collection::vec(inner, 0..4).prop_map(Body::Scope),
-        ]
-    })
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        8 => body().prop_map(Step::Spawn),
-        4 => body().prop_map(Step::SpawnDetached),
-        1 => (0..80_usize).prop_map(Step::SpawnBatch),
-        3 => body().prop_map(Step::SpawnWithToken),
-        3 => body().prop_map(Step::SpawnInGroup),
-        2 => Just(Step::CancelNewest),
-        1 => Just(Step::CancelToken),
-        4 => (0..8_usize).prop_map(Step::Join),
-        1 => (0..8_usize).prop_map(Step::DropHandle),
-        1 => Just(Step::WaitForGroup),
-        1 => Just(Step::WaitIdle),
-        2 => (1..5_usize).prop_map(Step::Resize),
-        1 => Just(Step::Broadcast),
-        1 => any::<bool>().prop_map(Step::Shutdown),
-    ]
-}
-
-/// The closure of a body. It returns how many closures have run in it and those it waited for.
-fn task(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> impl FnOnce() -> usize + Send {
-    let (pool, counts, counted) = (pool.clone(), Arc::clone(counts), Counted::new(counts));
-    move || {
-        let counted = counted;
-        counted.runs();
-        run(&pool, &counts, body)
-    }
-}
-
-fn run(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> usize {
-    match body {
-        Body::Return => 1,
-        Body::Panic => panic!("expected"),
-        Body::Block => filch::pool::blocking(|| 1),
-        Body::Yield => {
-            std::thread::yield_now();
-            1
-        }
-        Body::Spawn(bodies) => {
-            let handles: Vec<JoinHandle<usize>> =
-                bodies.into_iter().map(|it| pool.spawn(task(pool, counts, it))).collect();
-            let waits = |(place, it): (usize, JoinHandle<usize>)| match place % 2 {
-                0 => it.join().unwrap_or(0),
-                _ => 0,
-            };
-            1 + handles.into_iter().enumerate().map(waits).sum::<usize>()
-        }
-        Body::Scope(mut bodies) if bodies.len() == 2 => {
-            let (b, a) = (bodies.pop().unwrap(), bodies.pop().unwrap());
-            let (a, b) = (task(pool, counts, a), task(pool, counts, b));
-            // If the first panicked, the second might be dropped unrun.
-            let a = || catch_unwind(AssertUnwindSafe(a)).unwrap_or(0);
-            let (a, b) = pool.join(a, b);
-            1 + a + b
-        }
-        Body::Scope(bodies) => {
-            let sum = AtomicUsize::new(1);
-            pool.scope(|scope| {
-                for body in bodies {
-                    let (sum, task) = (&sum, task(pool, counts, body));
-                    scope.spawn(move || _ = sum.fetch_add(task(), SeqCst));
-                }
-            });
-            sum.into_inner()
-        }
-    }
-}
-
-/// A handle, and whether its task was found cancelled before it began.
-struct Handle {
-    handle: JoinHandle<usize>,
-    is_dequeued: bool,
-}
-
-impl Handle {
-    fn join(self, may_be_cancelled: bool) {
-        match self.handle.join() {
-            Ok(runs) => assert!(runs >= 1 && !self.is_dequeued),
-            Err(error) if error.is_panic() => assert!(!self.is_dequeued),
-            Err(error) => {
-                assert!(error.is_cancelled(), "{error}");
-                assert!(self.is_dequeued || may_be_cancelled, "cancelled by nobody");
-            }
-        }
-    }
-}
-
-fn check(threads: usize, steps: Vec<Step>, drops_pool: bool) {
-    let counts = Arc::new(Counts::default());
-    let pool = ThreadPool::builder()
-        .num_threads(threads)
-        .max_threads(8)
-        .keep_alive(Duration::from_micros(100))
-        .build()
-        .unwrap();
-    let (mut token, group) = (CancelToken::new(), TaskGroup::new());
-    let mut handles: Vec<Handle> = Vec::new();
-    let (mut is_closed, mut is_cancelled, mut gives_up) = (false, false, false);
-    // A task that others are in may be cancelled by a shutdown, or by a token that was cancelled.
-    let mut with_token: Vec<JoinHandle<usize>> = Vec::new();
-
-    for step in steps {
-        match step {
-            Step::Spawn(body) => handles.push(Handle {
-                handle: pool.spawn(task(&pool, &counts, body)),
-                is_dequeued: is_closed,
-            }),
-            Step::SpawnDetached(body) => {
-                let task = task(&pool, &counts, body);
-                let accepted = pool.spawn_detached(move || _ = task());
-                assert_eq!(accepted.is_err(), is_closed);
-            }
-            Step::SpawnBatch(count) => {
-                let tasks = (0..count).map(|_| {
-                    let task = task(&pool, &counts, Body::Return);
-                    move || _ = task()
-                });
-                match pool.spawn_batch(tasks) {
-                    Ok(()) => assert!(!is_closed || count == 0),
-                    Err(rest) => assert!(is_closed && rest.len() == count),
-                }
-            }
-            Step::SpawnWithToken(body) => {
-                with_token.push(pool.task().token(&token).spawn(task(&pool, &counts, body)));
-            }
-            Step::SpawnInGroup(body) => {
-                let task = task(&pool, &counts, body);
-                let _ = pool.task().group(&group).spawn_detached(move || _ = task());
-            }
-            Step::CancelNewest => {
-                gives_up = true;
-                if let Some(newest) = handles.last_mut() {
-                    newest.is_dequeued |= newest.handle.cancel() == Cancel::Dequeued;
-                }
-            }
-            Step::CancelToken => {
-                gives_up = true;
-                token.cancel();
-                assert!(with_token.iter().all(|it| it.cancel() != Cancel::Dequeued));
-                token = CancelToken::new();
-            }
-            Step::Join(which) if which < handles.len() => {
-                handles.swap_remove(which).join(is_cancelled);
-            }
-            Step::DropHandle(which) if which < handles.len() => drop(handles.swap_remove(which)),
-            Step::Join(_) | Step::DropHandle(_) => {}
-            Step::WaitForGroup => drop(group.wait()),
-            Step::WaitIdle => {
-                pool.wait_idle().unwrap();
-                assert!(handles.iter().all(|it| it.handle.is_finished()));
-            }
-            Step::Resize(threads) => pool.resize(threads).unwrap(),
-            Step::Broadcast => {
-                pool.broadcast(|_| ()).unwrap().into_iter().for_each(|it| it.unwrap());
-            }
-            Step::Shutdown(cancels) => {
-                is_closed = true;
-                is_cancelled |= cancels;
-                let how = if cancels { Shutdown::Cancel } else { Shutdown::Drain };
-                pool.shutdown(how).unwrap();
-                assert!(handles.iter().all(|it| it.handle.is_finished()));
-            }
-        }
-    }
-    if drops_pool {
-        drop(pool);
-    } else {
-        pool.wait_idle().unwrap();
-        assert_eq!(pool.metrics().global_queue_depth, 0);
-        drop(pool);
-    }
-    // What ran has held handles of the pool, so that its last may have been dropped by a worker, which does not wait
-    // for the others.
-    for handle in handles {
-        handle.join(is_cancelled);
-    }
-    drop(with_token.into_iter().map(JoinHandle::join).collect::<Vec<_>>());
-    drop(group.wait());
-    let left = counts.finish();
-    assert!(left == 0 || is_closed || gives_up, "{left} closures have not run");
-}
-
-const EXPECTED: &[&str] = &["expected", "a job of the scope has not run"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost(
-        threads in 1..4_usize,
-        steps in prop::collection::vec(step(), 0..40),
-        drops_pool in any::<bool>(),
-    ) {
+    fn nothing_is_lost(program in programs(40)) {
         keep_quiet(EXPECTED);
-        check(threads, steps, drops_pool);
+        check(program);
     }
 }
 
@@ -266,6 +25,5 @@ proptest! {
 #[test]
 fn soak() {
     keep_quiet(EXPECTED);
-    let programs = (1..4_usize, prop::collection::vec(step(), 0..120), any::<bool>());
-    closures::soak(programs, |(threads, steps, drops_pool)| check(threads, steps, drops_pool));
+    closures::soak(programs(120), check);
 }

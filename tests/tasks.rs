@@ -3,7 +3,7 @@
 
 mod heap;
 
-use filch::executor::{Executor, Inline, Reason, Rejected, TaskBuilder};
+use filch::executor::{from_fn, Executor, Inline, Reason, Rejected, TaskBuilder};
 use filch::task::{self, Cancel, CancelToken, ContextFlow, JoinError, TaskGroup};
 use filch::{Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
@@ -182,6 +182,21 @@ fn a_panic_that_nobody_waits_for_goes_on() {
     let (job, handle) = Job::with_handle(|| panic!("expected"));
     drop(handle);
     assert!(catch_unwind(AssertUnwindSafe(|| job.run())).is_err());
+}
+
+/// The group has it, so the executor is not to hear of it as well.
+#[test]
+fn a_panic_that_a_group_has_goes_no_further() {
+    let group = TaskGroup::new();
+    drop(TaskBuilder::on(&Inline).group(&group).spawn(|| panic!("expected")));
+    let (shelf, jobs) = mpsc::channel();
+    let executor = from_fn(NonZeroUsize::MIN, move |job| {
+        shelf.send(job).unwrap();
+        Ok(())
+    });
+    drop(TaskBuilder::on(&executor).group(&group).spawn(|| panic!("expected")));
+    jobs.recv().unwrap().run();
+    assert!(group.wait().unwrap_err().is_panic());
 }
 
 #[test]

@@ -5,6 +5,10 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;
 use core::fmt;
+use core::ptr;
+
+/// What a panic carries to a handle if a group has what it carried.
+pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 
 /// Why a task has no result: it panicked, was cancelled before it began, or would have waited for itself.
 ///
@@ -55,10 +59,12 @@ impl JoinError {
         JoinError(Kind::WouldDeadlock)
     }
 
-    /// Goes on with the panic, if it is one.
+    /// Goes on with the panic, if it is one that nobody else waits for.
     pub(super) fn resume(self) {
         if let Kind::Panicked(Payload(payload)) = self.0 {
-            thread::resume(payload);
+            if !is_with_group(&*payload) {
+                thread::resume(payload);
+            }
         }
     }
 
@@ -199,3 +205,7 @@ impl fmt::Debug for JoinError {
 }
 
 impl core::error::Error for JoinError {}
+
+fn is_with_group(payload: &(dyn Any + Send)) -> bool {
+    payload.downcast_ref::<&str>().is_some_and(|it| ptr::eq(*it, WITH_GROUP))
+}

@@ -1,7 +1,7 @@
 //! Waiting for several tasks.
 
 use super::cell::AnyTask;
-use super::error::JoinError;
+use super::error::{JoinError, WITH_GROUP};
 use super::gate::Here;
 use super::job::Job;
 use super::GROUP;
@@ -246,8 +246,7 @@ impl<T, F: FnOnce() -> T> Member<F> {
 
     /// Runs the closure, for somebody who waits for it besides. They are told that it panicked.
     pub(crate) fn run_for_handle(mut self) -> T {
-        self.catch()
-            .unwrap_or_else(|| thread::resume(Box::new("what the panic carried is with the group")))
+        self.catch().unwrap_or_else(|| thread::resume(Box::new(WITH_GROUP)))
     }
 
     fn catch(&mut self) -> Option<T> {

@@ -105,7 +105,7 @@ impl<T> JoinHandle<T> {
     /// Waits until the task is done, or for so long.
     ///
     /// Does not run the task, since that could take longer: on a worker, a task that has not begun stays where it
-    /// is.
+    /// is. A waker that a poll has left is forgotten, so a handle that comes back is to be polled again.
     ///
     /// # Errors
     ///

@@ -1,0 +1,15 @@
+//! Queues over five executors, on real threads: nothing dangles; `tests/queueing` says more. What it finds may not
+//! happen twice.
+#![no_main]
+
+#[path = "../../tests/common/closures.rs"]
+#[allow(dead_code)] // libFuzzer goes on by itself
+mod closures;
+#[path = "../../tests/queueing/mod.rs"]
+#[allow(dead_code)] // the dice are libFuzzer's
+mod queueing;
+
+use closures::keep_quiet;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(init: keep_quiet(queueing::EXPECTED), |program: queueing::Program| queueing::check(program));

@@ -1,0 +1,14 @@
+//! A pool on real threads: nothing is lost; `tests/pooling` says more. What it finds may not happen twice.
+#![no_main]
+
+#[path = "../../tests/common/closures.rs"]
+#[allow(dead_code)] // libFuzzer goes on by itself
+mod closures;
+#[path = "../../tests/pooling/mod.rs"]
+#[allow(dead_code)] // the dice are libFuzzer's
+mod pooling;
+
+use closures::keep_quiet;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(init: keep_quiet(pooling::EXPECTED), |program: pooling::Program| pooling::check(program));

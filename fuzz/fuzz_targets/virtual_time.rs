@@ -1,0 +1,13 @@
+//! Queues on a virtual clock: what may run runs and nothing else, the same way twice; `tests/steering` says more.
+#![no_main]
+
+#[path = "../../tests/common/closures.rs"]
+#[allow(dead_code)] // libFuzzer goes on by itself
+mod closures;
+#[path = "../../tests/steering/mod.rs"]
+#[allow(dead_code)] // the dice are libFuzzer's
+mod steering;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|program: steering::Program| steering::check(program));
