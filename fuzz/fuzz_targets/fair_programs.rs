@@ -3,7 +3,6 @@
 #![no_main]
 
 #[path = "../../tests/common/closures.rs"]
-#[allow(dead_code)] // libFuzzer goes on by itself
 mod closures;
 #[path = "../../tests/queueing/mod.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's

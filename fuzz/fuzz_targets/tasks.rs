@@ -2,7 +2,6 @@
 #![no_main]
 
 #[path = "../../tests/common/closures.rs"]
-#[allow(dead_code)] // libFuzzer goes on by itself
 mod closures;
 #[path = "../../tests/handles/mod.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's

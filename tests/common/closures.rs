@@ -1,5 +1,7 @@
 //! What random programs share: closures that are counted, panics that are expected, and going on for a while.
 
+#![allow(dead_code)] // each test binary uses its own part of this
+
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::env;

@@ -1,0 +1,405 @@
+//! A litmus test as it is written: the C of herd7, as much of it as the tests here need.
+
+use crate::Result;
+use std::collections::BTreeMap;
+
+/// An ordering of C11. `consume` is nobody's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    /// A plain access.
+    Plain,
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+    SeqCst,
+}
+
+impl Order {
+    pub(crate) fn acquires(self) -> bool {
+        matches!(self, Order::Acquire | Order::AcqRel | Order::SeqCst)
+    }
+
+    pub(crate) fn releases(self) -> bool {
+        matches!(self, Order::Release | Order::AcqRel | Order::SeqCst)
+    }
+
+    /// One step weaker, as the audit of the models weakens it.
+    fn without(self, half: &str) -> Option<Order> {
+        match (half, self) {
+            ("fence", Order::SeqCst) => Some(Order::AcqRel),
+            ("acquire", Order::Acquire) | ("release", Order::Release) => Some(Order::Relaxed),
+            ("acquire", Order::AcqRel) => Some(Order::Release),
+            ("release", Order::AcqRel) => Some(Order::Acquire),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Expression {
+    Number(i64),
+    Register(String),
+    Binary(Box<Expression>, &'static str, Box<Expression>),
+    Load(String, Order),
+    /// What is there afterwards, of what was there (`old`); its value is what was there.
+    Modify(String, Modify, Box<Expression>, Order),
+    /// Place, place of the expected value, new value, orderings of success and failure.
+    CompareExchange(String, String, Box<Expression>, Order, Order),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Modify {
+    Add,
+    Sub,
+    Exchange,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Statement {
+    Assign(String, Expression),
+    Store(String, Expression, Order),
+    Fence(Order),
+    If(Expression, Vec<Statement>, Vec<Statement>),
+    /// For its effect.
+    Evaluate(Expression),
+}
+
+/// What must not be, or may be.
+#[derive(Clone, Debug)]
+pub(crate) enum Condition {
+    Register(usize, String, i64),
+    Place(String, i64),
+    Not(Box<Condition>),
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    /// Places that do not begin with zero.
+    pub(crate) first: BTreeMap<String, i64>,
+    pub(crate) threads: Vec<Vec<Statement>>,
+    pub(crate) bad: Condition,
+    /// The orderings that have names: for each, the number of the statement.
+    pub(crate) sites: Vec<Site>,
+    /// What the test claims: `(* needs: … *)` and so on, one claim a line.
+    pub(crate) claims: Vec<String>,
+}
+
+/// A named end of a pair, on one line of a test.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Site {
+    pub(crate) line: usize,
+    /// As in the table of the audit: `deque::CLAIM.release in src/deque/thief.rs::claim`.
+    pub(crate) name: String,
+}
+
+impl Site {
+    /// `acquire`, `release` or `fence`.
+    fn half(&self) -> &str {
+        let pair = self.name.split(" in ").next().unwrap_or_default();
+        pair.rsplit('.').next().unwrap_or_default()
+    }
+}
+
+impl Program {
+    /// The test of this text, with these sites weakened.
+    pub(crate) fn parse(text: &str, weakened: &[&Site]) -> Result<Program> {
+        let mut sites = Vec::new();
+        let mut body = String::new();
+        let (mut claims, mut in_comment) = (Vec::new(), false);
+        let mut lines = text.lines().enumerate();
+        let (_, head) = lines.next().ok_or("the file is empty")?;
+        let name = head.strip_prefix("C ").ok_or("the first line is `C <name>`")?.trim();
+        for (at, line) in lines {
+            let line = line.trim();
+            if in_comment || line.starts_with("(*") {
+                in_comment = !line.ends_with("*)");
+                let claim = line.trim_start_matches("(*").trim_end_matches("*)").trim();
+                if let Some(claim) = claim.strip_prefix("claim: ") {
+                    claims.push(claim.to_owned());
+                }
+                continue;
+            }
+            let (code, comment) = line.split_once("//").unwrap_or((line, ""));
+            let mut code = code.to_owned();
+            for label in comment.split(';').map(str::trim).filter(|it| it.contains("::")) {
+                let site = Site { line: at, name: label.to_owned() };
+                if weakened.contains(&&site) {
+                    code = weaken(&code, site.half())?;
+                }
+                sites.push(site);
+            }
+            body += &code;
+            body.push('\n');
+        }
+        let mut parser = Parser::new(&body)?;
+        let (first, threads, bad) = parser.test()?;
+        Ok(Program { name: name.to_owned(), first, threads, bad, sites, claims })
+    }
+}
+
+/// The line with its first ordering that has this half a step weaker.
+fn weaken(code: &str, half: &str) -> Result<String> {
+    for (name, order) in ORDERS {
+        if let Some(weaker) = order.without(half).filter(|_| code.contains(name)) {
+            let (weaker, _) = ORDERS.iter().find(|(_, it)| *it == weaker).expect("all have names");
+            return Ok(code.replacen(name, weaker, 1));
+        }
+    }
+    Err(format!("`{code}` has no {half} to weaken").into())
+}
+
+const ORDERS: [(&str, Order); 5] = [
+    ("memory_order_relaxed", Order::Relaxed),
+    ("memory_order_acquire", Order::Acquire),
+    ("memory_order_release", Order::Release),
+    ("memory_order_acq_rel", Order::AcqRel),
+    ("memory_order_seq_cst", Order::SeqCst),
+];
+
+struct Parser {
+    words: Vec<String>,
+    at: usize,
+}
+
+type Test = (BTreeMap<String, i64>, Vec<Vec<Statement>>, Condition);
+
+impl Parser {
+    fn new(text: &str) -> Result<Self> {
+        let mut words = Vec::new();
+        let mut rest = text.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let two = rest.get(..2).unwrap_or_default();
+            let length = if first.is_alphanumeric() || first == '_' {
+                rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
+            } else if ["==", "!=", "<=", ">=", "/\\", "\\/", "&&", "||"].contains(&two) {
+                2
+            } else if "{}()[];,=+-*<>~:&".contains(first) {
+                1
+            } else {
+                return Err(format!("`{first}` means nothing here").into());
+            };
+            words.push(rest[..length].to_owned());
+            rest = rest[length..].trim_start();
+        }
+        Ok(Parser { words, at: 0 })
+    }
+
+    fn peek(&self) -> &str {
+        self.words.get(self.at).map_or("", String::as_str)
+    }
+
+    fn next(&mut self) -> String {
+        self.at += 1;
+        self.words.get(self.at - 1).cloned().unwrap_or_default()
+    }
+
+    fn is(&mut self, word: &str) -> bool {
+        let is = self.peek() == word;
+        self.at += usize::from(is);
+        is
+    }
+
+    fn expect(&mut self, word: &str) -> Result {
+        match self.is(word) {
+            true => Ok(()),
+            false => Err(format!("`{word}` is expected, not `{}`", self.peek()).into()),
+        }
+    }
+
+    fn number(&mut self) -> Result<i64> {
+        let sign = if self.is("-") { -1 } else { 1 };
+        let word = self.next();
+        Ok(sign * word.parse::<i64>().map_err(|_| format!("`{word}` is no number"))?)
+    }
+
+    fn test(&mut self) -> Result<Test> {
+        let mut first = BTreeMap::new();
+        self.expect("{")?;
+        while !self.is("}") {
+            let place = self.place();
+            self.expect("=")?;
+            first.insert(place, self.number()?);
+            self.is(";");
+        }
+        let mut threads = Vec::new();
+        while self.peek() == format!("P{}", threads.len()) {
+            self.at += 1;
+            self.expect("(")?;
+            while !self.is(")") {
+                self.at += 1;
+            }
+            threads.push(self.block()?);
+        }
+        self.expect("exists")?;
+        Ok((first, threads, self.any()?))
+    }
+
+    fn place(&mut self) -> String {
+        let is_bracketed = self.is("[");
+        let name = self.next();
+        if is_bracketed {
+            self.is("]");
+        }
+        name
+    }
+
+    fn block(&mut self) -> Result<Vec<Statement>> {
+        let mut statements = Vec::new();
+        self.expect("{")?;
+        while !self.is("}") {
+            statements.push(self.statement()?);
+        }
+        Ok(statements)
+    }
+
+    fn statement(&mut self) -> Result<Statement> {
+        if self.is("if") {
+            self.expect("(")?;
+            let condition = self.expression()?;
+            self.expect(")")?;
+            let then = self.block()?;
+            let other = if self.is("else") { self.block()? } else { Vec::new() };
+            return Ok(Statement::If(condition, then, other));
+        }
+        let statement = if self.is("*") {
+            let place = self.next();
+            self.expect("=")?;
+            Statement::Store(place, self.expression()?, Order::Plain)
+        } else if self.is("atomic_store_explicit") {
+            self.expect("(")?;
+            let place = self.next();
+            self.expect(",")?;
+            let value = self.expression()?;
+            let order = self.order()?;
+            self.expect(")")?;
+            Statement::Store(place, value, order)
+        } else if self.is("atomic_thread_fence") {
+            self.expect("(")?;
+            let word = self.next();
+            self.expect(")")?;
+            Statement::Fence(order(&word)?)
+        } else if self.peek().starts_with("atomic_") {
+            Statement::Evaluate(self.expression()?)
+        } else {
+            self.is("int");
+            let register = self.next();
+            self.expect("=")?;
+            Statement::Assign(register, self.expression()?)
+        };
+        self.expect(";")?;
+        Ok(statement)
+    }
+
+    /// `, memory_order_…`
+    fn order(&mut self) -> Result<Order> {
+        self.expect(",")?;
+        let word = self.next();
+        order(&word)
+    }
+
+    fn expression(&mut self) -> Result<Expression> {
+        let mut left = self.operand()?;
+        for operator in ["+", "-", "==", "!=", "<", "&&"] {
+            if self.is(operator) {
+                let right = self.expression()?;
+                left = Expression::Binary(Box::new(left), operator, Box::new(right));
+                break;
+            }
+        }
+        Ok(left)
+    }
+
+    fn operand(&mut self) -> Result<Expression> {
+        if self.is("(") {
+            let inner = self.expression()?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        if self.is("*") {
+            return Ok(Expression::Load(self.next(), Order::Plain));
+        }
+        let word = self.next();
+        let modify = match word.as_str() {
+            "atomic_fetch_add_explicit" => Some(Modify::Add),
+            "atomic_fetch_sub_explicit" => Some(Modify::Sub),
+            "atomic_exchange_explicit" => Some(Modify::Exchange),
+            _ => None,
+        };
+        if let Some(modify) = modify {
+            self.expect("(")?;
+            let place = self.next();
+            self.expect(",")?;
+            let by = self.expression()?;
+            let order = self.order()?;
+            self.expect(")")?;
+            return Ok(Expression::Modify(place, modify, Box::new(by), order));
+        }
+        match word.as_str() {
+            "atomic_load_explicit" => {
+                self.expect("(")?;
+                let place = self.next();
+                let order = self.order()?;
+                self.expect(")")?;
+                Ok(Expression::Load(place, order))
+            }
+            "atomic_compare_exchange_strong_explicit" => {
+                self.expect("(")?;
+                let place = self.next();
+                self.expect(",")?;
+                let expected = self.next();
+                self.expect(",")?;
+                let new = Box::new(self.expression()?);
+                let (success, failure) = (self.order()?, self.order()?);
+                self.expect(")")?;
+                Ok(Expression::CompareExchange(place, expected, new, success, failure))
+            }
+            _ if word.starts_with(|c: char| c.is_ascii_digit()) => Ok(Expression::Number(word.parse()?)),
+            _ => Ok(Expression::Register(word)),
+        }
+    }
+
+    fn any(&mut self) -> Result<Condition> {
+        let mut parts = vec![self.all()?];
+        while self.is("\\/") {
+            parts.push(self.all()?);
+        }
+        Ok(Condition::Any(parts))
+    }
+
+    fn all(&mut self) -> Result<Condition> {
+        let mut parts = vec![self.atom()?];
+        while self.is("/\\") {
+            parts.push(self.atom()?);
+        }
+        Ok(Condition::All(parts))
+    }
+
+    fn atom(&mut self) -> Result<Condition> {
+        if self.is("~") {
+            return Ok(Condition::Not(Box::new(self.atom()?)));
+        }
+        if self.is("(") {
+            let inner = self.any()?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        let word = self.place();
+        if self.is(":") {
+            let thread = word.parse().map_err(|_| format!("`{word}` is no thread"))?;
+            let register = self.next();
+            self.expect("=")?;
+            return Ok(Condition::Register(thread, register, self.number()?));
+        }
+        self.expect("=")?;
+        Ok(Condition::Place(word, self.number()?))
+    }
+}
+
+fn order(word: &str) -> Result<Order> {
+    let known = ORDERS.iter().find(|(name, _)| *name == word);
+    known.map(|(_, order)| *order).ok_or_else(|| format!("`{word}` is no ordering").into())
+}
