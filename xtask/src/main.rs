@@ -6,6 +6,7 @@
 mod cargo;
 mod fuzz;
 mod listing;
+mod litmus;
 mod loom;
 mod nightly;
 mod orderings;
@@ -28,6 +29,7 @@ usage: cargo xtask <command>
 
   loom [--bound N] [FILTER]       run the models, with N preemptions at most if N is given
   orderings [FILTER]              weaken each named ordering in turn: which model notices?
+  litmus [FILTER]                 judge what no model can, one small program at a time
   fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)
   sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
   spin                            the Promela models: is every item taken at last?
@@ -58,6 +60,7 @@ fn dispatch(command: &str, rest: Arguments) -> Result {
     match command {
         "loom" => loom::command(rest),
         "orderings" => orderings::command(rest),
+        "litmus" => litmus::command(rest),
         "fuzz" => fuzz::command(rest),
         "sanitize" => sanitize::command(rest),
         "spin" => spin::command(rest),

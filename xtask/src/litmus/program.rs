@@ -143,13 +143,13 @@ impl Program {
 
 /// The line with its first ordering that has this half a step weaker.
 fn weaken(code: &str, half: &str) -> Result<String> {
-    for (name, order) in ORDERS {
-        if let Some(weaker) = order.without(half).filter(|_| code.contains(name)) {
-            let (weaker, _) = ORDERS.iter().find(|(_, it)| *it == weaker).expect("all have names");
-            return Ok(code.replacen(name, weaker, 1));
-        }
-    }
-    Err(format!("`{code}` has no {half} to weaken").into())
+    let weaker = |(name, order): (&'static str, Order)| {
+        let weaker = order.without(half)?;
+        Some((code.find(name)?, name, ORDERS.iter().find(|(_, it)| *it == weaker)?.0))
+    };
+    let first = ORDERS.into_iter().filter_map(weaker).min();
+    let (_, name, weaker) = first.ok_or_else(|| format!("`{code}` has no {half} to weaken"))?;
+    Ok(code.replacen(name, weaker, 1))
 }
 
 const ORDERS: [(&str, Order); 5] = [
@@ -357,7 +357,9 @@ impl Parser {
                 self.expect(")")?;
                 Ok(Expression::CompareExchange(place, expected, new, success, failure))
             }
-            _ if word.starts_with(|c: char| c.is_ascii_digit()) => Ok(Expression::Number(word.parse()?)),
+            _ if word.starts_with(|c: char| c.is_ascii_digit()) => {
+                Ok(Expression::Number(word.parse()?))
+            }
             _ => Ok(Expression::Register(word)),
         }
     }

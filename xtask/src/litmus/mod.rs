@@ -1,0 +1,138 @@
+//! `cargo xtask litmus`: the orderings that no model can judge, judged one small program at a time.
+//!
+//! A test in `proofs/litmus` is C as herd7 reads it. An ordering in it that carries the name of a site of the audit is
+//! weakened as the audit would, alone and together with each other one, and what then becomes possible is compared
+//! with what the test claims. `proofs/litmus/known` holds programs of which the answer is in the literature: they
+//! judge the judge.
+
+mod model;
+mod program;
+mod relation;
+mod trace;
+
+use crate::table::Table;
+use crate::{process, Arguments, Result};
+use model::{judge, Verdict};
+use program::{Program, Site};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a site is good for in one test.
+#[derive(PartialEq, Eq, Debug)]
+enum Use {
+    /// Without it, what must not be may be.
+    Needed,
+    /// The same, if loads may be overtaken by later stores.
+    AgainstLoadBuffering,
+    /// Without it and this other one.
+    Beside(String),
+    /// Neither alone nor with another.
+    Surplus,
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Use::Needed => f.write_str("needed"),
+            Use::AgainstLoadBuffering => f.write_str("needed against load buffering"),
+            Use::Beside(other) => write!(f, "needed beside {other}"),
+            Use::Surplus => f.write_str("surplus here"),
+        }
+    }
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Never => "never",
+            Verdict::ByLoadBuffering => "by load buffering",
+            Verdict::Sometimes => "sometimes",
+        }
+    }
+}
+
+/// What is found of one test: one line as written, and one for each site.
+struct Findings {
+    name: String,
+    executions: usize,
+    /// Each claim, as the file would have to say it.
+    found: Vec<String>,
+    claimed: Vec<String>,
+    sites: usize,
+}
+
+pub(crate) fn command(arguments: Arguments) -> Result {
+    let filter = arguments.last()?.unwrap_or_default();
+    let mut table = Table::new(&["test", "found", "executions", "verdict"]);
+    let (mut tests, mut sites, mut failures) = (0, 0, Vec::new());
+    for path in files(Path::new("proofs/litmus"))? {
+        if !path.to_string_lossy().contains(&filter) {
+            continue;
+        }
+        let findings = examine(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        tests += 1;
+        sites += findings.sites;
+        let Findings { name, executions, found, claimed, .. } = findings;
+        for line in &found {
+            let verdict = if claimed.contains(line) { "as claimed" } else { "NOT CLAIMED" };
+            let executions = executions.to_string();
+            table.row([name.clone(), line.clone(), executions, verdict.to_owned()]);
+            if verdict != "as claimed" {
+                failures.push(format!("{}: `{line}` is not claimed", path.display()));
+            }
+        }
+        let wrong = claimed.iter().filter(|it| !found.contains(it));
+        failures.extend(wrong.map(|it| format!("{}: `{it}` is not so", path.display())));
+    }
+    table.publish("litmus")?;
+    println!("\n{tests} litmus tests, {sites} sites judged");
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failures.join("\n").into()),
+    }
+}
+
+/// The tests in a folder and those below it, by name.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(self::files(&path)?);
+        } else if path.extension().is_some_and(|it| it == "litmus") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn examine(path: &Path) -> Result<Findings> {
+    let text = fs::read_to_string(path)?;
+    let program = Program::parse(&text, &[])?;
+    let (verdict, executions) = judge(&program);
+    let mut found = vec![verdict.name().to_owned()];
+    let uses = process::each(&program.sites, |site| use_of(&text, &program.sites, site));
+    for (site, used) in program.sites.iter().zip(uses) {
+        found.push(format!("{}: {}", site.name, used?));
+    }
+    let claimed = program.claims.clone();
+    Ok(Findings { name: program.name, executions, found, claimed, sites: program.sites.len() })
+}
+
+fn use_of(text: &str, sites: &[Site], site: &Site) -> Result<Use> {
+    let without =
+        |weakened: &[&Site]| -> Result<Verdict> { Ok(judge(&Program::parse(text, weakened)?).0) };
+    match without(&[site])? {
+        Verdict::Sometimes => return Ok(Use::Needed),
+        Verdict::ByLoadBuffering => return Ok(Use::AgainstLoadBuffering),
+        Verdict::Never => {}
+    }
+    for other in sites.iter().filter(|it| *it != site) {
+        if without(&[other])? == Verdict::Never && without(&[site, other])? != Verdict::Never {
+            return Ok(Use::Beside(other.name.clone()));
+        }
+    }
+    Ok(Use::Surplus)
+}
