@@ -196,6 +196,25 @@ fn each_named_ordering_is_argued_in_the_design() {
 }
 
 #[test]
+fn each_unwitnessed_ordering_has_its_litmus_test() {
+    let mut findings =
+        Findings::of("what no model can judge is named in the litmus test that does");
+    let list = Source::read("loom-tests/unwitnessed.md").expect("it is there");
+    for (line, text) in list.lines().filter(|(_, text)| text.starts_with("| `")) {
+        let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).take(2).collect();
+        let &[site, path] = &quoted[..] else { unreachable!("a site and its judge") };
+        let is_named = |test: &Source| {
+            let labels = test.text.lines().filter_map(|it| it.split_once("// ")).map(|(_, it)| it);
+            let mut labels = labels.flat_map(|it| it.split("; "));
+            labels.any(|it| it.trim_start_matches("on failure: ") == site)
+        };
+        if !Source::read(path).as_ref().is_some_and(is_named) {
+            findings.add_line(&list, line, &format!("{path} does not name `{site}`"));
+        }
+    }
+}
+
+#[test]
 fn nothing_is_left_to_be_done() {
     let mut findings = Findings::of("what is not done is an issue, not a mark in the code");
     let marks = [

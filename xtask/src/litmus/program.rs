@@ -27,7 +27,7 @@ impl Order {
     /// One step weaker, as the audit of the models weakens it.
     fn without(self, half: &str) -> Option<Order> {
         match (half, self) {
-            ("fence", Order::SeqCst) => Some(Order::AcqRel),
+            ("fence" | "light_fence" | "heavy_fence", Order::SeqCst) => Some(Order::AcqRel),
             ("acquire", Order::Acquire) | ("release", Order::Release) => Some(Order::Relaxed),
             ("acquire", Order::AcqRel) => Some(Order::Release),
             ("release", Order::AcqRel) => Some(Order::Acquire),
@@ -94,11 +94,22 @@ pub(crate) struct Site {
     pub(crate) line: usize,
     /// As in the table of the audit: `deque::CLAIM.release in src/deque/thief.rs::claim`.
     pub(crate) name: String,
+    /// Of a compare-exchange, the ordering of its failure.
+    pub(crate) is_on_failure: bool,
 }
 
+/// What stands before the name of such a site.
+const ON_FAILURE: &str = "on failure: ";
+
 impl Site {
+    /// Whether both are names of one ordering.
+    pub(crate) fn is_same(&self, other: &Site) -> bool {
+        let key = |it: &Site| (it.line, it.half().to_owned(), it.is_on_failure);
+        key(self) == key(other)
+    }
+
     /// `acquire`, `release` or `fence`.
-    fn half(&self) -> &str {
+    pub(crate) fn half(&self) -> &str {
         let pair = self.name.split(" in ").next().unwrap_or_default();
         pair.rsplit('.').next().unwrap_or_default()
     }
@@ -126,9 +137,11 @@ impl Program {
             let (code, comment) = line.split_once("//").unwrap_or((line, ""));
             let mut code = code.to_owned();
             for label in comment.split(';').map(str::trim).filter(|it| it.contains("::")) {
-                let site = Site { line: at, name: label.to_owned() };
+                let name = label.trim_start_matches(ON_FAILURE);
+                let is_on_failure = name.len() < label.len();
+                let site = Site { line: at, name: name.to_owned(), is_on_failure };
                 if weakened.contains(&&site) {
-                    code = weaken(&code, site.half())?;
+                    code = weaken(&code, &site)?;
                 }
                 sites.push(site);
             }
@@ -141,15 +154,24 @@ impl Program {
     }
 }
 
-/// The line with its first ordering that has this half a step weaker.
-fn weaken(code: &str, half: &str) -> Result<String> {
-    let weaker = |(name, order): (&'static str, Order)| {
-        let weaker = order.without(half)?;
-        Some((code.find(name)?, name, ORDERS.iter().find(|(_, it)| *it == weaker)?.0))
+/// The line with the ordering of this site a step weaker: its first that has this half, or its last.
+fn weaken(code: &str, site: &Site) -> Result<String> {
+    let half = site.half();
+    let (start, end) = match code.rfind(", ") {
+        Some(last) if site.is_on_failure => code.split_at(last),
+        Some(last) if code.contains("compare_exchange") => (&code[..last], &code[last..]),
+        _ => ("", code),
     };
-    let first = ORDERS.into_iter().filter_map(weaker).min();
-    let (_, name, weaker) = first.ok_or_else(|| format!("`{code}` has no {half} to weaken"))?;
-    Ok(code.replacen(name, weaker, 1))
+    let (part, is_end) =
+        if site.is_on_failure || start.is_empty() { (end, true) } else { (start, false) };
+    for (name, order) in ORDERS {
+        if let Some(weaker) = order.without(half).filter(|_| part.contains(name)) {
+            let (weaker, _) = ORDERS.iter().find(|(_, it)| *it == weaker).expect("all have names");
+            let part = part.replacen(name, weaker, 1);
+            return Ok(if is_end { format!("{start}{part}") } else { format!("{part}{end}") });
+        }
+    }
+    Err(format!("`{code}` has no {half} to weaken").into())
 }
 
 const ORDERS: [(&str, Order); 5] = [
