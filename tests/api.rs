@@ -1,5 +1,5 @@
 //! The promises of the documentation, one by one.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use filch::deque::{Builder, Flavor, Full};
 use filch::Steal::{self, Empty, Retry, Success};

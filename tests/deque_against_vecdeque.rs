@@ -3,7 +3,7 @@
 //! Interleavings are the models' business. This looks for what tiny models cannot reach: long
 //! programs, every fill level, rings that go round many times, and deques that steal from each
 //! other in chains.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 mod program;

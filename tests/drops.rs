@@ -1,5 +1,5 @@
 //! Every item is dropped exactly once, and every buffer freed, however a deque ends.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 mod heap;

@@ -1,5 +1,5 @@
 //! filch's own executors, by the suite for all. `benches/tests/executors.rs` has other people's.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod promises;
 

@@ -1,5 +1,5 @@
 //! Queues over filch's own executors, by the suite for all. `benches/tests/fair.rs` has other people's.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod sharing;
 

@@ -1,7 +1,7 @@
 //! Random programs for queues over five executors; `queueing` says which.
 //!
 //! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair_programs soak` goes on for ten minutes.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 #[path = "common/closures.rs"]
 mod closures;

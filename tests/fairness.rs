@@ -1,5 +1,5 @@
 //! What `filch::fair` promises about shares, on the virtual clock: exact, and the same in each run.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use filch::fair::{Builder, Clock as _, FairScheduler, Priority, Queue, RoundRobin};
 use filch::sim::{self, Stepper};

@@ -1,5 +1,5 @@
 //! Futures as tasks.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 #![cfg(feature = "async")]
 
 use filch::executor::{spawn_future, FutureHandle, Inline};

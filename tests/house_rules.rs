@@ -1,5 +1,5 @@
 //! The house rules that a machine can check. DESIGN.md says why they are the rules.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod house;
 
@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 const ORDER: [&str; 10] =
     ["sync", "steal", "deque", "injector", "idle", "task", "executor", "pool", "fair", "sim"];
 
-const CODE: [&str; 7] = ["src", "loom-tests", "tests", "fuzz", "benches", "xtask", "examples"];
+const CODE: [&str; 8] =
+    ["src", "loom-tests", "shuttle-tests", "tests", "fuzz", "benches", "xtask", "examples"];
 
 fn src() -> Vec<Source> {
     rust_files("src")
@@ -72,10 +73,11 @@ fn only_sync_knows_atomics_threads_clocks_and_strong_orderings() {
 
 #[test]
 fn only_sync_knows_the_model() {
-    let mut findings = Findings::of("what ships is what is checked: `loom` is for `src/sync`");
+    let mut findings =
+        Findings::of("what ships is what is checked: `loom` and `shuttle` are for `src/sync`");
     for file in outside_sync() {
         for (line, code) in file.code_lines() {
-            if words(code).any(|word| word == "loom") {
+            if words(code).any(|word| ["loom", "shuttle"].contains(&word)) {
                 findings.add_line(&file, line, "knows the model");
             }
         }
@@ -249,7 +251,11 @@ fn every_example_is_compiled() {
 #[test]
 fn models_and_tests_keep_out_of_each_others_builds() {
     let mut findings = Findings::of("a test says in which build it is");
-    for (folder, gate) in [("loom-tests", "#![cfg(loom)]"), ("tests", "#![cfg(not(loom))]")] {
+    for (folder, gate) in [
+        ("loom-tests", "#![cfg(loom)]"),
+        ("shuttle-tests", "#![cfg(shuttle)]"),
+        ("tests", "#![cfg(not(any(loom, shuttle)))]"),
+    ] {
         for file in rust_files(folder).iter().filter(|file| file.depth() == 1) {
             if !file.text.lines().any(|line| line == gate) {
                 findings.add(&file.path, &format!("has no `{gate}`"));
@@ -264,12 +270,14 @@ fn models_and_tests_keep_out_of_each_others_builds() {
 #[test]
 fn every_model_is_a_test_target() {
     let manifest = Source::read("Cargo.toml").expect("Cargo.toml").text;
-    let paths = manifest.lines().filter_map(|line| line.strip_prefix("path = \"loom-tests/"));
-    let listed: BTreeSet<_> =
-        paths.map(|path| format!("loom-tests/{}", path.trim_end_matches('"'))).collect();
-    let files = rust_files("loom-tests").into_iter().filter(|file| file.depth() == 1);
-    let there: BTreeSet<_> = files.map(|file| file.path).collect();
-    assert_eq!(there, listed, "left: files in loom-tests; right: [[test]] targets in Cargo.toml");
+    for folder in ["loom-tests/", "shuttle-tests/"] {
+        let paths = manifest.lines().filter_map(|line| line.strip_prefix("path = \""));
+        let paths = paths.map(|path| path.trim_end_matches('"').to_owned());
+        let listed: BTreeSet<_> = paths.filter(|path| path.starts_with(folder)).collect();
+        let files = rust_files(folder).into_iter().filter(|file| file.depth() == 1);
+        let there: BTreeSet<_> = files.map(|file| file.path).collect();
+        assert_eq!(there, listed, "left: files in {folder}; right: [[test]] targets in Cargo.toml");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The event count, as its users see it.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 #[allow(dead_code)] // the example's `main`
 #[path = "../examples/blocking_queue.rs"]

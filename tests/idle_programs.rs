@@ -1,5 +1,5 @@
 //! Random programs for an event count on one thread; `sleeping` says which.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod sleeping;
 

@@ -1,5 +1,5 @@
 //! What an injector promises beside order: memory, drops, closing, large items, stopped producers.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 mod heap;

@@ -2,7 +2,7 @@
 //!
 //! Interleavings are the models' business. This looks for what tiny models cannot reach: long
 //! programs, batches over many segments, iterators that promise too much, closing at any point.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 mod injections;

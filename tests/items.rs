@@ -1,5 +1,5 @@
 //! Items of any type: every size and alignment, padding, nothing at all, and far too much.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 

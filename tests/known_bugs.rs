@@ -5,7 +5,7 @@
 //! models in `loom-tests`. Of them `stress.rs` shows row 2 to ThreadSanitizer, and row 6 to anybody.
 //! Row 12 is about blocks that are handed over, which this deque does not have; rows 14 to 27 are
 //! about other structures.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! The defects of the articles' code about queues and fairness (B1–B6, B12–B17), each as a test by its number.
 //! B7–B11 are about pools: `known_pool_bugs.rs`.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use filch::fair::{FairScheduler, Queue, QueueError, RoundRobin, WorkQueue};
 use filch::pool::Shutdown;

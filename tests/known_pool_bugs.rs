@@ -2,7 +2,7 @@
 //!
 //! B7 to B11 are defects of the pools in the articles that this crate grew from; the others are named after the
 //! thread that tells of them. Nothing here is timed: what is lost shows as a test that does not end.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use filch::executor::Reason;
 use filch::pool::{Shutdown, Start, WouldDeadlock};

@@ -2,7 +2,7 @@
 //!
 //! What loom's small programs cannot show, many short histories might: the machine's own reorderings,
 //! 15 µs of patience, segments of the real size. The checker is checked first.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 mod history;

@@ -1,7 +1,7 @@
 //! What both pools promise, through the public API: one suite, run over each.
 //!
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use filch::executor::Reason;
 use filch::pool::{Shutdown, WouldDeadlock};

@@ -9,7 +9,7 @@
 //! threads have been joined: then what is reported is ours, or the channel by which libtest itself
 //! returns a result. The canaries at the end are planted bugs that a sanitizer must report; without
 //! them its silence would mean nothing.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod common;
 mod theft;

@@ -1,5 +1,5 @@
 //! Random programs for tasks and their handles on one thread; `handles` says which.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 #[path = "common/closures.rs"]
 mod closures;

@@ -1,5 +1,5 @@
 //! Tasks through the public API: what they cost, who claims them, how they are cancelled.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 mod heap;
 

@@ -1,7 +1,7 @@
 //! What `ThreadPool` does that no other pool here does, and what becomes of bad input.
 //!
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use filch::executor::{Executor, Reason};
 use filch::idle::{Park, ThreadPark};

@@ -1,7 +1,7 @@
 //! Random programs of queue operations on a virtual clock; `steering` says which.
 //!
 //! `FILCH_SOAK_SECONDS=600 cargo test --release --test virtual_time soak` goes on for ten minutes.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 #[path = "common/closures.rs"]
 mod closures;

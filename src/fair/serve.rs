@@ -4,6 +4,7 @@ use super::lease::Lease;
 use super::shared::Shared;
 use super::LOOK;
 use crate::executor::{Reason, Rejected};
+use crate::sync::spin::give_way;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed};
 use crate::task::Job;
@@ -181,6 +182,8 @@ impl Shared {
             tier.give_back(pick, &this.table);
             if is_begun {
                 Shared::end_lease(this, line);
+                // If the queue is at its limit it counts as ready as long as somebody is about to fill a slot.
+                give_way();
             }
         }
     }

@@ -54,7 +54,7 @@ impl Barrier {
     }
 }
 
-#[cfg(all(not(loom), feature = "std", target_os = "linux"))]
+#[cfg(all(not(any(loom, shuttle)), feature = "std", target_os = "linux"))]
 mod system {
     const REGISTER: libc::c_int = libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
     const INTERRUPT: libc::c_int = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
@@ -78,7 +78,7 @@ mod system {
     }
 }
 
-#[cfg(not(all(not(loom), feature = "std", target_os = "linux")))]
+#[cfg(not(all(not(any(loom, shuttle)), feature = "std", target_os = "linux")))]
 mod system {
     pub(super) fn can_interrupt() -> bool {
         false

@@ -11,7 +11,7 @@ use core::time::Duration;
 
 /// The time until a deadline; zero if it has passed.
 pub(crate) fn until(deadline: Instant) -> Duration {
-    if cfg!(loom) {
+    if cfg!(any(loom, shuttle)) {
         return Duration::ZERO;
     }
     deadline.saturating_duration_since(now())
@@ -19,13 +19,13 @@ pub(crate) fn until(deadline: Instant) -> Duration {
 
 /// What time it is. In a model it is always the same.
 pub(crate) fn now() -> Instant {
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     return *START;
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     Instant::now()
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
 
 /// The deadline that is so far from now; `None` if that is beyond what the clock can say.
@@ -42,7 +42,7 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 /// How many nanoseconds it is since then.
 #[inline]
 pub(crate) fn nanos_since(start: Instant) -> u64 {
-    if cfg!(loom) {
+    if cfg!(any(loom, shuttle)) {
         return 0;
     }
     nanos(start.elapsed())

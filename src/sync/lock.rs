@@ -3,9 +3,9 @@
 //! They are the standard library's, or loom's, without poisoning: no code of the user's runs under
 //! a lock of this crate, so there is no state that a panic could leave half-changed.
 
-#[cfg(loom)]
-use loom::sync as from;
-#[cfg(not(loom))]
+#[cfg(any(loom, shuttle))]
+use super::checker::sync as from;
+#[cfg(not(any(loom, shuttle)))]
 use std::sync as from;
 use std::sync::Arc as Unwatched;
 use std::sync::PoisonError;

@@ -17,6 +17,11 @@
 //! | [`clock`] | the system's | stands still at every deadline |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
+//!
+//! There are two kinds of models. Under `--cfg loom` everything is as in the third column. Under `--cfg shuttle`, which
+//! plays random schedules of programs that are too large for loom, atomics, locks and threads are shuttle's, whose
+//! every ordering is `SeqCst`; what is about orderings and about memory (`order`, `slot`, `place`, `epoch`) is as on
+//! the machine, and what is about time (`park`, `clock`, `spin`, `barrier`) as in a model.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;
@@ -41,16 +46,27 @@ pub(crate) mod thread;
 #[cfg(loom)]
 mod audit;
 
+/// What runs the threads of a model.
+#[cfg(loom)]
+pub(crate) use loom as checker;
+#[cfg(shuttle)]
+pub(crate) use shuttle as checker;
+
 #[cfg(not(loom))]
 mod machine {
     pub(crate) use alloc::sync::Arc;
+    #[cfg(not(shuttle))]
+    use core::sync::atomic;
+    #[cfg(shuttle)]
+    use shuttle::sync::atomic;
+
     #[cfg(target_has_atomic = "64")]
-    pub(crate) use core::sync::atomic::AtomicI64 as AtomicIndex;
+    pub(crate) use atomic::AtomicI64 as AtomicIndex;
     #[cfg(not(target_has_atomic = "64"))]
-    pub(crate) use core::sync::atomic::AtomicIsize as AtomicIndex;
-    pub(crate) use core::sync::atomic::{fence, AtomicPtr, AtomicUsize};
+    pub(crate) use atomic::AtomicIsize as AtomicIndex;
+    pub(crate) use atomic::{fence, AtomicPtr, AtomicUsize};
     #[cfg(target_has_atomic = "64")]
-    pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64, AtomicU8};
+    pub(crate) use atomic::{AtomicBool, AtomicU64, AtomicU8};
 
     /// How many items a deque moves before its indices wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;

@@ -5,12 +5,12 @@
 //! *In a model*: a lock and a bell of loom's. There is no time there: a timeout may pass at any moment,
 //! so it passes at once, and a model with one is also a model of a park that returns for no reason.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::Parker;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use model::Parker;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod machine {
     use alloc::sync::Arc;
     use alloc::task::Wake;
@@ -50,7 +50,7 @@ mod machine {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod model {
     use crate::sync::lock::{Condvar, Mutex};
     use core::task::Waker;
@@ -84,6 +84,12 @@ mod model {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);
             }
             *has_token = false;
+            // Random schedules are not fair, and would have one thread wake and sleep for ever.
+            #[cfg(shuttle)]
+            if timeout.is_some() {
+                drop(has_token);
+                crate::sync::spin::give_way();
+            }
         }
 
         pub(crate) fn waker(&self) -> Waker {

@@ -5,23 +5,33 @@
 //! *In a model* it sleeps at once. Looking again changes nothing that others see, so a run with
 //! spinning is a run without, in which the thread arrived later.
 
-#[cfg(all(not(loom), not(feature = "std")))]
+#[cfg(all(not(any(loom, shuttle)), not(feature = "std")))]
 pub(crate) use counted::{relax, Patience};
-#[cfg(all(not(loom), feature = "std"))]
+#[cfg(all(not(any(loom, shuttle)), feature = "std"))]
 pub(crate) use machine::{relax, Patience, Vigil};
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use model::{relax, Patience, Vigil};
 
 /// How often one looks again for what another thread is about to write, before it counts as waiting.
 ///
 /// A line that the other core has takes some hundred nanoseconds to come.
-pub(crate) const LOOKS: usize = if cfg!(loom) { 0 } else { 256 };
+pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
 /// Looks again whether there is a reason not to give up yet. In a model there never is: giving up is
 /// as good an answer.
 #[inline(always)]
 pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
-    cfg!(not(loom)) && look()
+    cfg!(not(any(loom, shuttle))) && look()
+}
+
+/// Lets another thread run that must do something first: a producer that has been stopped between claiming a slot
+/// and filling it, say.
+#[cfg(feature = "std")]
+pub(crate) fn give_way() {
+    #[cfg(not(any(loom, shuttle)))]
+    std::thread::yield_now();
+    #[cfg(any(loom, shuttle))]
+    super::checker::thread::yield_now();
 }
 
 /// Keeps away from a word that others are changing.
@@ -38,14 +48,14 @@ impl Contention {
     /// Waits: for 128 relaxations at first, for 512 in the end: one to five microseconds where they are short. In a model, not at all.
     #[cold]
     pub(crate) fn wait(&mut self) {
-        if cfg!(not(loom)) {
+        if cfg!(not(any(loom, shuttle))) {
             (0..128 << self.0).for_each(|_| relax());
             self.0 = (self.0 + 1).min(2);
         }
     }
 }
 
-#[cfg(all(not(loom), not(feature = "std")))]
+#[cfg(all(not(any(loom, shuttle)), not(feature = "std")))]
 mod counted {
     pub(crate) use core::hint::spin_loop as relax;
 
@@ -70,7 +80,7 @@ mod counted {
     }
 }
 
-#[cfg(all(not(loom), feature = "std"))]
+#[cfg(all(not(any(loom, shuttle)), feature = "std"))]
 mod machine {
     pub(crate) use core::hint::spin_loop as relax;
     use std::time::{Duration, Instant};
@@ -131,9 +141,9 @@ mod machine {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod model {
-    pub(crate) use loom::hint::spin_loop as relax;
+    pub(crate) use crate::sync::checker::hint::spin_loop as relax;
 
     /// None at all.
     pub(crate) struct Vigil;

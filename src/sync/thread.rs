@@ -5,12 +5,12 @@
 //! *In a model* threads have no names, and a panic is not caught: it is how loom reports a deadlock
 //! or a race, and it must end the model. So models say nothing about jobs that panic; tests do.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::*;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use model::*;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod machine {
     pub(crate) use std::thread::{current, JoinHandle};
 
@@ -79,14 +79,15 @@ mod machine {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod model {
-    pub(crate) use loom::thread::{current, JoinHandle};
+    use crate::sync::checker;
+    pub(crate) use crate::sync::checker::thread::{current, JoinHandle};
 
-    /// As on the machine; loom has no form for constants.
+    /// As on the machine; the checkers have no form for constants.
     macro_rules! per_thread {
         ($(#[$meta:meta])* static $name:ident: $type:ty = $first:expr;) => {
-            loom::thread_local! {
+            $crate::sync::checker::thread_local! {
                 $(#[$meta])*
                 #[allow(clippy::missing_const_for_thread_local)]
                 static $name: $type = $first;
@@ -110,7 +111,7 @@ mod model {
     where
         F: FnOnce() + Send + 'static,
     {
-        Ok(loom::thread::spawn(body))
+        Ok(checker::thread::spawn(body))
     }
 
     /// Models are small.

@@ -12,6 +12,7 @@ mod nightly;
 mod orderings;
 mod process;
 mod sanitize;
+mod shuttle;
 mod sites;
 mod spin;
 mod steps;
@@ -32,6 +33,7 @@ usage: cargo xtask <command>
   litmus [FILTER]                 judge what no model can, one small program at a time
   fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)
   sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
+  shuttle [--schedules N] [FILTER] random schedules of whole pools and schedulers
   spin                            the Promela models: is every item taken at last?
   versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle, pool
   verify [--quick]                everything, and a table; quick: no audit, sanitizers, fuzzing
@@ -63,6 +65,7 @@ fn dispatch(command: &str, rest: Arguments) -> Result {
         "litmus" => litmus::command(rest),
         "fuzz" => fuzz::command(rest),
         "sanitize" => sanitize::command(rest),
+        "shuttle" => shuttle::command(rest),
         "spin" => spin::command(rest),
         "versus" => versus::command(rest),
         "verify" => verify::command(rest),

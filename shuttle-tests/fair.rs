@@ -1,0 +1,153 @@
+//! Queues over whole pools: tickets, leases and ends, with more threads than loom affords.
+#![cfg(shuttle)]
+
+mod common;
+
+use common::explore;
+use filch::executor::ThreadPerJob;
+use filch::fair::{FairScheduler, Queue, RoundRobin};
+use filch::pool::{Shutdown, Start};
+use filch::{JoinHandle, LockedPool, ThreadPool};
+use shuttle::thread;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Arc;
+
+fn stealing(threads: usize) -> FairScheduler {
+    let pool = ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap();
+    FairScheduler::over(pool)
+}
+
+fn queue(fair: &FairScheduler) -> Queue {
+    fair.queue("q").build().unwrap()
+}
+
+fn submit(queues: &[Queue], ran: &Arc<AtomicUsize>) {
+    for queue in queues {
+        let ran = Arc::clone(ran);
+        queue.spawn_detached(move || _ = ran.fetch_add(1, SeqCst)).unwrap();
+    }
+}
+
+fn two_submitters(fair: &FairScheduler) {
+    let (queues, ran) = ([queue(fair), queue(fair)], Arc::new(AtomicUsize::new(0)));
+    let (same_queues, same_ran) = (queues.clone(), Arc::clone(&ran));
+    let other = thread::spawn(move || submit(&same_queues, &same_ran));
+    submit(&queues, &ran);
+    submit(&queues, &ran);
+    other.join().unwrap();
+    fair.wait_idle().unwrap();
+    assert_eq!(ran.load(SeqCst), 6);
+}
+
+#[test]
+fn whatever_is_submitted_is_served() {
+    explore("whatever_is_submitted_is_served", || two_submitters(&stealing(2)));
+}
+
+#[test]
+fn whatever_is_submitted_is_served_by_turns() {
+    explore("whatever_is_submitted_is_served_by_turns", || {
+        let pool = LockedPool::new(2).unwrap();
+        two_submitters(&FairScheduler::builder(pool).policy(RoundRobin::new).build());
+    });
+}
+
+#[test]
+fn whatever_is_submitted_is_served_by_threads_that_come_and_go() {
+    explore("whatever_is_submitted_is_served_by_threads_that_come_and_go", || {
+        two_submitters(&FairScheduler::over(ThreadPerJob));
+    });
+}
+
+#[test]
+fn a_limit_is_kept_and_its_place_given_on() {
+    explore("a_limit_is_kept_and_its_place_given_on", || {
+        let fair = stealing(3);
+        let (queue, now) =
+            (fair.queue("q").max_parallel(1).build().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let tasks: Vec<JoinHandle<()>> = (0..3)
+            .map(|_| {
+                let now = Arc::clone(&now);
+                queue.spawn(move || {
+                    assert_eq!(now.fetch_add(1, SeqCst), 0, "one at a time");
+                    thread::yield_now();
+                    now.fetch_sub(1, SeqCst);
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(|it| it.join().unwrap());
+    });
+}
+
+#[test]
+fn a_paused_queue_is_served_when_it_goes_on() {
+    explore("a_paused_queue_is_served_when_it_goes_on", || {
+        let (fair, ran) = (stealing(2), Arc::new(AtomicUsize::new(0)));
+        let queue = queue(&fair);
+        let same = queue.clone();
+        let other = thread::spawn(move || {
+            same.pause();
+            same.resume();
+        });
+        submit(&[queue.clone(), queue.clone()], &ran);
+        other.join().unwrap();
+        queue.wait_idle().unwrap();
+        assert_eq!(ran.load(SeqCst), 2);
+    });
+}
+
+#[test]
+fn closing_and_dropping_lose_nothing() {
+    explore("closing_and_dropping_lose_nothing", || {
+        let (fair, ran) = (stealing(2), Arc::new(AtomicUsize::new(0)));
+        let queue = queue(&fair);
+        let same = queue.clone();
+        let other = thread::spawn(move || same.close());
+        let counter = Arc::clone(&ran);
+        let accepted = queue.spawn_detached(move || _ = counter.fetch_add(1, SeqCst)).is_ok();
+        drop(queue);
+        other.join().unwrap();
+        fair.wait_idle().unwrap();
+        assert_eq!(ran.load(SeqCst), usize::from(accepted));
+    });
+}
+
+#[test]
+fn cancelling_leaves_no_handle_dangling() {
+    explore("cancelling_leaves_no_handle_dangling", || {
+        let fair = stealing(2);
+        let queue = queue(&fair);
+        let same = queue.clone();
+        let tasks: Vec<_> = (0..3).map(|i| queue.spawn(move || i)).collect();
+        let other = thread::spawn(move || same.cancel());
+        let ran =
+            tasks.into_iter().filter(|_| true).map(|it| it.join()).filter(Result::is_ok).count();
+        assert!(ran + other.join().unwrap() <= 3);
+        fair.shutdown(Shutdown::Drain).unwrap();
+    });
+}
+
+/// One thread serves both: who waits runs what it waits for, in a place of that queue.
+#[test]
+fn a_task_waits_for_a_task_of_a_limited_queue() {
+    explore("a_task_waits_for_a_task_of_a_limited_queue", || {
+        let fair = stealing(1);
+        let (one, two) = (queue(&fair), fair.queue("q").max_parallel(1).build().unwrap());
+        let same = two.clone();
+        let task = one.spawn(move || same.spawn(|| 1).join().unwrap());
+        let other = two.spawn(|| 2);
+        assert_eq!(task.join().unwrap() + other.join().unwrap(), 3);
+    });
+}
+
+/// The pool goes under the scheduler: what was accepted is run or cancelled.
+#[test]
+fn the_executor_may_end_first() {
+    explore("the_executor_may_end_first", || {
+        let pool = ThreadPool::builder().num_threads(2).start(Start::Eager).build().unwrap();
+        let fair = FairScheduler::over(pool.clone());
+        let tasks: Vec<_> = (0..3).map(|i| fair.spawn(move || i)).collect();
+        pool.shutdown(Shutdown::Cancel).unwrap();
+        tasks.into_iter().for_each(|it| _ = it.join());
+    });
+}

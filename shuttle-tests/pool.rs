@@ -1,0 +1,121 @@
+//! Whole pools with two workers and more, which loom does not end.
+#![cfg(shuttle)]
+
+mod common;
+
+use common::explore;
+use filch::pool::{Shutdown, Start};
+use filch::{LockedPool, ThreadPool};
+use shuttle::thread;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Arc;
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()
+}
+
+#[test]
+fn what_is_accepted_runs() {
+    explore("what_is_accepted_runs", || {
+        let (pool, ran) = (pool(2), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..2 {
+            let (same, ran) = (pool.clone(), Arc::clone(&ran));
+            let body = move || {
+                let inner = Arc::clone(&ran);
+                same.spawn_detached(move || _ = inner.fetch_add(1, SeqCst)).unwrap();
+                ran.fetch_add(1, SeqCst);
+            };
+            pool.spawn_detached(body).unwrap();
+        }
+        pool.wait_idle().unwrap();
+        assert_eq!(ran.load(SeqCst), 4);
+    });
+}
+
+#[test]
+fn tasks_wait_for_tasks() {
+    explore("tasks_wait_for_tasks", || {
+        let pool = pool(2);
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            let (a, b) = (same.spawn(|| 1), same.spawn(|| 2));
+            a.join().unwrap() + b.join().unwrap()
+        });
+        assert_eq!(task.join().unwrap(), 3);
+    });
+}
+
+/// The half that a thief holds when the pool shrinks is found by whoever waits for it.
+#[test]
+fn a_join_survives_a_resize() {
+    explore("a_join_survives_a_resize", || {
+        let pool = pool(2);
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            let (a, b) = same.join(|| same.join(|| 1, || 2), || same.join(|| 3, || 4));
+            a.0 + a.1 + b.0 + b.1
+        });
+        pool.resize(1).unwrap();
+        assert_eq!(task.join().unwrap(), 10);
+        pool.resize(3).unwrap();
+        assert_eq!(pool.spawn(|| 7).join().unwrap(), 7);
+    });
+}
+
+#[test]
+fn a_shutdown_runs_or_cancels_what_was_accepted() {
+    for how in [Shutdown::Drain, Shutdown::Cancel] {
+        explore("a_shutdown_runs_or_cancels_what_was_accepted", move || {
+            let (pool, ran) = (pool(2), Arc::new(AtomicUsize::new(0)));
+            let (same, counter) = (pool.clone(), Arc::clone(&ran));
+            let submitter = thread::spawn(move || {
+                (0..3)
+                    .map(|_| {
+                        let ran = Arc::clone(&counter);
+                        same.spawn(move || ran.fetch_add(1, SeqCst))
+                    })
+                    .collect::<Vec<_>>()
+            });
+            pool.shutdown(how).unwrap();
+            let tasks = submitter.join().unwrap();
+            let done = tasks.into_iter().map(|it| it.join());
+            let done = done.filter(|it| it.as_ref().map_or_else(|it| !it.is_cancelled(), |_| true));
+            assert_eq!(done.count(), ran.load(SeqCst));
+        });
+    }
+}
+
+#[test]
+fn two_pools_wait_for_each_other() {
+    explore("two_pools_wait_for_each_other", || {
+        let (one, two) = (pool(1), pool(1));
+        let (same_one, same_two) = (one.clone(), two.clone());
+        let task = one.spawn(move || {
+            let inner = same_two.spawn(move || same_one.spawn(|| 1));
+            inner.join().unwrap()
+        });
+        assert_eq!(task.join().unwrap().join().unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_scope_ends_when_its_jobs_have() {
+    explore("a_scope_ends_when_its_jobs_have", || {
+        let (pool, ran) = (pool(2), AtomicUsize::new(0));
+        pool.scope(|scope| {
+            (0..3).for_each(|_| scope.spawn(|| _ = ran.fetch_add(1, SeqCst)));
+        });
+        assert_eq!(ran.load(SeqCst), 3);
+    });
+}
+
+#[test]
+fn a_locked_pool_runs_what_it_accepts() {
+    explore("a_locked_pool_runs_what_it_accepts", || {
+        let pool = LockedPool::new(2).unwrap();
+        let tasks: Vec<_> = (0..3).map(|i| pool.spawn(move || i)).collect();
+        assert_eq!(tasks.into_iter().map(|it| it.join().unwrap()).sum::<usize>(), 3);
+        pool.wait_idle().unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+    });
+}
