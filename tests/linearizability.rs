@@ -9,23 +9,8 @@ mod history;
 
 use common::{scaled, seed, Random};
 use filch::{Injector, Steal, Worker};
-use history::{History, Operation, What};
+use history::{together, Body, Clock, History, Operation, What};
 use proptest::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::Barrier;
-use std::thread;
-
-/// A clock that both orders operations and never shows the same time twice.
-#[derive(Default)]
-struct Clock(AtomicU64);
-
-impl Clock {
-    fn time<R>(&self, operation: impl FnOnce() -> R) -> (u64, u64, R) {
-        let call = self.0.fetch_add(1, SeqCst);
-        let result = operation();
-        (call, self.0.fetch_add(1, SeqCst), result)
-    }
-}
 
 /// What one thread does.
 fn play(
@@ -62,20 +47,16 @@ fn play(
 }
 
 fn record(injector: &Injector<u32>, seed: u64) -> History {
-    let (clock, barrier) = (Clock::default(), Barrier::new(3));
-    let logs = thread::scope(|scope| {
-        let threads: Vec<_> = (0..3)
-            .map(|thread| {
-                let (clock, barrier) = (&clock, &barrier);
-                scope.spawn(move || {
-                    let mut random = Random::from_seed(seed ^ u64::from(thread) << 32);
-                    barrier.wait();
-                    play(thread, &mut random, clock, injector)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|it| it.join().unwrap()).collect::<Vec<_>>()
-    });
+    let clock = Clock::default();
+    let body = |thread: u32| {
+        let clock = &clock;
+        let body = move || {
+            let mut random = Random::from_seed(seed ^ u64::from(thread) << 32);
+            play(thread, &mut random, clock, injector)
+        };
+        Box::new(body) as Body<'_, Vec<Operation>>
+    };
+    let logs = together((0..3).map(body).collect());
     let mut history = History(logs.concat());
     loop {
         let (call, end, found) = clock.time(|| injector.steal());

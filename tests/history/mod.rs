@@ -1,4 +1,4 @@
-//! Histories of a queue, and whether they are linearizable.
+//! Histories of a queue or a deque, and whether they are linearizable.
 //!
 //! A history is linearizable if every operation can be given one instant between its call and its
 //! return such that the queue, doing them in that order, gives the recorded answers. For queues whose
@@ -11,14 +11,58 @@
 //! stateright's `LinearizabilityTester` and the checker of todc-utils were looked at: both search, as
 //! the second does, and neither knows a queue or decides without a search.
 
+#![allow(dead_code)] // each test binary uses its own part of this
+
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::Barrier;
+use std::thread;
+
+/// A clock that both orders operations and never shows the same time twice.
+#[derive(Default)]
+pub(crate) struct Clock(AtomicU64);
+
+impl Clock {
+    /// When the operation was called, when it had returned, and its result.
+    pub(crate) fn time<R>(&self, operation: impl FnOnce() -> R) -> (u64, u64, R) {
+        let call = self.now();
+        let result = operation();
+        (call, self.now(), result)
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.0.fetch_add(1, SeqCst)
+    }
+}
+
+/// What one thread does, and returns of it.
+pub(crate) type Body<'a, R> = Box<dyn FnOnce() -> R + Send + 'a>;
+
+/// Runs these on a thread each, as nearly at once as can be. Returns their results.
+pub(crate) fn together<R: Send>(bodies: Vec<Body<'_, R>>) -> Vec<R> {
+    let barrier = &Barrier::new(bodies.len());
+    thread::scope(|scope| {
+        let threads: Vec<_> = bodies
+            .into_iter()
+            .map(|body| {
+                scope.spawn(move || {
+                    barrier.wait();
+                    body()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|it| it.join().unwrap()).collect()
+    })
+}
 
 /// What an operation did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum What {
     Push(u32),
     Take(u32),
+    /// The owner's end of a LIFO deque. [`History::fault`] knows of queues only.
+    TakeNewest(u32),
     FoundNothing,
 }
 
@@ -132,6 +176,7 @@ impl History {
                     true
                 }
                 What::Take(item) => queue.first() == Some(&item) && queue.remove(0) == item,
+                What::TakeNewest(item) => queue.last() == Some(&item) && queue.pop().is_some(),
                 What::FoundNothing => queue.is_empty(),
             };
             if fits && self.goes_on(done | 1 << next, queue, failed) {
