@@ -42,8 +42,8 @@ fn lost(history: &[Operation]) -> (Option<Operation>, usize) {
     };
     let asked: Vec<&Operation> = history.iter().filter(had_somebody).collect();
     let mut given: Vec<Option<&Operation>> = vec![None; told.len()];
-    let is_lost = |it: &&&Operation| !give(it, &told, &mut given, &mut vec![false; told.len()]);
-    (asked.iter().find(is_lost).copied().copied(), asked.len())
+    let lost = asked.iter().find(|&&it| !give(it, &told, &mut given, &mut vec![false; told.len()]));
+    (lost.map(|&it| *it), asked.len())
 }
 
 /// Finds a thread that was told by this notification, and others for those it displaces.

@@ -9,6 +9,7 @@ mod closures;
 mod queueing;
 
 use closures::keep_quiet;
+use filch_fuzz::with_threads;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(init: keep_quiet(queueing::EXPECTED), |program: queueing::Program| queueing::check(program));
+fuzz_target!(init: keep_quiet(queueing::EXPECTED), |program: queueing::Program| with_threads(|| queueing::check(program)));

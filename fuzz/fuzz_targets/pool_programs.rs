@@ -8,6 +8,7 @@ mod closures;
 mod pooling;
 
 use closures::keep_quiet;
+use filch_fuzz::with_threads;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(init: keep_quiet(pooling::EXPECTED), |program: pooling::Program| pooling::check(program));
+fuzz_target!(init: keep_quiet(pooling::EXPECTED), |program: pooling::Program| with_threads(|| pooling::check(program)));

@@ -7,6 +7,7 @@ mod closures;
 #[allow(dead_code)] // the dice are libFuzzer's
 mod steering;
 
+use filch_fuzz::with_threads;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|program: steering::Program| steering::check(program));
+fuzz_target!(|program: steering::Program| with_threads(|| steering::check(program)));

@@ -1,6 +1,8 @@
 //! What the fuzz targets share.
 
 use arbitrary::{Error, Result, Unstructured};
+use std::sync::OnceLock;
+use std::{fs, thread};
 
 /// A number in this range, both ends included.
 ///
@@ -9,4 +11,23 @@ pub fn from<const LEAST: u64, const MOST: u64, N: TryFrom<u64>>(
     bytes: &mut Unstructured<'_>,
 ) -> Result<N> {
     bytes.int_in_range(LEAST..=MOST)?.try_into().map_err(|_| Error::IncorrectFormat)
+}
+
+/// Runs this, and waits until all threads that it has started are gone.
+///
+/// A pool whose last handle is dropped by one of its own workers does not wait for them, and what a thread still has
+/// would be reported as a leak of the program that is run.
+pub fn with_threads(run: impl FnOnce()) {
+    static BEFORE: OnceLock<usize> = OnceLock::new();
+
+    let before = *BEFORE.get_or_init(threads);
+    run();
+    while threads() > before {
+        thread::yield_now();
+    }
+}
+
+/// How many threads the process has.
+fn threads() -> usize {
+    fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
