@@ -11,12 +11,14 @@ mod loom;
 mod nightly;
 mod orderings;
 mod process;
+mod prove;
 mod sanitize;
 mod shuttle;
 mod sites;
 mod spin;
 mod steps;
 mod table;
+mod valgrind;
 mod verify;
 mod versus;
 
@@ -35,7 +37,9 @@ usage: cargo xtask <command>
   sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
   shuttle [--schedules N] [FILTER] random schedules of whole pools and schedulers
   spin                            the Promela models: is every item taken at last?
+  valgrind                        memcheck over tests that count drops
   versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle, pool
+  prove [--quick]                 all of the above but versus, and a report; quick: 20 minutes, not a day
   verify [--quick]                everything, and a table; quick: no audit, sanitizers, fuzzing
 ";
 
@@ -65,9 +69,11 @@ fn dispatch(command: &str, rest: Arguments) -> Result {
         "litmus" => litmus::command(rest),
         "fuzz" => fuzz::command(rest),
         "sanitize" => sanitize::command(rest),
+        "prove" => prove::command(rest),
         "shuttle" => shuttle::command(rest),
         "spin" => spin::command(rest),
         "versus" => versus::command(rest),
+        "valgrind" => valgrind::command(rest),
         "verify" => verify::command(rest),
         "" => Err(format!("no command\n\n{USAGE}").into()),
         unknown => Err(format!("unknown command `{unknown}`\n\n{USAGE}").into()),

@@ -1,0 +1,74 @@
+//! `cargo xtask prove`: everything that is claimed about the structures, checked, and written down with how far.
+//!
+//! It runs the commands that check one kind of thing each, and makes one report of their tables:
+//! `target/filch/proof.md`, and `proof.tsv` with its summary.
+
+mod bugs;
+mod report;
+mod tsv;
+
+use crate::process;
+use crate::{nightly, spin, valgrind, Arguments, Result};
+use std::env;
+use std::process::Command;
+use std::time::Instant;
+
+/// One of our own commands: its name, what follows it quickly, what otherwise, and why it cannot run.
+struct Part {
+    name: &'static str,
+    quick: &'static [&'static str],
+    full: &'static [&'static str],
+    skipped: Option<String>,
+}
+
+fn parts() -> Vec<Part> {
+    let part = |name, quick, full, skipped| Part { name, quick, full, skipped };
+    vec![
+        part("litmus", &[], &[], None),
+        part("shuttle", &[], &["--schedules", "200000"], None),
+        part("spin", &[], &[], spin::missing()),
+        part("valgrind", &[], &[], valgrind::missing()),
+        part("loom", &[], &[], None),
+        part("sanitize", &[], &[], nightly::missing()),
+        part("fuzz", &["--seconds", "15"], &["--seconds", "3600"], nightly::missing_for_fuzz()),
+        part("orderings", &[], &[], None),
+    ]
+}
+
+pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let quick = arguments.flag("--quick");
+    let from_reports = arguments.flag("--from-reports");
+    if let Some(extra) = arguments.last()? {
+        return Err(format!("unexpected argument `{extra}`").into());
+    }
+    let start = Instant::now();
+    let mut failures = Vec::new();
+    let mut ran = Vec::new();
+    for part in parts() {
+        let more = if quick { part.quick } else { part.full };
+        if let Some(reason) = part.skipped {
+            eprintln!("{}: skipped: {reason}", part.name);
+            continue;
+        }
+        ran.push(part.name);
+        if from_reports {
+            continue;
+        }
+        eprintln!("{} ...", part.name);
+        let mut command = Command::new(env::current_exe()?);
+        command.arg(part.name).args(more);
+        if quick && part.name == "loom" {
+            command.env("FILCH_PREEMPTIONS_AT_MOST", "2");
+        }
+        let (end, seconds) = process::run(&mut command, None)?;
+        eprintln!("{}: {seconds:.0} s", part.name);
+        if !end.is_success() {
+            failures.push(format!("`cargo xtask {}` failed", part.name));
+        }
+    }
+    failures.extend(report::write(&ran, quick, start.elapsed())?);
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failures.join("\n").into()),
+    }
+}

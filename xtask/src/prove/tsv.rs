@@ -1,0 +1,55 @@
+//! Reading back what the other commands wrote.
+
+use crate::{cargo, Result};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// One line of a table, by the heads of its columns.
+pub(super) type Row = BTreeMap<String, String>;
+
+/// The rows of `target/filch/<name>.tsv`.
+pub(super) fn report(name: &str) -> Result<Vec<Row>> {
+    let path = cargo::reports()?.join(format!("{name}.tsv"));
+    let text = fs::read_to_string(&path)
+        .map_err(|error| format!("{}: {error}: run `cargo xtask {name}`", path.display()))?;
+    Ok(parse(&text))
+}
+
+pub(super) fn parse(text: &str) -> Vec<Row> {
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let head: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
+    let row = |line: &str| {
+        let cells = head.iter().copied().zip(line.split('\t'));
+        cells.map(|(name, cell)| (name.to_owned(), cell.to_owned())).collect()
+    };
+    lines.map(row).collect()
+}
+
+/// A cell; empty if there is none.
+pub(super) fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
+    row.get(name).map_or("", String::as_str)
+}
+
+pub(super) fn number(row: &Row, name: &str) -> u64 {
+    cell(row, name).parse().unwrap_or(0)
+}
+
+pub(super) fn sum(rows: &[Row], name: &str) -> u64 {
+    rows.iter().map(|row| number(row, name)).sum()
+}
+
+/// How many rows have this in that column.
+pub(super) fn count(rows: &[Row], name: &str, value: &str) -> usize {
+    rows.iter().filter(|row| cell(row, name) == value).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, parse, sum};
+
+    #[test]
+    fn rows_are_read_by_their_heads() {
+        let rows = parse("# a remark\nname\tcount\tverdict\na\t3\tok\nb\t4\tok\n");
+        assert_eq!((rows.len(), sum(&rows, "count"), count(&rows, "verdict", "ok")), (2, 7, 2));
+    }
+}

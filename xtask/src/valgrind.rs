@@ -1,0 +1,85 @@
+//! `cargo xtask valgrind`: memcheck over tests that count drops, and over planted errors that it must find.
+
+use crate::cargo::{self, plain_name, relative, TestBinary};
+use crate::process::{self, Progress};
+use crate::table::Table;
+use crate::{Arguments, Result};
+use std::process::{Command, Stdio};
+
+/// What memcheck's own errors end a process with.
+const FOUND: &str = "9";
+
+/// The test targets that are run: what they do is small, and of every kind of memory.
+const TARGETS: [&str; 3] = ["drops", "tasks", "idle"];
+
+/// valgrind is not there: how to get it.
+pub(crate) fn missing() -> Option<String> {
+    let mut command = Command::new("valgrind");
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    let there = command.status().is_ok_and(|it| it.success());
+    (!there).then(|| "no valgrind: `apt-get install valgrind`".to_owned())
+}
+
+pub(crate) fn command(arguments: Arguments) -> Result {
+    if let Some(extra) = arguments.last()? {
+        return Err(format!("unexpected argument `{extra}`").into());
+    }
+    if let Some(reason) = missing() {
+        return Err(reason.into());
+    }
+    let mut build = cargo::stable();
+    build.args(["test", "--release", "--package", "filch", "--test", "stress"]);
+    TARGETS.iter().for_each(|target| _ = build.args(["--test", target]));
+    let binaries = cargo::build_tests(build)?;
+    let mut runs: Vec<(&TestBinary, Option<String>)> = Vec::new();
+    for binary in &binaries {
+        if binary.target != "stress" {
+            runs.push((binary, None));
+            continue;
+        }
+        let is_canary = |it: &String| plain_name(it).starts_with("canary_asan_");
+        runs.extend(binary.tests()?.into_iter().filter(is_canary).map(|it| (binary, Some(it))));
+    }
+    let progress = Progress::of(runs.len());
+    let mut table = Table::new(&["binary", "test", "seconds", "verdict"]);
+    let (mut clean, mut caught, mut failures) = (0, 0, Vec::new());
+    for (binary, canary) in runs {
+        let name = canary.clone().unwrap_or_else(|| "all".to_owned());
+        let log = cargo::folder(cargo::reports()?.join("valgrind"))?
+            .join(format!("{}-{name}.log", binary.target));
+        let mut child = Command::new("valgrind");
+        child.args(["--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
+        child.arg(format!("--error-exitcode={FOUND}")).arg(&binary.path).arg("--test-threads=1");
+        match &canary {
+            Some(test) => _ = child.args(["--exact", test, "--include-ignored"]),
+            // What it costs in time or in stack is not the same here.
+            None => _ = child.args(["--skip", "no_cpu", "--skip", "many_items"]),
+        }
+        let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
+        let verdict = match (end.is_success(), canary.is_some()) {
+            (true, false) => "clean",
+            (false, true) => "caught",
+            (true, true) => "MISSED",
+            (false, false) => "FAILED",
+        };
+        clean += usize::from(verdict == "clean");
+        caught += usize::from(verdict == "caught");
+        progress.step(format!("{verdict:<6} {} {name}", binary.target));
+        if !matches!(verdict, "clean" | "caught") {
+            let tail = process::tail(&log, 30);
+            failures.push(format!(
+                "{} {name}: {verdict}; {}:\n{tail}",
+                binary.target,
+                relative(&log)
+            ));
+        }
+        let seconds = format!("{seconds:.1}");
+        table.row([binary.target.clone(), name, seconds, verdict.to_owned()]);
+    }
+    table.publish("valgrind")?;
+    println!("\n{clean} test binaries clean, {caught} canaries caught");
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failures.join("\n").into()),
+    }
+}
