@@ -8,10 +8,12 @@ mod fuzz;
 mod listing;
 mod litmus;
 mod loom;
+mod mutants;
 mod nightly;
 mod orderings;
 mod process;
 mod prove;
+mod reclaim;
 mod sanitize;
 mod shuttle;
 mod sites;
@@ -37,6 +39,8 @@ usage: cargo xtask <command>
   sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
   shuttle [--schedules N] [FILTER] random schedules of whole pools and schedulers
   spin                            the Promela models: is every item taken at last?
+  reclaim                         breaches of epoch's contract, planted: do the models notice?
+  mutants [--shard K/N] [PART]    change the source: who notices? (hours; a shard is one part of N)
   valgrind                        memcheck over tests that count drops
   versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle, pool
   prove [--quick]                 all of the above but versus, and a report; quick: 20 minutes, not a day
@@ -69,7 +73,9 @@ fn dispatch(command: &str, rest: Arguments) -> Result {
         "litmus" => litmus::command(rest),
         "fuzz" => fuzz::command(rest),
         "sanitize" => sanitize::command(rest),
+        "mutants" => mutants::command(rest),
         "prove" => prove::command(rest),
+        "reclaim" => reclaim::command(rest),
         "shuttle" => shuttle::command(rest),
         "spin" => spin::command(rest),
         "versus" => versus::command(rest),

@@ -29,6 +29,7 @@ fn parts() -> Vec<Part> {
         part("spin", &[], &[], spin::missing()),
         part("valgrind", &[], &[], valgrind::missing()),
         part("loom", &[], &[], None),
+        part("reclaim", &[], &[], None),
         part("sanitize", &[], &[], nightly::missing()),
         part("fuzz", &["--seconds", "15"], &["--seconds", "3600"], nightly::missing_for_fuzz()),
         part("orderings", &[], &[], None),

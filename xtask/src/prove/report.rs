@@ -51,6 +51,7 @@ pub(super) fn write(ran: &[&str], quick: bool, took: Duration) -> Result<Vec<Str
     report.litmus(&litmus);
     report.played(&read("shuttle")?);
     report.spun(&read("spin")?);
+    report.reclaimed(&read("reclaim")?);
     report.sanitized(&read("sanitize")?, &read("valgrind")?);
     report.fuzzed(&read("fuzz")?)?;
     report.bugs(&bugs);
@@ -265,6 +266,23 @@ impl Report {
         self.sum_up(
             "liveness",
             format!("{holds} sizes of the event count in Promela, {states} states; {caught} planted bugs found"),
+        );
+    }
+
+    fn reclaimed(&mut self, reclaim: &[Row]) {
+        self.head("Reclamation (`cargo xtask reclaim`)");
+        self.line("Breaches of epoch's contract, planted in a copy of the source; its models must fail.\n");
+        let rows: Vec<[String; 4]> = reclaim
+            .iter()
+            .map(|row| {
+                ["structure", "planted", "seconds", "verdict"].map(|it| cell(row, it).to_owned())
+            })
+            .collect();
+        self.table(["structure", "planted", "seconds", "verdict"], rows);
+        let caught = count(reclaim, "verdict", "caught");
+        self.sum_up(
+            "reclamation",
+            format!("{caught} planted breaches of epoch's contract are noticed by models"),
         );
     }
 
