@@ -67,6 +67,11 @@
 //!   inside one steal while exactly a multiple of 2³⁰ items go by would take a wrong one, and there is
 //!   no `Injector` and no `EventCount`.
 //!
+//! # Memory
+//!
+//! An allocation that fails ends the process, as in the standard library; what was accepted by then is as it was.
+//! What allocates is said with each structure.
+//!
 //! # Features
 //!
 //! - `std` (default): tasks, executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate

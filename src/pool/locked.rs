@@ -313,6 +313,6 @@ impl Drop for LockedPool {
 
 impl fmt::Debug for LockedPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("LockedPool { .. }")
+        f.debug_struct("LockedPool").field("num_threads", &self.size).finish_non_exhaustive()
     }
 }

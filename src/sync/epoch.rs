@@ -179,6 +179,8 @@ mod model {
     }
 
     /// Where guards and retired objects meet: in a model, one structure.
+    ///
+    /// It takes one breach for none: a retirement before the unlinking, under a guard that lasts until after it.
     #[derive(Clone)]
     pub struct Domain(Arc<Shared>);
 

@@ -21,6 +21,8 @@ pub(crate) fn scaled(normal: usize) -> usize {
         Err(_) => 1.0,
     };
     let normal = if SANITIZED { normal / 2 } else { normal };
+    // Miri takes a thousand times as long.
+    let normal = if cfg!(miri) { normal / 200 } else { normal };
     ((normal as f64 * factor) as usize).max(1)
 }
 

@@ -20,6 +20,7 @@ mod sites;
 mod spin;
 mod steps;
 mod table;
+mod targets;
 mod valgrind;
 mod verify;
 mod versus;

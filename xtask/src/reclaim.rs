@@ -10,70 +10,39 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+/// The breaches, as text.
+const BREACHES: &str = "proofs/breaches.txt";
+
 /// A breach: where, what is there, what is put there instead.
+#[derive(Debug, PartialEq)]
 struct Plant {
-    structure: &'static str,
-    breach: &'static str,
-    models: &'static str,
-    file: &'static str,
-    edits: &'static [(&'static str, &'static str)],
+    structure: String,
+    breach: String,
+    models: String,
+    file: String,
+    edits: Vec<(String, String)>,
 }
 
-const MISSING: &str = "a missing pin";
-const UNPINNED: &str = "a use after the unpin";
-/// And the guard goes before the unlinking: one that stays until then the reclaimer of the models takes for enough,
-/// which the real one's epochs would not.
-const EARLY: &str = "a retirement before the unlinking";
-const AT_ONCE: &str = "a free at once";
-const TWICE: &str = "a retirement twice";
-
-const RETIRES: &str = "unsafe { domain.pin().retire(old) };";
-const UNLINKS: &str = "self.shared.rarely_written.buffer.store(new, GROWN.release());";
-const REPLACES: &str = "unsafe { guard.retire(old) };";
-const PUBLISHES: &str = "self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());";
-
-const fn deque(
-    breach: &'static str,
-    file: &'static str,
-    edits: &'static [(&'static str, &'static str)],
-) -> Plant {
-    Plant { structure: "deque", breach, models: "loom_buffers", file, edits }
+fn plants(text: &str) -> Result<Vec<Plant>> {
+    let mut plants: Vec<Plant> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let edits = plants.last_mut().map(|it| &mut it.edits);
+        if let Some(there) = line.strip_prefix("- ") {
+            edits.ok_or("an edit of nothing")?.push((there.to_owned(), String::new()));
+        } else if let Some(instead) = line.strip_prefix("+ ") {
+            edits.and_then(|it| it.last_mut()).ok_or("an edit of nothing")?.1 = instead.to_owned();
+        } else {
+            let cells: Vec<&str> = line.split(" | ").collect();
+            let [structure, breach, models, file] = cells[..] else {
+                return Err(format!("{BREACHES}: `{line}` has not four cells").into());
+            };
+            let [structure, breach, models, file] =
+                [structure, breach, models, file].map(str::to_owned);
+            plants.push(Plant { structure, breach, models, file, edits: Vec::new() });
+        }
+    }
+    Ok(plants)
 }
-
-const fn snapshot(breach: &'static str, edits: &'static [(&'static str, &'static str)]) -> Plant {
-    let file = "src/sync/snapshot.rs";
-    Plant { structure: "snapshot", breach, models: "loom_snapshot", file, edits }
-}
-
-const PLANTS: [Plant; 10] = [
-    deque(MISSING, "src/deque/thief.rs", &[("let _guard = domain.pin();", "let _ = domain;")]),
-    deque(UNPINNED, "src/deque/thief.rs", &[("let _guard = domain.pin();", "drop(domain.pin());")]),
-    deque(
-        EARLY,
-        "src/deque/room.rs",
-        &[
-            (RETIRES, "let _ = domain;"),
-            (UNLINKS, "if let Some(domain) = domain { unsafe { domain.pin().retire(old) }; } self.shared.rarely_written.buffer.store(new, GROWN.release());"),
-        ],
-    ),
-    deque(AT_ONCE, "src/deque/room.rs", &[(RETIRES, "unsafe { (*old).poison() }; let _ = domain;")]),
-    deque(
-        TWICE,
-        "src/deque/room.rs",
-        &[(RETIRES, "unsafe { domain.pin().retire(old) }; unsafe { domain.pin().retire(old) };")],
-    ),
-    snapshot(MISSING, &[("let _guard = self.domain.pin();", "")]),
-    snapshot(UNPINNED, &[("let _guard = self.domain.pin();", "drop(self.domain.pin());")]),
-    snapshot(
-        EARLY,
-        &[
-            (REPLACES, ""),
-            (PUBLISHES, "unsafe { guard.retire(old) }; drop(guard); self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());"),
-        ],
-    ),
-    snapshot(AT_ONCE, &[(REPLACES, "unsafe { (*old).poison() }; drop(guard);")]),
-    snapshot(TWICE, &[(REPLACES, "unsafe { guard.retire(old) }; unsafe { guard.retire(old) };")]),
-];
 
 /// What a copy needs to be built.
 const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "build.rs", "src", "loom-tests", "README.md"];
@@ -92,7 +61,8 @@ pub(crate) fn command(arguments: Arguments) -> Result {
     }
     alone(&tree.join("Cargo.toml"))?;
     let mut table = Table::new(&["structure", "planted", "seconds", "verdict"]);
-    let progress = Progress::of(PLANTS.len() + 2);
+    let plants = plants(&fs::read_to_string(BREACHES)?)?;
+    let progress = Progress::of(plants.len() + 2);
     let (mut caught, mut failures) = (0, Vec::new());
     for models in ["loom_buffers", "loom_snapshot"] {
         let (end, seconds) = run(&tree, models)?;
@@ -103,18 +73,18 @@ pub(crate) fn command(arguments: Arguments) -> Result {
             failures.push(format!("{models} fails with nothing planted"));
         }
     }
-    for plant in PLANTS {
-        let path = tree.join(plant.file);
+    for plant in plants {
+        let path = tree.join(&plant.file);
         let text = fs::read_to_string(&path)?;
         let mut planted = text.clone();
-        for (there, instead) in plant.edits {
-            if !planted.contains(there) {
+        for (there, instead) in &plant.edits {
+            if !planted.contains(there.as_str()) {
                 return Err(format!("{}: `{there}` is not there any more", plant.file).into());
             }
-            planted = planted.replace(there, instead);
+            planted = planted.replace(there.as_str(), instead);
         }
         fs::write(&path, planted)?;
-        let (end, seconds) = run(&tree, plant.models)?;
+        let (end, seconds) = run(&tree, &plant.models)?;
         fs::write(&path, text)?;
         let verdict = match end {
             End::Exited(status) if status.success() => "MISSED",
@@ -127,8 +97,7 @@ pub(crate) fn command(arguments: Arguments) -> Result {
         if verdict != "caught" {
             failures.push(format!("{}: {}: {verdict}", plant.structure, plant.breach));
         }
-        let [structure, breach] = [plant.structure, plant.breach].map(str::to_owned);
-        table.row([structure, breach, format!("{seconds:.1}"), verdict.to_owned()]);
+        table.row([plant.structure, plant.breach, format!("{seconds:.1}"), verdict.to_owned()]);
     }
     table.publish("reclaim")?;
     println!("\n{caught} breaches of the contract caught, in 2 structures");
@@ -179,4 +148,22 @@ fn alone(manifest: &Path) -> Result {
     let kept: Vec<&str> = kept.collect();
     fs::write(manifest, kept.join("\n"))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plants;
+
+    #[test]
+    fn plants_are_read() {
+        let text = "# remark\n\na | b | c | d\n- x\n+ y\n- z\n+ ;\n";
+        let plants = plants(text).unwrap();
+        assert_eq!((plants.len(), plants[0].edits.len()), (1, 2));
+        assert_eq!(plants[0].edits[0], ("x".to_owned(), "y".to_owned()));
+    }
+
+    #[test]
+    fn an_edit_stands_under_its_breach() {
+        assert!(plants("- x\n").is_err() && plants("a | b\n").is_err());
+    }
 }

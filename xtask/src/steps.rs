@@ -4,7 +4,7 @@
 //! changes flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
-use crate::{cargo, nightly, spin, Result};
+use crate::{cargo, nightly, spin, targets, valgrind, Result};
 use std::env;
 use std::path::Path;
 use std::process::Command;
@@ -47,16 +47,23 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
         step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
         step("examples", examples()),
         step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
+        Step { skipped: targets::missing(), ..step("targets", targets::checks()) },
         step("models", [models(quick)?]),
+        step("litmus", [ours(&["litmus"])?]),
+        step("schedules", [ours(&["shuttle"])?]),
     ];
     steps.extend([
         Step { skipped: spin::missing(), ..step("spin", [ours(&["spin"])?]) },
+        Step { skipped: slow(valgrind::missing()), ..step("valgrind", [ours(&["valgrind"])?]) },
+        Step { skipped: slow(None), ..step("reclamation", [ours(&["reclaim"])?]) },
         Step { skipped: slow(None), ..step("audit", [ours(&["orderings"])?]) },
         Step { skipped: slow(nightly::missing()), ..step("sanitizers", [ours(&["sanitize"])?]) },
         Step {
             skipped: slow(nightly::missing_for_fuzz()),
-            ..step("fuzz", [ours(&["fuzz", "--seconds", "30"])?])
+            ..step("fuzz", [ours(&["fuzz", "--seconds", "10"])?])
         },
+        // Of what the steps above have found.
+        Step { skipped: slow(None), ..step("proof", [ours(&["prove", "--from-reports"])?]) },
     ]);
     Ok(steps)
 }
@@ -105,11 +112,14 @@ fn examples() -> Vec<Command> {
     let built = cargo(["build", "--release", "--examples"]);
     let mut harness = run("harness");
     harness.args(["--", "--tasks", "20000"]);
+    let mut tenants = run("tenants");
+    tenants.args(["--", "--quick"]);
     vec![
         built,
         run("tour"),
         run("pool_from_parts"),
         harness,
+        tenants,
         run("blocking_queue"),
         run("io_driver"),
     ]
