@@ -102,6 +102,13 @@ impl TestBinary {
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))
     }
 
+    /// A process that runs all of its tests.
+    pub(crate) fn all(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.env("RUST_BACKTRACE", "0").env("FILCH_STRESS", "0.3").env("PROPTEST_CASES", "500");
+        command
+    }
+
     /// A process that runs one test, even an ignored one.
     pub(crate) fn test(&self, name: &str) -> Command {
         let mut command = Command::new(&self.path);

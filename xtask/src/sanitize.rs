@@ -1,4 +1,5 @@
-//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and under AddressSanitizer.
+//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and under AddressSanitizer, and under the latter most
+//! of the other tests too.
 //!
 //! A sanitizer that reports nothing is believed only if it reports the canaries: planted errors in
 //! the same binary, run in the same way.
@@ -21,7 +22,31 @@ struct Sanitizer {
     options: (&'static str, &'static str),
     /// What a report begins with.
     marks: &'static [&'static str],
+    /// Test targets that are run as a whole.
+    wholes: &'static [&'static str],
 }
+
+/// The tests that have allocators of their own, take minutes, or leak on purpose (what panics when it is dropped) are
+/// left out.
+const WHOLES: [&str; 17] = [
+    "corners",
+    "deque_against_vecdeque",
+    "deque_histories",
+    "executors",
+    "fair",
+    "idle",
+    "idle_histories",
+    "idle_programs",
+    "injector",
+    "injector_against_vecdeque",
+    "known_bugs",
+    "known_fair_bugs",
+    "known_pool_bugs",
+    "linearizability",
+    "task_programs",
+    "thread_pool",
+    "virtual_time",
+];
 
 const SANITIZERS: [Sanitizer; 2] = [
     Sanitizer {
@@ -30,12 +55,14 @@ const SANITIZERS: [Sanitizer; 2] = [
         rustflags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
         options: ("TSAN_OPTIONS", "exitcode=0 history_size=7"),
         marks: &["WARNING: ThreadSanitizer:"],
+        wholes: &[],
     },
     Sanitizer {
         name: "asan",
         rustflags: "-Zsanitizer=address",
         options: ("ASAN_OPTIONS", "detect_leaks=1"),
         marks: &["ERROR: AddressSanitizer:", "ERROR: LeakSanitizer:"],
+        wholes: &WHOLES,
     },
 ];
 
@@ -56,11 +83,16 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     let mut table = Table::new(&["sanitizer", "test", "verdict", "reports", "in std", "seconds"]);
     let (mut clean, mut canaries, mut failures) = (0, 0, Vec::new());
     for sanitizer in chosen {
-        let binary = build(sanitizer)?;
-        let tests = relevant(sanitizer, binary.tests()?)?;
+        let binaries = build(sanitizer)?;
+        let stress = binaries.iter().find(|binary| binary.target == "stress");
+        let stress = stress.ok_or("there is no test target `stress`")?;
+        let tests = relevant(sanitizer, stress.tests()?)?.into_iter().map(|it| (stress, it));
+        let wholes = binaries.iter().filter(|binary| binary.target != "stress");
+        let wholes = wholes.map(|binary| (binary, format!("all of {}", binary.target)));
+        let tests: Vec<_> = tests.chain(wholes).collect();
         let progress = Progress::of(tests.len());
-        for test in tests {
-            let run = run(sanitizer, &binary, &test)?;
+        for (binary, test) in tests {
+            let run = run(sanitizer, binary, &test)?;
             let verdict = run.verdict();
             progress.step(format!("{verdict:<6} {} {test}", sanitizer.name));
             canaries += usize::from(verdict == "caught");
@@ -87,17 +119,16 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     }
 }
 
-fn build(sanitizer: &Sanitizer) -> Result<TestBinary> {
+fn build(sanitizer: &Sanitizer) -> Result<Vec<TestBinary>> {
     eprintln!("building for {}", sanitizer.name);
     let mut build = nightly::cargo();
     build.env("RUSTFLAGS", sanitizer.rustflags);
     build.args(["test", "--release", "--package", "filch", "--test", "stress"]);
+    sanitizer.wholes.iter().for_each(|whole| _ = build.args(["--test", whole]));
     // With a target named, build scripts and macros are not sanitized.
     build.args(["--target", &nightly::host()?, "--target-dir"]);
     build.arg(cargo::target_dir()?.join(sanitizer.name));
-    let binaries = cargo::build_tests(build)?;
-    let stress = binaries.into_iter().find(|binary| binary.target == "stress");
-    stress.ok_or_else(|| "there is no test target `stress`".into())
+    cargo::build_tests(build)
 }
 
 /// The stress tests, and the canaries of that sanitizer. There must be some of either.
@@ -141,11 +172,14 @@ impl Run {
     }
 }
 
-/// Runs one test in a process of its own, which keeps the reports apart.
+/// Runs one test, or all of a target, in a process of its own, which keeps the reports apart.
 fn run(sanitizer: &Sanitizer, binary: &TestBinary, test: &str) -> Result<Run> {
     let folder = cargo::folder(cargo::reports()?.join(sanitizer.name))?;
-    let log = folder.join(test.replace("::", "-") + ".log");
-    let mut child = binary.test(test);
+    let log = folder.join(test.replace("::", "-").replace(' ', "-") + ".log");
+    let mut child = match binary.target.as_str() {
+        "stress" => binary.test(test),
+        _ => binary.all(),
+    };
     child.env(sanitizer.options.0, sanitizer.options.1);
     let (end, seconds) = process::run(process::log_to(&mut child, &log)?, Some(LIMIT))?;
 

@@ -67,7 +67,12 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
             failures.push(format!("`cargo xtask {}` failed", part.name));
         }
     }
-    failures.extend(report::write(&ran, quick, start.elapsed())?);
+    let command = match (quick, from_reports) {
+        (_, true) => "cargo xtask prove --from-reports",
+        (true, false) => "cargo xtask prove --quick",
+        (false, false) => "cargo xtask prove",
+    };
+    failures.extend(report::write(&ran, command, start.elapsed())?);
     match failures.is_empty() {
         true => Ok(()),
         false => Err(failures.join("\n").into()),

@@ -30,17 +30,16 @@ fn counted(number: u64) -> String {
 }
 
 /// Writes the report; returns what is wrong with what it is made of.
-pub(super) fn write(ran: &[&str], quick: bool, took: Duration) -> Result<Vec<String>> {
+pub(super) fn write(ran: &[&str], command: &str, took: Duration) -> Result<Vec<String>> {
     let read = |name: &'static str| match ran.contains(&name) {
         true => tsv::report(name),
         false => Ok(Vec::new()),
     };
     let mut report = Report { text: String::new(), summary: Table::new(&["what", "how far"]) };
-    let kind = if quick { " --quick" } else { "" };
-    let minutes = took.as_secs() / 60;
+    let minutes = took.as_secs().div_ceil(60);
     report.line(&format!(
-        "# What was checked, and how far\n\nWritten by `cargo xtask prove{kind}`, in {minutes} minutes. Each part can \
-         be run alone, by the command beside it.\n"
+        "# What was checked, and how far\n\nWritten by `{command}`, in {minutes} minutes. Each part can be run \
+         alone, by the command beside it.\n"
     ));
     let (loom, orderings, litmus) = (read("loom")?, read("orderings")?, read("litmus")?);
     let bugs = bugs::known()?;
@@ -111,9 +110,8 @@ impl Report {
         let mut rows = Vec::new();
         for (target, models) in &by_file {
             let path = format!("loom-tests/{}.rs", target.trim_start_matches("loom_"));
-            let first = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-            let about =
-                first.lines().next().unwrap_or_default().trim_start_matches("//! ").to_owned();
+            let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+            let about = first_sentence(&text);
             let executions = models.iter().map(|row| number(row, "executions")).sum();
             let seconds: f64 =
                 models.iter().filter_map(|row| cell(row, "seconds").parse::<f64>().ok()).sum();
@@ -355,6 +353,14 @@ impl Report {
         );
         self.table(["row", "bug", "covered by"], rows);
     }
+}
+
+/// What a file says of itself first.
+fn first_sentence(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+    let all = lines.collect::<Vec<&str>>().join(" ");
+    let end = all.find([':', '.', ';']).unwrap_or(all.len());
+    all[..end].to_owned()
 }
 
 /// What each pair claims: the first sentence under its heading in DESIGN.md.
