@@ -37,7 +37,7 @@ usage: cargo xtask <command>
   orderings [FILTER]              weaken each named ordering in turn: which model notices?
   litmus [FILTER]                 judge what no model can, one small program at a time
   fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)
-  sanitize [--only tsan|asan]     the stress tests under ThreadSanitizer and AddressSanitizer
+  sanitize [--stress] [--only S]  the stress tests under ThreadSanitizer (tsan), and most tests under AddressSanitizer (asan)
   shuttle [--schedules N] [FILTER] random schedules of whole pools and schedulers
   spin                            the Promela models: is every item taken at last?
   reclaim                         breaches of epoch's contract, planted: do the models notice?

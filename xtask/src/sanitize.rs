@@ -68,6 +68,7 @@ const SANITIZERS: [Sanitizer; 2] = [
 
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let only = arguments.option("--only")?;
+    let stress_only = arguments.flag("--stress");
     if let Some(extra) = arguments.last()? {
         return Err(format!("unexpected argument `{extra}`").into());
     }
@@ -83,7 +84,8 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     let mut table = Table::new(&["sanitizer", "test", "verdict", "reports", "in std", "seconds"]);
     let (mut clean, mut canaries, mut failures) = (0, 0, Vec::new());
     for sanitizer in chosen {
-        let binaries = build(sanitizer)?;
+        let wholes = if stress_only { &[][..] } else { sanitizer.wholes };
+        let binaries = build(sanitizer, wholes)?;
         let stress = binaries.iter().find(|binary| binary.target == "stress");
         let stress = stress.ok_or("there is no test target `stress`")?;
         let tests = relevant(sanitizer, stress.tests()?)?.into_iter().map(|it| (stress, it));
@@ -119,12 +121,12 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     }
 }
 
-fn build(sanitizer: &Sanitizer) -> Result<Vec<TestBinary>> {
+fn build(sanitizer: &Sanitizer, wholes: &[&str]) -> Result<Vec<TestBinary>> {
     eprintln!("building for {}", sanitizer.name);
     let mut build = nightly::cargo();
     build.env("RUSTFLAGS", sanitizer.rustflags);
     build.args(["test", "--release", "--package", "filch", "--test", "stress"]);
-    sanitizer.wholes.iter().for_each(|whole| _ = build.args(["--test", whole]));
+    wholes.iter().for_each(|whole| _ = build.args(["--test", whole]));
     // With a target named, build scripts and macros are not sanitized.
     build.args(["--target", &nightly::host()?, "--target-dir"]);
     build.arg(cargo::target_dir()?.join(sanitizer.name));

@@ -30,8 +30,8 @@ fn parts() -> Vec<Part> {
         part("valgrind", &[], &[], valgrind::missing()),
         part("loom", &[], &[], None),
         part("reclaim", &[], &[], None),
-        part("sanitize", &[], &[], nightly::missing()),
-        part("fuzz", &["--seconds", "15"], &["--seconds", "3600"], nightly::missing_for_fuzz()),
+        part("sanitize", &["--stress"], &[], nightly::missing()),
+        part("fuzz", &["--seconds", "10"], &["--seconds", "3600"], nightly::missing_for_fuzz()),
         part("orderings", &[], &[], None),
     ]
 }
