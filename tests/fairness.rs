@@ -164,6 +164,9 @@ impl Service {
     }
 }
 
+/// The resolution of virtual time: two units of 2⁻²⁰ ns, in µs.
+const RESOLUTION: f64 = 1e-3 / (1 << 19) as f64;
+
 /// The least and the largest S₁/w₁ − S₂/w₂ since both are backlogged, and the bound, all in µs.
 fn lags_and_bound(program: &Program) -> ((f64, f64), f64) {
     let stepper = Stepper::new(program.seed, program.threads);
@@ -213,7 +216,7 @@ fn lags_and_bound(program: &Program) -> ((f64, f64), f64) {
         })
         .sum();
     queues.iter().chain([&other]).for_each(|it| _ = it.cancel());
-    (lags, bound * program.threads as f64)
+    (lags, (bound + RESOLUTION) * program.threads as f64)
 }
 
 proptest! {
@@ -237,6 +240,23 @@ proptest! {
         let ((least, most), bound) = lags_and_bound(&program);
         prop_assert!(most - least <= 2.0 * bound * (1.0 + 1e-9), "{least}, {most}: {bound}");
     }
+}
+
+/// Of the greatest weight, 4 µs are one unit of virtual time, and what takes less is charged now and then.
+#[test]
+fn small_tasks_of_great_weights_are_shared_to_the_resolution() {
+    let program = Program {
+        seed: 0,
+        threads: 1,
+        quantum: us(0),
+        weights: [1 << 32; 2],
+        costs: [vec![1], vec![2]],
+        others: Vec::new(),
+        delay: 0,
+    };
+    let ((least, most), bound) = lags_and_bound(&program);
+    assert!(most.max(-least) <= bound * (1.0 + 1e-9), "{least}, {most}: {bound}");
+    assert!(most * f64::powi(2.0, 32) > 3.0, "beyond what the costs alone explain");
 }
 
 /// So many cases, or as many as `PROPTEST_CASES` says.

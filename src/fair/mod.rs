@@ -44,10 +44,11 @@
 //! let S₁ and S₂ be the service that they have got, w₁ and w₂ their weights, L₁ and L₂ their longest
 //! tasks, W the executor's parallelism and Q the quantum. Under [`WeightedFair`]
 //!
-//! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂)
+//! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
 //! from when both became backlogged together, whatever the other queues do; between any two moments after that,
-//! twice as much, for what was under way at the first is charged after it. `tests/fairness.rs` checks this on the
+//! twice as much, for what was under way at the first is charged after it. ε is the resolution of virtual time, 2⁻¹⁹ ns:
+//! nothing for weights below a million, and 8 µs of service for the greatest, 2³². `tests/fairness.rs` checks this on the
 //! virtual clock of [`sim`](crate::sim), for thousands of random weights, costs and numbers of threads. It is the
 //! bound of start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996), times what can be under way at once.
 //!
