@@ -34,7 +34,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   loom [--bound N] [FILTER]       run the models, with N preemptions at most if N is given
-  orderings [FILTER]              weaken each named ordering in turn: which model notices?
+  orderings [--quick] [FILTER]    weaken each named ordering in turn: which model notices?
   litmus [FILTER]                 judge what no model can, one small program at a time
   fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)
   sanitize [--stress] [--only S]  the stress tests under ThreadSanitizer (tsan), and most tests under AddressSanitizer (asan)

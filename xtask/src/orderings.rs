@@ -22,7 +22,11 @@ const PREEMPTIONS: &str = "2";
 /// The models of whole pools.
 const WHOLE_POOLS: &str = "loom_pool";
 
-pub(crate) fn command(arguments: Arguments) -> Result {
+/// What is listed was tried with `PREEMPTIONS` when it was: quickly, with fewer.
+const PREEMPTIONS_IF_LISTED: &str = "1";
+
+pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let quick = arguments.flag("--quick");
     let filter = arguments.last()?.unwrap_or_default();
     loom::refuse_early_ends()?;
     let listed = listing::read()?;
@@ -37,7 +41,9 @@ pub(crate) fn command(arguments: Arguments) -> Result {
 
     let progress = Progress::of(audited.len());
     let verdicts = process::each(&audited, |one| {
-        let verdict = judge(one, &models);
+        let is_listed = listed.iter().any(|row| row.key == one.key);
+        let preemptions = if quick && is_listed { PREEMPTIONS_IF_LISTED } else { PREEMPTIONS };
+        let verdict = judge(one, &models, preemptions);
         progress.step(format!("{:<8}  {}", describe(&verdict).0, one.key));
         verdict
     });
@@ -76,7 +82,7 @@ fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
     let [log, list] = ["log", "txt"].map(|kind| folder.join(test.file_stem() + "." + kind));
     // The library appends.
     let _ = fs::remove_file(&list);
-    let mut child = child(test);
+    let mut child = child(test, PREEMPTIONS);
     child.env("FILCH_SITES_TO", &list);
     let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
     if !end.is_success() {
@@ -91,9 +97,9 @@ fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
     Ok((sites.into_iter().filter(|site| site.file.starts_with(of_interest)).collect(), seconds))
 }
 
-fn child(test: &Test) -> Command {
+fn child(test: &Test, preemptions: &str) -> Command {
     let mut child = test.binary.test(&test.name);
-    child.env("FILCH_PREEMPTIONS_AT_MOST", PREEMPTIONS).env("FILCH_AUDIT", "1");
+    child.env("FILCH_PREEMPTIONS_AT_MOST", preemptions).env("FILCH_AUDIT", "1");
     child.env_remove("FILCH_WEAKEN").env_remove("FILCH_SITES_TO").env_remove("FILCH_MODELS_TO");
     child
 }
@@ -126,11 +132,11 @@ enum Verdict {
     Unreached,
 }
 
-fn judge(one: &Audited, models: &[Model]) -> Result<Verdict> {
+fn judge(one: &Audited, models: &[Model], preemptions: &str) -> Result<Verdict> {
     let mut passed = false;
     for model in models.iter().filter(|model| model.sites.contains(&one.site)) {
         passed = true;
-        let mut child = child(&model.test);
+        let mut child = child(&model.test, preemptions);
         child.env("FILCH_WEAKEN", one.site.text()).stdout(Stdio::null()).stderr(Stdio::null());
         let limit = Duration::from_secs_f64(60.0 + 10.0 * model.seconds);
         let witness = match process::run(&mut child, Some(limit))? {

@@ -32,7 +32,7 @@ fn parts() -> Vec<Part> {
         part("reclaim", &[], &[], None),
         part("sanitize", &["--stress"], &[], nightly::missing()),
         part("fuzz", &["--seconds", "10"], &["--seconds", "3600"], nightly::missing_for_fuzz()),
-        part("orderings", &[], &[], None),
+        part("orderings", &["--quick"], &[], None),
     ]
 }
 
