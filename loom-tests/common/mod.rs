@@ -100,7 +100,10 @@ pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'stati
     let seconds = start.elapsed().as_secs_f64();
     report(name, bound, executions, seconds);
     assert!(SPAWNED.load(SeqCst) > spawned, "{name} spawns no thread: it models nothing");
-    assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
+    // The audit lowers bounds, and takes a failure for a witness: this would be none.
+    if env::var_os("FILCH_WEAKEN").is_none() {
+        assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
+    }
 }
 
 /// Explores a program for each thread on one board; the last is the main thread's. `check` looks at what is left.
