@@ -63,12 +63,12 @@ fn shows<T: Debug>(value: &T, parts: &[&str]) {
 fn what_is_printed_says_what_it_is() {
     let worker: Worker<u32> = Worker::new_lifo();
     worker.push(1);
-    shows(&worker, &["Worker", "Lifo", "len: 1"]);
-    shows(&worker.stealer(), &["Stealer", "len: 1"]);
+    shows(&worker, &["Worker"]);
+    shows(&worker.stealer(), &["Stealer"]);
     shows(&filch::deque::Builder::<u32>::new(filch::deque::Flavor::Fifo), &["Builder", "Fifo"]);
     shows(&Steal::Success(3), &["Success"]);
     let injector = Injector::from_iter([1, 2]);
-    shows(&injector, &["Injector", "len: 2", "is_closed: false"]);
+    shows(&injector, &["Injector"]);
     shows(&injector.into_iter(), &["IntoIter", "Injector"]);
     let events = EventCount::new();
     let prepared = events.prepare();
