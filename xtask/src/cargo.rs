@@ -60,6 +60,21 @@ pub(crate) fn isolate(command: &mut Command) {
     command.env("RUSTUP_AUTO_INSTALL", "0");
 }
 
+/// The files in a folder and those below it that have this extension, by name.
+pub(crate) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(self::files(&path, extension)?);
+        } else if path.extension().is_some_and(|it| it == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// A test target, as built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TestBinary {

@@ -3,7 +3,7 @@
 use crate::cargo::{self, relative};
 use crate::process::{self, Progress};
 use crate::table::Table;
-use crate::{nightly, Arguments, Result};
+use crate::{all_well, nightly, Arguments, Result};
 use std::env;
 use std::process::Stdio;
 
@@ -46,11 +46,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
 
     let executions = crate::table::grouped(&executions.to_string());
     println!("\n{} targets, {executions} executions", targets.len());
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(failures.join("\n").into())
-    }
+    all_well(failures)
 }
 
 fn targets() -> Result<Vec<String>> {

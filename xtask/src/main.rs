@@ -30,6 +30,14 @@ use std::process::ExitCode;
 /// What a command returns: the reason is written for the person who typed it.
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
+/// An error that tells all of these, unless there are none.
+pub(crate) fn all_well(failures: Vec<String>) -> Result {
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failures.join("\n").into()),
+    }
+}
+
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
@@ -116,6 +124,14 @@ impl Arguments {
         value.parse().map(Some).map_err(|_| format!("{name} {value}: not a number").into())
     }
 
+    /// Nothing more is expected; whatever is left is an error.
+    pub(crate) fn end(self) -> Result {
+        match self.last()? {
+            Some(extra) => Err(format!("unexpected argument `{extra}`\n\n{USAGE}").into()),
+            None => Ok(()),
+        }
+    }
+
     /// The one positional argument, if any; whatever else is left is an error.
     pub(crate) fn last(mut self) -> Result<Option<String>> {
         let word = self.0.pop();
@@ -145,6 +161,7 @@ mod tests {
     fn what_nobody_asked_for_is_an_error() {
         assert!(arguments("a b").last().is_err());
         assert!(arguments("--quik").last().is_err());
+        assert!(arguments("a").end().is_err() && arguments("").end().is_ok());
         assert!(arguments("--bound").number("--bound").is_err());
         assert!(arguments("--bound x").number("--bound").is_err());
     }

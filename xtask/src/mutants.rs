@@ -5,11 +5,10 @@
 
 use crate::process::{self, Progress};
 use crate::table::Table;
-use crate::{cargo, Arguments, Result};
+use crate::{all_well, cargo, Arguments, Result};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 const EXPLAINED: &str = "proofs/mutants.md";
 
@@ -77,9 +76,7 @@ const PARTS: [Part; 6] = [
 
 /// cargo-mutants is not there: how to get it.
 fn missing() -> Option<String> {
-    let mut command = cargo::stable();
-    command.args(["mutants", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let there = command.status().is_ok_and(|it| it.success());
+    let there = process::succeeds(cargo::stable().args(["mutants", "--version"]));
     (!there).then(|| "no cargo-mutants: `cargo install cargo-mutants --locked`".to_owned())
 }
 
@@ -114,13 +111,10 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
             true => Outcome::default(),
             false => run(part, part.models, &Which::These(&names), true)?,
         };
-        let left: BTreeSet<&String> = match names.is_empty() {
-            true => BTreeSet::new(),
-            // A mutant of what is not built for models is not in the second run.
-            false => first.missed.iter().filter(|it| !second.noticed.contains(*it)).collect(),
-        };
+        // A mutant of what is not built for models is not in the second run.
+        let left = first.missed.iter().filter(|it| !second.noticed.contains(*it));
         let (known, new): (Vec<&String>, Vec<&String>) =
-            left.into_iter().partition(|it| explained.contains(&without_place(it)));
+            left.partition(|it| explained.contains(&without_place(it)));
         progress.step(format!("{}: {} survive", part.name, new.len()));
         let numbers = [
             first.caught + first.timeouts + first.missed.len(),
@@ -142,10 +136,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
         survivors.len(),
         cargo::relative(&list)
     );
-    match survivors.is_empty() {
-        true => Ok(()),
-        false => Err(survivors.join("\n").into()),
-    }
+    all_well(survivors)
 }
 
 /// Which mutants of a part.

@@ -1,7 +1,8 @@
 //! What needs a nightly toolchain, and what to say when there is none.
 
+use crate::process::succeeds;
 use crate::{cargo, Result};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The nightly cargo.
 pub(crate) fn cargo() -> Command {
@@ -33,9 +34,4 @@ pub(crate) fn host() -> Result<String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "`rustc +nightly -vV` names no host".into())
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
 }

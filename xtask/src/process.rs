@@ -3,7 +3,7 @@
 use crate::Result;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
 use std::thread;
@@ -50,6 +50,12 @@ fn wait(child: &mut Child, deadline: Instant) -> Result<End> {
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }
+}
+
+/// Whether the child ends well. What it prints is nobody's business.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 /// Sends whatever the child prints to a file.

@@ -5,7 +5,7 @@
 
 use crate::process::{self, End, Progress};
 use crate::table::Table;
-use crate::{cargo, Arguments, Result};
+use crate::{all_well, cargo, Arguments, Result};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -51,9 +51,7 @@ const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "build.rs", "src", "loom-t
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) fn command(arguments: Arguments) -> Result {
-    if let Some(extra) = arguments.last()? {
-        return Err(format!("unexpected argument `{extra}`").into());
-    }
+    arguments.end()?;
     let tree = cargo::folder(cargo::reports()?.join("reclaim"))?;
     let _ = fs::remove_dir_all(&tree);
     for part in PARTS {
@@ -88,6 +86,7 @@ pub(crate) fn command(arguments: Arguments) -> Result {
         fs::write(&path, text)?;
         let verdict = match end {
             End::Exited(status) if status.success() => "MISSED",
+            End::Hung => "HUNG",
             // What does not compile shows nothing.
             End::Exited(status) if status.code() == Some(101) && !was_built(&tree)? => "UNBUILT",
             _ => "caught",
@@ -101,10 +100,7 @@ pub(crate) fn command(arguments: Arguments) -> Result {
     }
     table.publish("reclaim")?;
     println!("\n{caught} breaches of the contract caught, in 2 structures");
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("\n").into()),
-    }
+    all_well(failures)
 }
 
 /// Runs the models of a copy. What it prints is in `run.log` there.

@@ -7,7 +7,7 @@
 use crate::cargo::{self, plain_name, relative, TestBinary};
 use crate::process::{self, End, Progress};
 use crate::table::Table;
-use crate::{nightly, Arguments, Result};
+use crate::{all_well, nightly, Arguments, Result};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,9 +69,7 @@ const SANITIZERS: [Sanitizer; 2] = [
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let only = arguments.option("--only")?;
     let stress_only = arguments.flag("--stress");
-    if let Some(extra) = arguments.last()? {
-        return Err(format!("unexpected argument `{extra}`").into());
-    }
+    arguments.end()?;
     let wanted = |one: &&Sanitizer| only.as_deref().is_none_or(|only| only == one.name);
     let chosen: Vec<&Sanitizer> = SANITIZERS.iter().filter(wanted).collect();
     if chosen.is_empty() {
@@ -115,10 +113,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     }
     table.publish("sanitize")?;
     println!("\n{clean} tests clean, {canaries} canaries caught");
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("\n").into()),
-    }
+    all_well(failures)
 }
 
 fn build(sanitizer: &Sanitizer, wholes: &[&str]) -> Result<Vec<TestBinary>> {

@@ -6,7 +6,7 @@
 use crate::cargo::{self, TestBinary};
 use crate::process::{self, Progress};
 use crate::table::{grouped, Table};
-use crate::{Arguments, Result};
+use crate::{all_well, Arguments, Result};
 use std::fs;
 
 /// How many schedules of each kind a program is played under, if it is not said.
@@ -52,10 +52,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     if caught == 0 && filter.is_empty() {
         failures.push("no planted bug was found, so nothing is shown".to_owned());
     }
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("\n").into()),
-    }
+    all_well(failures)
 }
 
 fn build() -> Result<Vec<TestBinary>> {

@@ -3,10 +3,10 @@
 //! A run reports a site by its line. A line moves with every edit above it, so a site is known by
 //! its key: `deque::PUBLISH.release in src/deque/owner.rs::publish`.
 
-use crate::Result;
+use crate::{cargo, Result};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The halves of a named ordering, as methods.
 const HALVES: [&str; 5] = ["release", "acquire", "fence", "light_fence", "heavy_fence"];
@@ -77,8 +77,7 @@ fn function_name(line: &str) -> Option<&str> {
 
 /// Every site in the source, outside `src/sync`, which defines the names and has no sites.
 pub(crate) fn in_source() -> Result<Vec<Site>> {
-    let mut files = Vec::new();
-    rust_files(Path::new("src"), &mut files)?;
+    let files = cargo::files(Path::new("src"), "rs")?;
     let mut sites = Vec::new();
     for file in files.iter().filter(|file| !file.starts_with("src/sync")) {
         let text = fs::read_to_string(file)?;
@@ -87,18 +86,6 @@ pub(crate) fn in_source() -> Result<Vec<Site>> {
     sites.sort();
     sites.dedup();
     Ok(sites)
-}
-
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result {
-    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            rust_files(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// The calls of a half on a constant, `NAME.half()`, even with a line break in between.

@@ -5,7 +5,7 @@
 
 use crate::cargo;
 use crate::table::Table;
-use crate::{Arguments, Result};
+use crate::{all_well, Arguments, Result};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -39,9 +39,7 @@ pub(crate) fn missing() -> Option<String> {
 }
 
 pub(crate) fn command(arguments: Arguments) -> Result {
-    if let Some(extra) = arguments.last()? {
-        return Err(format!("unexpected argument `{extra}`").into());
-    }
+    arguments.end()?;
     if let Some(reason) = missing() {
         return Err(reason.into());
     }
@@ -72,10 +70,7 @@ pub(crate) fn command(arguments: Arguments) -> Result {
         ]);
     }
     table.publish("spin")?;
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("\n").into()),
-    }
+    all_well(failures)
 }
 
 struct Found {

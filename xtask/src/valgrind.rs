@@ -1,29 +1,25 @@
 //! `cargo xtask valgrind`: memcheck over tests that count drops, and over planted errors that it must find.
 
 use crate::cargo::{self, plain_name, relative, TestBinary};
-use crate::process::{self, Progress};
+use crate::process::{self, End, Progress};
 use crate::table::Table;
-use crate::{Arguments, Result};
-use std::process::{Command, Stdio};
+use crate::{all_well, Arguments, Result};
+use std::process::Command;
 
 /// What memcheck's own errors end a process with.
-const FOUND: &str = "9";
+const FOUND: i32 = 9;
 
 /// The test targets that are run: what they do is small, and of every kind of memory.
 const TARGETS: [&str; 3] = ["drops", "tasks", "idle"];
 
 /// valgrind is not there: how to get it.
 pub(crate) fn missing() -> Option<String> {
-    let mut command = Command::new("valgrind");
-    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    let there = command.status().is_ok_and(|it| it.success());
+    let there = process::succeeds(Command::new("valgrind").arg("--version"));
     (!there).then(|| "no valgrind: `apt-get install valgrind`".to_owned())
 }
 
 pub(crate) fn command(arguments: Arguments) -> Result {
-    if let Some(extra) = arguments.last()? {
-        return Err(format!("unexpected argument `{extra}`").into());
-    }
+    arguments.end()?;
     if let Some(reason) = missing() {
         return Err(reason.into());
     }
@@ -56,11 +52,12 @@ pub(crate) fn command(arguments: Arguments) -> Result {
             None => _ = child.args(["--skip", "no_cpu", "--skip", "many_items"]),
         }
         let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
-        let verdict = match (end.is_success(), canary.is_some()) {
-            (true, false) => "clean",
-            (false, true) => "caught",
-            (true, true) => "MISSED",
-            (false, false) => "FAILED",
+        let is_found = matches!(end, End::Exited(status) if status.code() == Some(FOUND));
+        let verdict = match (is_found, canary.is_some()) {
+            (true, true) => "caught",
+            (false, true) => "MISSED",
+            (false, false) if end.is_success() => "clean",
+            _ => "FAILED",
         };
         clean += usize::from(verdict == "clean");
         caught += usize::from(verdict == "caught");
@@ -78,8 +75,5 @@ pub(crate) fn command(arguments: Arguments) -> Result {
     }
     table.publish("valgrind")?;
     println!("\n{clean} test binaries clean, {caught} canaries caught");
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("\n").into()),
-    }
+    all_well(failures)
 }

@@ -15,9 +15,7 @@ use std::time::Instant;
 
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let quick = arguments.flag("--quick");
-    if let Some(extra) = arguments.last()? {
-        return Err(format!("unexpected argument `{extra}`").into());
-    }
+    arguments.end()?;
 
     let start = Instant::now();
     let mut table = Table::new(&["step", "verdict", "seconds", "detail"]);

@@ -6,17 +6,18 @@
 //! judge the judge.
 
 mod model;
+mod parser;
 mod program;
 mod relation;
 mod trace;
 
 use crate::table::Table;
-use crate::{process, Arguments, Result};
+use crate::{all_well, cargo, process, Arguments, Result};
 use model::{judge, Verdict};
 use program::{Program, Site};
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What a site is good for in one test.
 #[derive(PartialEq, Eq, Debug)]
@@ -67,7 +68,7 @@ pub(crate) fn command(arguments: Arguments) -> Result {
     let filter = arguments.last()?.unwrap_or_default();
     let mut table = Table::new(&["test", "without", "found", "verdict"]);
     let (mut tests, mut sites, mut executions, mut failures) = (0, 0, 0, Vec::new());
-    for path in files(Path::new("proofs/litmus"))? {
+    for path in cargo::files(Path::new("proofs/litmus"), "litmus")? {
         if !path.to_string_lossy().contains(&filter) {
             continue;
         }
@@ -89,25 +90,7 @@ pub(crate) fn command(arguments: Arguments) -> Result {
     }
     table.publish("litmus")?;
     println!("\n{tests} litmus tests, {executions} executions, {sites} sites judged");
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("\n").into()),
-    }
-}
-
-/// The tests in a folder and those below it, by name.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(self::files(&path)?);
-        } else if path.extension().is_some_and(|it| it == "litmus") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+    all_well(failures)
 }
 
 fn examine(path: &Path) -> Result<Findings> {
@@ -143,7 +126,7 @@ fn use_of(text: &str, sites: &[Site], site: &Site) -> Result<Use> {
 
 #[cfg(test)]
 mod tests {
-    use super::{examine, files, judge, use_of, Program, Use, Verdict};
+    use super::{cargo, examine, judge, use_of, Program, Use, Verdict};
     use std::path::Path;
 
     const MESSAGE: &str = "C message
@@ -165,7 +148,7 @@ exists (1:a=0 /\\ 1:b=0)
     #[test]
     fn the_known_are_known() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proofs/litmus/known");
-        let files = files(&folder).unwrap();
+        let files = cargo::files(&folder, "litmus").unwrap();
         assert!(files.len() >= 24);
         for path in files {
             let findings = examine(&path).unwrap();

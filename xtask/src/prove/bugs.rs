@@ -1,6 +1,6 @@
 //! The bugs that peers and articles had, and whether what is said to cover each is there.
 
-use crate::Result;
+use crate::{cargo, Result};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -48,10 +48,7 @@ fn named_tests(text: &str) -> Vec<(String, String)> {
 
 /// What the bugs are said to be covered by, and is not there.
 pub(super) fn missing(bugs: &[Bug]) -> Result<Vec<String>> {
-    let mut functions = BTreeSet::new();
-    for folder in ["tests", "loom-tests", "shuttle-tests", "benches/tests"] {
-        collect(Path::new(folder), &mut functions)?;
-    }
+    let names = names()?;
     let is_name = |it: &&str| {
         it.contains('_')
             && it.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -62,7 +59,7 @@ pub(super) fn missing(bugs: &[Bug]) -> Result<Vec<String>> {
         for name in quoted {
             let is_there = match name {
                 path if path.contains('/') => Path::new(path).exists(),
-                name if is_name(&name) => functions.contains(name) || name == "push_was_empty",
+                name if is_name(&name) => names.contains(name) || name == "push_was_empty",
                 _ => true,
             };
             if !is_there {
@@ -73,19 +70,17 @@ pub(super) fn missing(bugs: &[Bug]) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// The names of all functions and modules in a folder, those that macros make included.
-fn collect(folder: &Path, names: &mut BTreeSet<String>) -> Result {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, names)?;
-        } else if path.extension().is_some_and(|it| it == "rs") {
+/// The names of all functions and modules of the tests and models, those that macros make included.
+fn names() -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for folder in ["tests", "loom-tests", "shuttle-tests", "benches/tests"] {
+        for path in cargo::files(Path::new(folder), "rs")? {
             let text = fs::read_to_string(&path)?;
             let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
             names.extend(words.map(str::to_owned));
         }
     }
-    Ok(())
+    Ok(names)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod report;
 mod tsv;
 
 use crate::process;
-use crate::{nightly, spin, valgrind, Arguments, Result};
+use crate::{all_well, nightly, spin, valgrind, Arguments, Result};
 use std::env;
 use std::process::Command;
 use std::time::Instant;
@@ -39,9 +39,7 @@ fn parts() -> Vec<Part> {
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let quick = arguments.flag("--quick");
     let from_reports = arguments.flag("--from-reports");
-    if let Some(extra) = arguments.last()? {
-        return Err(format!("unexpected argument `{extra}`").into());
-    }
+    arguments.end()?;
     let start = Instant::now();
     let mut failures = Vec::new();
     let mut ran = Vec::new();
@@ -73,8 +71,5 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
         (false, false) => "cargo xtask prove",
     };
     failures.extend(report::write(&ran, command, start.elapsed())?);
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("\n").into()),
-    }
+    all_well(failures)
 }

@@ -5,7 +5,6 @@ use super::tsv::{self, cell, count, number, sum, Row};
 use crate::table::{grouped, Table};
 use crate::{cargo, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::fs;
 use std::time::Duration;
 
@@ -93,6 +92,16 @@ impl Report {
         }
     }
 
+    /// These columns of some rows.
+    fn columns<'a, const N: usize>(
+        &mut self,
+        names: [&'static str; N],
+        rows: impl IntoIterator<Item = &'a Row>,
+    ) {
+        let cells = |row: &Row| names.map(|name| cell(row, name).to_owned());
+        self.table(names, rows.into_iter().map(cells));
+    }
+
     fn sum_up(&mut self, what: &str, how_far: String) {
         self.summary.row([what.to_owned(), how_far]);
     }
@@ -169,10 +178,7 @@ impl Report {
         let count_of_pairs = rows.len();
         self.table(["pair", "claim", "sites", "with a witness", "for one"], rows);
         self.line("");
-        let each = orderings
-            .iter()
-            .map(|row| ["site", "verdict", "witness"].map(|it| cell(row, it).to_owned()));
-        self.table(["site", "verdict", "witness"], each);
+        self.columns(["site", "verdict", "witness"], orderings);
         let caught = count(orderings, "verdict", "caught");
         let sites = orderings.len();
         self.sum_up(
@@ -232,11 +238,7 @@ impl Report {
     fn played(&mut self, shuttle: &[Row]) {
         self.head("Random schedules (`cargo xtask shuttle`)");
         self.line("Whole pools and schedulers; sequentially consistent, with the real code.\n");
-        let rows: Vec<[String; 4]> = shuttle
-            .iter()
-            .map(|row| ["program", "random", "PCT", "verdict"].map(|it| cell(row, it).to_owned()))
-            .collect();
-        self.table(["program", "random", "PCT", "verdict"], rows);
+        self.columns(["program", "random", "PCT", "verdict"], shuttle);
         let held: Vec<Row> =
             shuttle.iter().filter(|row| cell(row, "verdict") == "holds").cloned().collect();
         let schedules = counted(sum(&held, "random") + sum(&held, "PCT"));
@@ -249,13 +251,7 @@ impl Report {
 
     fn spun(&mut self, spin: &[Row]) {
         self.head("Liveness (`cargo xtask spin`)");
-        let rows: Vec<[String; 5]> = spin
-            .iter()
-            .map(|row| {
-                ["model", "size", "planted", "states", "verdict"].map(|it| cell(row, it).to_owned())
-            })
-            .collect();
-        self.table(["model", "size", "planted", "states", "verdict"], rows);
+        self.columns(["model", "size", "planted", "states", "verdict"], spin);
         let (states, holds, caught) = (
             counted(sum(spin, "states")),
             count(spin, "verdict", "holds"),
@@ -270,13 +266,7 @@ impl Report {
     fn reclaimed(&mut self, reclaim: &[Row]) {
         self.head("Reclamation (`cargo xtask reclaim`)");
         self.line("Breaches of epoch's contract, planted in a copy of the source; its models must fail.\n");
-        let rows: Vec<[String; 4]> = reclaim
-            .iter()
-            .map(|row| {
-                ["structure", "planted", "seconds", "verdict"].map(|it| cell(row, it).to_owned())
-            })
-            .collect();
-        self.table(["structure", "planted", "seconds", "verdict"], rows);
+        self.columns(["structure", "planted", "seconds", "verdict"], reclaim);
         let caught = count(reclaim, "verdict", "caught");
         self.sum_up(
             "reclamation",
@@ -307,26 +297,12 @@ impl Report {
 
     fn fuzzed(&mut self, fuzz: &[Row]) -> Result {
         self.head("Fuzzing (`cargo xtask fuzz`)");
-        let now: Vec<[String; 5]> = fuzz
-            .iter()
-            .map(|row| {
-                ["target", "executions", "seconds", "corpus", "verdict"]
-                    .map(|it| cell(row, it).to_owned())
-            })
-            .collect();
-        self.table(["target", "executions", "seconds", "corpus", "verdict"], now);
+        self.columns(["target", "executions", "seconds", "corpus", "verdict"], fuzz);
         self.line(&format!("\nCampaigns that were recorded (`{CAMPAIGNS}`):\n"));
         let text =
             fs::read_to_string(CAMPAIGNS).map_err(|error| format!("{CAMPAIGNS}: {error}"))?;
         let campaigns = tsv::parse(&text);
-        let rows: Vec<[String; 6]> = campaigns
-            .iter()
-            .map(|row| {
-                ["day", "kind", "target", "seconds", "executions", "found"]
-                    .map(|it| cell(row, it).to_owned())
-            })
-            .collect();
-        self.table(["day", "kind", "target", "seconds", "executions", "found"], rows);
+        self.columns(["day", "kind", "target", "seconds", "executions", "found"], &campaigns);
         let (executions, seconds) = (counted(sum(fuzz, "executions")), sum(fuzz, "seconds"));
         let fuzzing: Vec<Row> =
             campaigns.iter().filter(|row| cell(row, "kind") == "fuzz").cloned().collect();
@@ -370,9 +346,8 @@ fn claims() -> Result<BTreeMap<String, String>> {
     for section in design.split("\n### ").skip(1) {
         let (name, rest) = section.split_once('\n').unwrap_or((section, ""));
         let Some((_, claim)) = rest.split_once("*Claim.*") else { continue };
-        let mut sentence = String::new();
         let end = claim.find(". ").or(claim.find(".\n")).unwrap_or(claim.len());
-        write!(sentence, "{}", claim[..end].split_whitespace().collect::<Vec<_>>().join(" "))?;
+        let sentence = claim[..end].split_whitespace().collect::<Vec<_>>().join(" ");
         claims.insert(name.trim().to_owned(), sentence);
     }
     Ok(claims)
