@@ -161,8 +161,9 @@ fn run(part: &Part, tests: &[&str], which: &Which<'_>, as_models: bool) -> Resul
     let _ = fs::remove_dir_all(&output);
     let mut command = cargo::stable();
     command.args(["mutants", "--package", "filch", "--baseline", "skip", "--no-shuffle"]);
-    // The first build is from nothing; one that was cut off would count as noticed.
-    command.args(["--timeout", if as_models { "120" } else { "60" }, "--build-timeout", "1800"]);
+    // What is cut off counts as noticed: the first build is from nothing, and a model that goes on and on ends by
+    // itself, at a bound of its own.
+    command.args(["--timeout", if as_models { "900" } else { "90" }, "--build-timeout", "1800"]);
     command.args(["--colors", "never", "--output"]).arg(&output);
     part.files.iter().for_each(|file| _ = command.args(["--file", file]));
     // What is compiled for models only, or only shown to people.
