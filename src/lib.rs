@@ -110,6 +110,8 @@ pub mod sim;
 mod steal;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod task;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub mod trace;
 
 pub use deque::{Stealer, Worker};
 #[cfg(all(feature = "std", target_has_atomic = "64"))]

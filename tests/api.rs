@@ -274,11 +274,11 @@ fn handles_and_results_can_be_shown() {
     struct Opaque;
 
     let worker = Worker::<Opaque>::new_lifo();
-    assert_eq!(format!("{worker:?}"), "Worker { .. }");
-    assert_eq!(format!("{:?}", worker.stealer()), "Stealer { .. }");
-    assert_eq!(format!("{:>14?}", worker), " Worker { .. }");
-    let shown = format!("{:?}", Worker::<u8>::new_lifo().drain());
-    assert_eq!(shown, "Drain(Worker { .. })");
+    worker.push(Opaque);
+    assert_eq!(format!("{worker:?}"), "Worker { flavor: Lifo, len: 1, .. }");
+    assert_eq!(format!("{:?}", worker.stealer()), "Stealer { flavor: Lifo, len: 1, .. }");
+    let shown = format!("{:?}", Worker::<u8>::new_fifo().drain());
+    assert_eq!(shown, "Drain(Worker { flavor: Fifo, len: 0, .. })");
     let shown = [Empty, Success(Opaque), Retry].map(|steal| format!("{steal:?}"));
     assert_eq!(shown, ["Empty", "Success(..)", "Retry"]);
     assert_eq!(format!("{:?}", Full(Opaque)), "Full(..)");

@@ -7,8 +7,10 @@ use house::{first_names, names, rust_files, words, Findings, Named, Source};
 use std::collections::BTreeSet;
 
 /// From the ground up: a module uses only what comes before it.
-const ORDER: [&str; 10] =
-    ["sync", "steal", "deque", "injector", "idle", "task", "executor", "pool", "fair", "sim"];
+const ORDER: [&str; 12] = [
+    "sync", "steal", "deque", "injector", "idle", "task", "executor", "pool", "fair", "sim",
+    "trace", "guide",
+];
 
 const CODE: [&str; 8] =
     ["src", "loom-tests", "shuttle-tests", "tests", "fuzz", "benches", "xtask", "examples"];

@@ -211,6 +211,9 @@ impl<T> Clone for Stealer<T> {
 
 impl<T> fmt::Debug for Stealer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Stealer { .. }")
+        f.debug_struct("Stealer")
+            .field("flavor", &self.flavor)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }

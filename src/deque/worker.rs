@@ -268,7 +268,10 @@ impl<T> Extend<T> for Worker<T> {
 
 impl<T> fmt::Debug for Worker<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Worker { .. }")
+        f.debug_struct("Worker")
+            .field("flavor", &self.flavor())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::line::Line;
 use super::shared::Shared;
 use crate::sync::Arc;
-use crate::task::{CancelToken, Limited};
+use crate::task::{CancelToken, Flow, Limited};
 use core::ptr::NonNull;
 
 /// A queue, for whoever serves it or wants something of it. Does not keep it open, nor in its slot.
@@ -37,6 +37,8 @@ pub(super) struct Handle {
     pub(super) queue: LineRef,
     pub(super) token: CancelToken,
     pub(super) limited: Limited,
+    /// What goes with its tasks: its own, or the scheduler's.
+    pub(super) context: Option<Flow>,
 }
 
 impl Drop for Handle {

@@ -114,7 +114,7 @@ impl Queue {
     /// ```
     #[inline]
     pub fn spawn_detached<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
-        self.execute(Flow::job(self.shared().context.as_ref(), f))
+        self.execute(Flow::job(self.0.context.as_ref(), f))
     }
 
     /// Spawns closures that nobody waits for, in their order.
@@ -156,7 +156,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::on(self).context(self.shared().context.as_ref())
+        TaskBuilder::on(self).context(self.0.context.as_ref())
     }
 
     /// Has another share from the next pick on.

@@ -8,7 +8,7 @@ use super::queue::Queue;
 use super::shared::Shared;
 use super::tiers::Priority;
 use crate::sync::{Arc, Text, Unwatched};
-use crate::task::CancelToken;
+use crate::task::{CancelToken, ContextFlow, Flow};
 use alloc::task::Wake;
 use core::fmt;
 use core::task::Waker;
@@ -42,6 +42,7 @@ pub struct QueueBuilder<'a> {
     #[cfg(feature = "async")]
     max_in_flight: Option<usize>,
     token: Option<CancelToken>,
+    context: Option<Flow>,
 }
 
 impl<'a> QueueBuilder<'a> {
@@ -52,6 +53,7 @@ impl<'a> QueueBuilder<'a> {
             #[cfg(feature = "async")]
             max_in_flight: None,
             token: None,
+            context: None,
         }
     }
 
@@ -177,6 +179,46 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
+    /// Has this context go with each task of this queue, instead of the [scheduler's](super::Builder::context).
+    ///
+    /// # Examples
+    ///
+    /// Who the tenant is, known to whatever is done for it:
+    ///
+    /// ```
+    /// use filch::task::ContextFlow;
+    /// use std::cell::Cell;
+    /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    ///
+    /// thread_local!(static TENANT: Cell<&'static str> = const { Cell::new("nobody") });
+    ///
+    /// struct Tenant(&'static str);
+    ///
+    /// impl ContextFlow for Tenant {
+    ///     type Snapshot = &'static str;
+    ///
+    ///     fn capture(&self) -> &'static str {
+    ///         self.0
+    ///     }
+    ///
+    ///     fn enter<R>(tenant: &'static str, run: impl FnOnce() -> R) -> R {
+    ///         let before = TENANT.replace(tenant);
+    ///         let result = run();
+    ///         TENANT.set(before);
+    ///         result
+    ///     }
+    /// }
+    ///
+    /// let gold = fair.queue("gold").context(Tenant("gold")).build()?;
+    /// assert_eq!(gold.spawn(|| TENANT.get()).join().unwrap(), "gold");
+    /// assert_eq!(fair.spawn(|| TENANT.get()).join().unwrap(), "nobody");
+    /// # Ok::<(), filch::fair::QueueError>(())
+    /// ```
+    pub fn context<C: ContextFlow>(mut self, context: C) -> Self {
+        self.context = Some(Flow::new(context));
+        self
+    }
+
     /// Begins nothing before it is [resumed](Queue::resume).
     ///
     /// # Examples
@@ -238,7 +280,8 @@ impl<'a> QueueBuilder<'a> {
         let token = self.token.map_or_else(CancelToken::new, |it| it.child());
         let queue = LineRef::new(shared, line);
         let limited = queue.limited();
-        let queue = Queue(Arc::new(Handle { queue, token, limited }));
+        let context = self.context.or_else(|| shared.context.clone());
+        let queue = Queue(Arc::new(Handle { queue, token, limited, context }));
         queue.cancel_with_token();
         Ok(queue)
     }

@@ -2,8 +2,10 @@
 
 use super::registry::Seat;
 use super::{Shared, ThreadPool};
+use crate::executor::Executor;
 use crate::sync::{Arc, AtomicU64, Relaxed};
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
@@ -191,5 +193,14 @@ impl ThreadPool {
     #[must_use]
     pub fn metrics(&self) -> PoolMetrics {
         self.shared().metrics()
+    }
+}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPool")
+            .field("num_threads", &self.parallelism())
+            .field("injected", &self.shared().injector.len())
+            .finish_non_exhaustive()
     }
 }

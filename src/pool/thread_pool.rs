@@ -8,7 +8,6 @@ use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{Flow, Job, JoinHandle};
 use alloc::vec::Vec;
-use core::fmt;
 use core::num::NonZeroUsize;
 use std::io;
 
@@ -390,11 +389,5 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     match Local::current() {
         Some(local) => local.blocking(f),
         None => f(),
-    }
-}
-
-impl fmt::Debug for ThreadPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThreadPool").field("identity", &self.identity()).finish_non_exhaustive()
     }
 }

@@ -109,31 +109,15 @@ impl Flow {
     }
 }
 
-/// The current span of `tracing`, as a context.
-///
-/// # Examples
-///
-/// ```
-/// use filch::{task::CurrentSpan, ThreadPool};
-///
-/// let pool = ThreadPool::builder().num_threads(1).context(CurrentSpan).build()?;
-/// let request = tracing::info_span!("request", id = 7);
-/// request.in_scope(|| pool.spawn(|| tracing::info!("in the span of the request"))).join().unwrap();
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[cfg(feature = "tracing")]
-#[derive(Clone, Copy, Default, Debug)]
-pub struct CurrentSpan;
+/// Two contexts: the first is entered first.
+impl<A: ContextFlow, B: ContextFlow> ContextFlow for (A, B) {
+    type Snapshot = (A::Snapshot, B::Snapshot);
 
-#[cfg(feature = "tracing")]
-impl ContextFlow for CurrentSpan {
-    type Snapshot = tracing::Span;
-
-    fn capture(&self) -> tracing::Span {
-        tracing::Span::current()
+    fn capture(&self) -> Self::Snapshot {
+        (self.0.capture(), self.1.capture())
     }
 
-    fn enter<R>(span: tracing::Span, run: impl FnOnce() -> R) -> R {
-        span.in_scope(run)
+    fn enter<R>((a, b): Self::Snapshot, run: impl FnOnce() -> R) -> R {
+        A::enter(a, || B::enter(b, run))
     }
 }

@@ -41,14 +41,14 @@ mod gate;
 mod group;
 mod handle;
 mod job;
+#[cfg(feature = "tracing")]
+mod span;
 mod state;
 
 pub(crate) use cancel::Link;
 pub use cancel::{CancelToken, Cancelled};
 pub(crate) use cell::task;
 pub use context::ContextFlow;
-#[cfg(feature = "tracing")]
-pub use context::CurrentSpan;
 pub(crate) use context::Flow;
 pub use current::is_cancelled;
 pub use error::JoinError;
@@ -60,6 +60,8 @@ pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};
 pub use job::Job;
 pub(crate) use job::{OnStack, StackKind};
+#[cfg(feature = "tracing")]
+pub use span::{CurrentSpan, TaskSpan};
 
 use crate::sync::order::Pair;
 

@@ -1,0 +1,92 @@
+//! The context that records.
+
+use super::tracks::{of_this_thread, Event, Tracks, NOWHERE};
+use crate::sync::Unwatched;
+use crate::task::ContextFlow;
+use core::fmt;
+
+/// A [context](ContextFlow) that records the tasks it goes with: [`Timeline::record`](super::Timeline::record).
+///
+/// # Examples
+///
+/// Together with another context:
+///
+/// ```
+/// use filch::task::ContextFlow;
+/// use filch::{trace::Timeline, ThreadPool};
+/// # struct User;
+/// # impl ContextFlow for User {
+/// #     type Snapshot = ();
+/// #     fn capture(&self) {}
+/// #     fn enter<R>((): (), run: impl FnOnce() -> R) -> R { run() }
+/// # }
+///
+/// let timeline = Timeline::new();
+/// let pool = ThreadPool::builder().context((User, timeline.record("pool"))).build()?;
+/// pool.spawn(|| ()).join().unwrap();
+/// assert_eq!(timeline.take().len(), 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Record {
+    tracks: Unwatched<Tracks>,
+    name: u32,
+}
+
+/// A task that has been spawned, and has not run yet.
+pub struct Spawned {
+    record: Record,
+    on: u32,
+    at: u64,
+}
+
+impl Record {
+    pub(super) fn new(tracks: &Unwatched<Tracks>, name: u32) -> Self {
+        Record { tracks: Unwatched::clone(tracks), name }
+    }
+}
+
+impl ContextFlow for Record {
+    type Snapshot = Spawned;
+
+    fn capture(&self) -> Spawned {
+        let on = of_this_thread(&self.tracks, |mine| mine.number).unwrap_or(NOWHERE);
+        Spawned { on, at: self.tracks.now(), record: self.clone() }
+    }
+
+    fn enter<R>(spawned: Spawned, run: impl FnOnce() -> R) -> R {
+        let began = spawned.record.tracks.now();
+        let _running = Running { spawned, began };
+        run()
+    }
+}
+
+/// Records a task when it ends, by a panic too.
+struct Running {
+    spawned: Spawned,
+    began: u64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Spawned { record: Record { tracks, name }, on, at } = &self.spawned;
+        let (began, ended) = (self.began, tracks.now());
+        let event = Event { name: *name, spawned_on: *on, spawned: *at, began, ended };
+        of_this_thread(tracks, |mine| mine.add(event));
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("number", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Spawned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawned")
+            .field("on", &self.on)
+            .field("nanos", &self.at)
+            .finish_non_exhaustive()
+    }
+}
