@@ -8,7 +8,9 @@ use filch::idle::Searchers;
 use filch::task::TaskGroup;
 use filch::{Injector, Job, Stealer, Worker};
 use std::cell::RefCell;
+use std::env;
 use std::num::NonZeroUsize;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -127,7 +129,11 @@ fn grow(pool: &'static Pool, group: &TaskGroup, depth: u32, leaves: &'static Ato
     }
 }
 
-fn main() {
+fn main() -> ExitCode {
+    if env::args().count() > 1 {
+        eprintln!("usage: pool_from_parts (without arguments)");
+        return ExitCode::from(2);
+    }
     static LEAVES: AtomicUsize = AtomicUsize::new(0);
     // Leaked, so that jobs may refer to it; the next one is dropped.
     let pool: &Pool = Box::leak(Box::new(Pool::new(2)));
@@ -139,4 +145,5 @@ fn main() {
     let pool = Pool::new(2);
     let answer = TaskBuilder::on(&pool).spawn(|| 6 * 7);
     println!("the answer is {}", answer.join().expect("no panic"));
+    ExitCode::SUCCESS
 }

@@ -69,11 +69,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
+    const USAGE: &str = "usage: harness [--tasks N] [--threads N] [--baseline NAME]";
     let threads = thread::available_parallelism().map_or(2, usize::from).max(2);
     let mut options = Options { tasks: 1_000_000, threads, baseline: "LockedPool".into() };
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| format!("{argument} wants a value"))?;
+        let value = arguments.next().ok_or_else(|| format!("{USAGE}; what is `{argument}`?"))?;
         let number = || match value.parse() {
             Ok(number) if number > 0 => Ok(number),
             _ => Err(format!("{argument} wants a positive number, not `{value}`")),
@@ -82,12 +83,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--tasks" => options.tasks = number()?,
             "--threads" => options.threads = number()?,
             "--baseline" => options.baseline = value,
-            _ => {
-                return Err(format!(
-                "usage: harness [--tasks N] [--threads N] [--baseline NAME]; what is `{argument}`?"
-            )
-                .into())
-            }
+            _ => return Err(format!("{USAGE}; what is `{argument}`?").into()),
         }
     }
     Ok(options)

@@ -4,6 +4,7 @@
 //! goes to stderr. It fails, with a reason, unless everything it looked at is as it should be.
 
 mod cargo;
+mod examples;
 mod fuzz;
 mod listing;
 mod litmus;
@@ -51,8 +52,9 @@ usage: cargo xtask <command>
   reclaim                         breaches of epoch's contract, planted: do the models notice?
   mutants [--shard K/N] [PART]    change the source: who notices? (hours; a shard is one part of N)
   valgrind                        memcheck over tests that count drops
-  versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle, pool
-  prove [--quick]                 all of the above but versus, and a report; quick: 20 minutes, not a day
+  examples [NAME]                 run every example, and ask it for what it cannot do
+  versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle, pool, fair
+  prove [--quick]                 what is known of correctness, as a report; quick: 20 minutes, not a day
   verify [--quick]                everything, and a table; quick: no audit, sanitizers, fuzzing
 ";
 
@@ -80,6 +82,7 @@ fn dispatch(command: &str, rest: Arguments) -> Result {
         "loom" => loom::command(rest),
         "orderings" => orderings::command(rest),
         "litmus" => litmus::command(rest),
+        "examples" => examples::command(rest),
         "fuzz" => fuzz::command(rest),
         "sanitize" => sanitize::command(rest),
         "mutants" => mutants::command(rest),

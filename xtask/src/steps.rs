@@ -40,12 +40,21 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
             "tests",
             [
                 cargo(["test", "--workspace", "--no-fail-fast"]),
-                cargo(["test", "--package", "filch", "--all-features", "--test", "futures"]),
+                cargo([
+                    "test",
+                    "--package",
+                    "filch",
+                    "--all-features",
+                    "--test",
+                    "futures",
+                    "--test",
+                    "spans",
+                ]),
                 cargo(["test", "--package", "filch", "--all-features", "--doc"]),
             ],
         ),
         step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
-        step("examples", examples()),
+        step("examples", [ours(&["examples"])?]),
         step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
         Step { skipped: targets::missing(), ..step("targets", targets::checks()) },
         step("models", [models(quick)?]),
@@ -104,25 +113,6 @@ fn formatting() -> Vec<Command> {
         command.args(["--check", "--", "--color", "never"]);
     }
     commands
-}
-
-/// Builds all examples, and runs those that need nothing.
-fn examples() -> Vec<Command> {
-    let run = |name| cargo(["run", "--release", "--example", name]);
-    let built = cargo(["build", "--release", "--examples"]);
-    let mut harness = run("harness");
-    harness.args(["--", "--tasks", "20000"]);
-    let mut tenants = run("tenants");
-    tenants.args(["--", "--quick"]);
-    vec![
-        built,
-        run("tour"),
-        run("pool_from_parts"),
-        harness,
-        tenants,
-        run("blocking_queue"),
-        run("io_driver"),
-    ]
 }
 
 fn lint(mut command: Command) -> Command {

@@ -1,0 +1,102 @@
+//! `cargo xtask examples`: every example does what it shows, and says so if it is asked for what it cannot do.
+
+use crate::process::{self, End, Progress};
+use crate::table::Table;
+use crate::{all_well, cargo, Arguments, Result};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const FOLDER: &str = "examples";
+
+/// Each example, with the arguments of a short run.
+const EXAMPLES: [(&str, &[&str]); 8] = [
+    ("tour", &[]),
+    ("tenants", &["--quick"]),
+    ("harness", &["--tasks", "20000"]),
+    ("trace", &[]),
+    ("pictures", &["--check"]),
+    ("pool_from_parts", &[]),
+    ("blocking_queue", &["100000"]),
+    ("io_driver", &[]),
+];
+
+/// What no example knows.
+const NONSENSE: &str = "--nonsense";
+
+/// An example that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(300);
+
+pub(crate) fn command(arguments: Arguments) -> Result {
+    let only = arguments.last()?;
+    let known: BTreeSet<String> = EXAMPLES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let there = names()?;
+    let mut failures: Vec<String> =
+        there.symmetric_difference(&known).map(|it| format!("{it} is not here or there")).collect();
+    let built = cargo::stable().args(["build", "--release", "--examples"]).status()?;
+    if !built.success() {
+        return Err("the examples cannot be built".into());
+    }
+    let chosen: Vec<_> =
+        EXAMPLES.iter().filter(|it| only.as_deref().is_none_or(|only| only == it.0)).collect();
+    let mut table = Table::new(&["example", "arguments", "seconds", "verdict", "last line"]);
+    let progress = Progress::of(chosen.len());
+    for (name, arguments) in chosen {
+        let log = cargo::reports()?.join(format!("example-{name}.log"));
+        let (end, seconds) = run(name, arguments, &log)?;
+        let last = fs::read_to_string(&log)?.lines().next_back().unwrap_or_default().to_owned();
+        let mut found = Vec::new();
+        if !end.is_success() || last.is_empty() {
+            found.push(format!("fails, or says nothing:\n{}", process::tail(&log, 20)));
+        }
+        found.extend(introduces_itself(name)?);
+        found.extend(refuses_nonsense(name)?);
+        let verdict = if found.is_empty() { "ok" } else { "FAILED" };
+        progress.step(format!("{verdict:<6} {name}"));
+        let row = [(*name).to_owned(), arguments.join(" "), format!("{seconds:.1}")];
+        let [name, arguments, seconds] = row;
+        failures.extend(found.into_iter().map(|it| format!("{name} {it}")));
+        table.row([name, arguments, seconds, verdict.to_owned(), last]);
+    }
+    table.publish("examples")?;
+    all_well(failures)
+}
+
+/// The examples that there are: files, and folders with a `main.rs`.
+fn names() -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(FOLDER)? {
+        let path = entry?.path();
+        names.extend(path.file_stem().map(|it| it.to_string_lossy().into_owned()));
+    }
+    Ok(names)
+}
+
+fn run(name: &str, arguments: &[&str], log: &Path) -> Result<(End, f64)> {
+    let mut command = Command::new(cargo::target_dir()?.join("release/examples").join(name));
+    command.args(arguments).env("RUST_BACKTRACE", "0");
+    process::run(process::log_to(&mut command, log)?, Some(LIMIT))
+}
+
+/// Its header says what it shows, and how it is run.
+fn introduces_itself(name: &str) -> Result<Option<String>> {
+    let file = PathBuf::from(FOLDER).join(format!("{name}.rs"));
+    let file = if file.exists() { file } else { PathBuf::from(FOLDER).join(name).join("main.rs") };
+    let text = fs::read_to_string(&file)?;
+    let header: Vec<&str> = text.lines().take_while(|line| line.starts_with("//!")).collect();
+    let typed = format!("cargo run --release --example {name}");
+    let says = header.iter().any(|line| line.contains(&typed));
+    Ok((!says).then(|| format!("does not say in its header how it is run: `{typed}`")))
+}
+
+/// An argument that it does not know is an error of its own, with a word about those it does.
+fn refuses_nonsense(name: &str) -> Result<Option<String>> {
+    let log = cargo::reports()?.join(format!("example-{name}-nonsense.log"));
+    let (end, _) = run(name, &[NONSENSE], &log)?;
+    let text = fs::read_to_string(&log)?.to_lowercase();
+    let helps = text.contains("usage") || text.contains("--help");
+    let is_well = !end.is_success() && helps && !text.contains("panicked");
+    Ok((!is_well).then(|| format!("takes {NONSENSE}, or says nothing helpful: `{text}`")))
+}
