@@ -114,7 +114,8 @@ fn links_lead_somewhere() {
 fn commands_exist() {
     let mut findings = Findings::of("a command in the texts is one that xtask has");
     let usage = Source::read("xtask/src/main.rs").expect("it is there").text;
-    for path in TEXTS {
+    let workflows = ["ci", "weekly", "release"].map(|it| format!(".github/workflows/{it}.yml"));
+    for path in TEXTS.into_iter().chain(workflows.iter().map(String::as_str)) {
         let Some(text) = Source::read(path) else { continue };
         for (line, content) in text.lines() {
             for part in content.split("cargo xtask ").skip(1) {

@@ -56,6 +56,7 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
         step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
         step("examples", [ours(&["examples"])?]),
         step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
+        step("package", [cargo(["package", "--package", "filch", "--allow-dirty"])]),
         Step { skipped: targets::missing(), ..step("targets", targets::checks()) },
         step("models", [models(quick)?]),
         step("litmus", [ours(&["litmus"])?]),
