@@ -5,7 +5,8 @@
 //! them tasks, the trait by which a scheduler accepts work, and a work-stealing thread pool; and a scheduler that
 //! [shares](fair) any executor among queues, by weight and in time. `Worker`, `Stealer` and `Injector` are a
 //! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
-//! machine checks that a model fails without each of them. DESIGN.md has the arguments.
+//! machine checks that a model fails without each of them. DESIGN.md has the arguments, and the [guide] what to do with it all,
+//! from wherever one comes.
 //!
 //! | structure | who pushes | who takes | order | progress | memory |
 //! |---|---|---|---|---|---|
@@ -17,6 +18,10 @@
 //! | [`ThreadPool`] | anybody | its threads | none promised | spawning lock-free while nobody has to be woken | as its deques |
 //! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
 //! | [`FairScheduler`] | anybody | threads of any executor | by weight, in time; FIFO in a queue | spawning and serving lock-free; making a queue blocking | an injector for each queue |
+//!
+//! # The house
+//!
+#![doc = include_str!("../docs/pictures/architecture.svg")]
 //!
 //! # Finding work
 //!
@@ -77,7 +82,14 @@
 //! - `std` (default): tasks, executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate
 //!   needs `alloc` alone.
 //! - `async`: futures as tasks, by async-task.
-//! - `tracing`: its current span as a context that goes with tasks.
+//! - `tracing`: its spans as contexts that go with tasks, [`CurrentSpan`](task::CurrentSpan) and
+//!   [`TaskSpan`](task::TaskSpan).
+//!
+//! # Looking inside
+//!
+//! [`ThreadPool::metrics`], [`Queue::metrics`](fair::Queue::metrics) and [`FairScheduler::report`] count and measure;
+//! [`trace::Timeline`] records which thread ran a task of which queue, and when, for Perfetto; `{:?}` of most types shows how
+//! much is in them.
 //!
 //! # Models
 //!
@@ -112,6 +124,9 @@ mod steal;
 pub mod task;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod trace;
+
+#[cfg(all(any(doc, doctest), feature = "std", target_has_atomic = "64"))]
+pub mod guide;
 
 pub use deque::{Stealer, Worker};
 #[cfg(all(feature = "std", target_has_atomic = "64"))]

@@ -42,6 +42,10 @@
 //! C++20 (`pop` reserves with a release store). Ours differs in four points: the owner looks at
 //! `top` only when the deque seems full; a last item is decided by `top` alone; indices start just
 //! below their wrap; outgrown buffers are kept, so that stealing needs no epoch.
+//!
+//! # Step by step
+//!
+#![doc = include_str!("../../docs/pictures/deque.svg")]
 
 mod batch;
 mod buffer;

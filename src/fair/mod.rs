@@ -85,6 +85,10 @@
 //!   somebody is about to see to both. Whoever makes a queue ready sees to it after a fence of `LOOK`; whoever
 //!   takes it out of the set, or ceases to search, looks again after one.
 //! - **I5** Who waits for a place in a queue is told when one becomes free, or finds it when it looks once more.
+//!
+//! # In a picture
+//!
+#![doc = include_str!("../../docs/pictures/fairness.svg")]
 
 mod builder;
 mod clock;

@@ -36,6 +36,10 @@
 //! those that have not committed; the stamp that also answers `notify_all`, going by oneself, and
 //! passing a notification on are ours. The fences are Dekker's pattern, as in Go's scheduler. The
 //! list is Treiber's (1986), with a counted pointer.
+//!
+//! # In a picture
+//!
+#![doc = include_str!("../../docs/pictures/sleep.svg")]
 
 mod event_count;
 mod park;

@@ -45,7 +45,8 @@ fn plants(text: &str) -> Result<Vec<Plant>> {
 }
 
 /// What a copy needs to be built.
-const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "build.rs", "src", "loom-tests", "README.md"];
+const PARTS: [&str; 7] =
+    ["Cargo.toml", "Cargo.lock", "build.rs", "src", "docs", "loom-tests", "README.md"];
 
 /// A planted breach that takes longer than this to show has not been found.
 const LIMIT: Duration = Duration::from_secs(300);
