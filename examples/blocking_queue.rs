@@ -36,15 +36,17 @@ impl<T> BlockingQueue<T> {
                 return Some(item);
             }
             let prepared = self.changes.prepare();
-            // First whether it is closed: what was sent before that is found by the look after it.
+            // First whether it is closed: then nothing comes that was not accepted before.
             let is_closed = self.items.is_closed();
             if let Some(item) = self.items.steal().success() {
                 return Some(item); // dropping `prepared` cancels
             }
-            if is_closed {
-                return None;
+            match (is_closed, self.items.is_empty()) {
+                (true, true) => return None,
+                // An item is on its way, whose sender has been stopped: a steal goes around that.
+                (true, false) => thread::yield_now(),
+                (false, _) => prepared.commit(),
             }
-            prepared.commit();
         }
     }
 

@@ -82,8 +82,7 @@
 //! - `std` (default): tasks, executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate
 //!   needs `alloc` alone.
 //! - `async`: futures as tasks, by async-task.
-//! - `tracing`: its spans as contexts that go with tasks, [`CurrentSpan`](task::CurrentSpan) and
-//!   [`TaskSpan`](task::TaskSpan).
+//! - `tracing`: its spans as contexts that go with tasks, `task::CurrentSpan` and `task::TaskSpan`.
 //!
 //! # Looking inside
 //!
@@ -93,7 +92,8 @@
 //!
 //! # Models
 //!
-//! Built with `--cfg loom`, the deque is made of loom's types and can be part of a model of yours.
+//! Built with `--cfg loom`, the queues are made of loom's types and can be part of a model of yours. `new` of [`Injector`],
+//! `EventCount` and `Searchers` is not `const` then, so a model makes them where it uses them.
 //! Orderings are checked as far as loom can; what it cannot see is listed with whoever judges it in
 //! `loom-tests/unwitnessed.md`.
 

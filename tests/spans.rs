@@ -10,9 +10,12 @@ use tracing::Subscriber;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Notes the name of each span and that of its parent, when it is made.
+/// A span's name, and that of its parent.
+type Noted = (String, Option<String>);
+
+/// Notes each span when it is made.
 #[derive(Clone, Default)]
-struct Parents(Arc<Mutex<Vec<(String, Option<String>)>>>);
+struct Parents(Arc<Mutex<Vec<Noted>>>);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Parents {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {

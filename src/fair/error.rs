@@ -24,7 +24,7 @@ pub enum QueueError {
     InFlight,
     /// Room for no task.
     Capacity,
-    /// The scheduler has 65,536 queues already.
+    /// The scheduler has 65,536 queues already, the default one included.
     TooMany,
     /// The scheduler has been shut down.
     Closed,

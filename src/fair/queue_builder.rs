@@ -75,7 +75,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// How many of its tasks may run at once. By default as many as there are threads.
+    /// How many of its tasks may run at once; `None`, which is the default, as many as there are threads. 65,535 is the
+    /// most.
     ///
     /// # Examples
     ///
@@ -105,8 +106,8 @@ impl<'a> QueueBuilder<'a> {
     /// assert!(lines.lock().unwrap().is_sorted());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn max_parallel(mut self, tasks: usize) -> Self {
-        self.settings.limit = Shared::limit(Some(tasks));
+    pub fn max_parallel(mut self, tasks: impl Into<Option<usize>>) -> Self {
+        self.settings.limit = Shared::limit(tasks.into());
         self
     }
 
@@ -130,7 +131,7 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// For how many tasks there is room, those that run included; others are refused as
-    /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰.
+    /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the most.
     ///
     /// # Examples
     ///
@@ -241,7 +242,8 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// [`QueueError`] if a setting makes no sense, the scheduler has been shut down, or has 65,536 queues.
+    /// [`QueueError`] if a setting makes no sense, the scheduler has been shut down, or has 65,535 queues
+    /// beside the default one.
     ///
     /// # Examples
     ///

@@ -21,7 +21,7 @@
 //! | `install(f)` | `pool.spawn(f).join()`; if `f` borrows, a `scope` with one job |
 //! | `broadcast(f)` | [`broadcast(f)`](crate::ThreadPool::broadcast), which waits and gives the results |
 //! | `current_num_threads()` | [`parallelism()`](crate::Executor::parallelism) |
-//! | `current_thread_index()` | none; `broadcast` and the hooks are told the index, and it ends the thread's name |
+//! | `current_thread_index()` | [`worker_index`](crate::pool::worker_index) |
 //! | `yield_now()`, `yield_local()` | none: a task does not run others in the middle of itself |
 //! | dropping the pool: threads end later | dropping the last handle: everything accepted runs, and the threads are waited for |
 //! | `par_iter`, `par_sort`, `ParallelBridge` | none: keep rayon for these |

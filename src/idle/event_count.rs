@@ -116,7 +116,8 @@ impl EventCount {
     /// then to commit or cancel.
     ///
     /// Changes that were notified of before are seen by that look, even by relaxed loads. Lock-free:
-    /// a compare-exchange and a fence.
+    /// a compare-exchange and a fence. 16,383 threads can be asleep: further ones do not sleep when they commit, but
+    /// are told to look again.
     ///
     /// # Panics
     ///

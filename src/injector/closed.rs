@@ -9,8 +9,10 @@ impl<T> Injector<T> {
     /// Closes the injector: from now on nothing is pushed. What is there can be taken.
     ///
     /// Returns whether this call closed it. Wait-free. Items of pushes that came first may still be
-    /// on their way: [`Steal::Empty`](crate::Steal) after `close` means that nothing more will come
-    /// only once those pushes have returned.
+    /// on their way, and a steal goes around a producer that has been stopped: so
+    /// [`Steal::Empty`](crate::Steal) after `close` does not say that nothing will come. That
+    /// [`is_closed`](Self::is_closed) was true and then [`is_empty`](Self::is_empty) is, says so: a
+    /// consumer that leaves on these two, in this order, leaves nothing behind.
     ///
     /// # Examples
     ///

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A worker takes from its own deque, newest first; then from the injector, oldest first; then it
-//! steals the oldest half of another's deque. Every 61st turn it looks at the injector first. When it
+//! steals the oldest job of another's deque, and a batch after it unless that job is a half of a `join`. Every 61st turn it looks at the injector first. When it
 //! finds nothing for a while it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Invariants
@@ -58,6 +58,7 @@ pub use metrics::{PoolMetrics, WorkerMetrics};
 pub use scope::Scope;
 pub use shutdown::Shutdown;
 pub use thread_pool::{blocking, ThreadPool};
+pub use worker::worker_index;
 
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;

@@ -297,3 +297,21 @@ impl Shared {
         ptr::from_ref(self) as usize
     }
 }
+
+/// Which worker of its pool this thread is: from zero, as in the thread's name and in
+/// [`WorkerMetrics::index`](super::WorkerMetrics::index). `None` on a thread of no [`ThreadPool`](super::ThreadPool).
+///
+/// # Examples
+///
+/// ```
+/// use filch::{pool, ThreadPool};
+///
+/// let pool = ThreadPool::new(1)?;
+/// assert_eq!(pool.spawn(pool::worker_index).join().unwrap(), Some(0));
+/// assert_eq!(pool::worker_index(), None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use]
+pub fn worker_index() -> Option<usize> {
+    Local::current().map(|local| local.seat.index)
+}

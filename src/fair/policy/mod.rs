@@ -41,7 +41,7 @@ use core::time::Duration;
 ///     }
 /// }
 ///
-/// let deadlines: Arc<[AtomicU64]> = (0..64).map(|_| AtomicU64::new(u64::MAX)).collect();
+/// let deadlines: Arc<[AtomicU64]> = (0..1 << 16).map(|_| AtomicU64::new(u64::MAX)).collect();
 /// let same = deadlines.clone();
 /// let fair = FairScheduler::builder(ThreadPool::new(2)?)
 ///     .policy(move || EarliestDeadline(same.clone()))
