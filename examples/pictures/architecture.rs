@@ -102,7 +102,7 @@ fn executors(picture: &mut Picture) {
 /// The simulation is an executor, and knows the fair scheduler: it stands beside both storeys.
 fn tower(picture: &mut Picture) {
     let lines = [
-        (Font::code(11.0).colored(QUIET), "sim"),
+        (Font::code(11.0).colored(QUIET), "sim, above fair"),
         (NAME, "Stepper"),
         (NOTE, "an executor"),
         (NOTE, "on virtual time,"),

@@ -40,9 +40,10 @@ impl Frame {
                     answer = format!("push({item:?})");
                 }
                 Step::Steal => {
-                    let stolen = stealer.steal();
-                    top += usize::from(stolen.is_success());
-                    answer = format!("steal() = {stolen:?}");
+                    // `Debug` of a `Steal` leaves the item out.
+                    let item = stealer.steal().success().expect("there is an item, and no rival");
+                    top += 1;
+                    answer = format!("steal() = Success({item:?})");
                 }
                 Step::Pop => {
                     let popped = worker.pop();
@@ -68,7 +69,7 @@ pub(crate) fn draw() -> Picture {
     heading(&mut picture);
     for (at, (caption, frame)) in frames().iter().enumerate() {
         let center = (160.0 + (at % 3) as f64 * 320.0, 262.0 + (at / 3) as f64 * 330.0);
-        let left = center.0 - 140.0;
+        let left = center.0 - 128.0;
         let number = format!("{}  {caption}", at + 1);
         picture.text((left, center.1 - 140.0), Anchor::Start, Font::plain(13.0).bold(), &number);
         ring(&mut picture, center, frame);
@@ -96,7 +97,7 @@ fn frames() -> [(&'static str, Frame); 6] {
         ("a thief steals again", stolen_again),
         ("LIFO: the owner pops the newest", newest),
         ("FIFO, after 3: pops the oldest", oldest),
-        ("after 4: f g h i j, once around", around),
+        ("after 4: pushes f g h i j", around),
     ]
 }
 
@@ -166,7 +167,7 @@ fn below(picture: &mut Picture, (x, y): Point, frame: &Frame) {
     let who = if frame.answer.starts_with("steal") { RED.edge } else { BLUE.edge };
     let answer = Font::code(13.0).bold().colored(who);
     picture.text((x, y + 138.0), Anchor::Middle, answer, &frame.answer);
-    let (length, flavor) = (frame.items.len(), frame.flavor);
-    let state = format!("{flavor:?}: top {}, bottom {}, len {length}", frame.top, frame.bottom());
+    let (length, flavor) = (frame.items.len(), format!("{:?}", frame.flavor).to_uppercase());
+    let state = format!("{flavor}: top {}, bottom {}, len {length}", frame.top, frame.bottom());
     picture.text((x, y + 158.0), Anchor::Middle, Font::code(12.0).colored(INK), &state);
 }

@@ -72,19 +72,17 @@ fn notifier(picture: &mut Picture) {
     let lines = [(CODE, "notify"), (TEXT, "read the word: is anybody there?")];
     step(picture, place(194.0, 46.0), GREEN, "c", &lines);
     let answers = [
-        ("nobody", "done: nothing is written"),
-        ("prepared", "a signal, in the word"),
-        ("asleep", "take the newest off: wake it"),
+        (262.0, "", "nobody", "nothing to do, and nothing is written"),
+        (318.0, "d", "somebody has prepared", "a signal, in the word"),
+        (454.0, "d", "else, somebody sleeps", "take the newest off the list, wake it"),
     ];
-    for (at, (found, what)) in answers.into_iter().enumerate() {
-        let y = [262.0, 318.0, 456.0][at];
-        let x = NOTIFIER + 8.0;
-        picture.text((x, y + 25.0), Anchor::Start, TEXT.colored(QUIET), found);
-        let place = area(NOTIFIER + 76.0, y, WIDTH - 76.0, 40.0);
-        let number = if at == 0 { "" } else { "d" };
-        step(picture, place, GREEN, number, &[(TEXT, what)]);
+    let (right, spine) = (NOTIFIER + WIDTH - 28.0, NOTIFIER + WIDTH - 10.0);
+    picture.line((spine, 240.0), (spine, 476.0), Stroke::new(INK, 1.5));
+    for (y, number, found, what) in answers {
+        let lines = [(TEXT.colored(QUIET), found), (TEXT, what)];
+        step(picture, area(NOTIFIER, y, WIDTH - 28.0, 44.0), GREEN, number, &lines);
+        picture.arrow((spine, y + 22.0), (right, y + 22.0), Stroke::new(INK, 1.5));
     }
-    picture.line((NOTIFIER, 240.0), (NOTIFIER, 480.0), Stroke::new(GREEN.edge, 1.5));
 }
 
 fn fence(picture: &mut Picture, place: Area, number: &str) {
@@ -109,8 +107,8 @@ fn between(picture: &mut Picture) {
     picture.arrow((right, 104.0), (left, 216.0), Stroke::new(GREEN.edge, 1.5).dashed());
     note(picture, 78.0, GREEN, &["b before 2:", "3 sees the change of a"]);
     note(picture, 214.0, BLUE, &["2 before b:", "c sees the sleeper of 1"]);
-    picture.arrow((right, 338.0), (left, 338.0), Stroke::new(GREEN.edge, 1.5));
-    note(picture, 316.0, GREEN, &["a signal: look again"]);
+    picture.arrow((right, 340.0), (left, 340.0), Stroke::new(GREEN.edge, 1.5));
+    note(picture, 316.0, GREEN, &["look again"]);
     picture.arrow((right, 476.0), (left, 476.0), Stroke::new(GREEN.edge, 1.5));
     note(picture, 454.0, GREEN, &["a wake-up"]);
 }
@@ -120,7 +118,7 @@ fn never(picture: &mut Picture) {
     let lines = [
         (Font::plain(14.0).bold().colored(RED.edge), "Never: both miss"),
         (TEXT, "3 misses what a changed, and c misses the sleeper of 1."),
-        (TEXT, "Of the two fences one comes first, in the one order of all SeqCst operations; the other side sees."),
+        (TEXT, "One of the fences comes first in the order of all SeqCst operations; the side of the later one sees the other."),
         (TEXT, "Without them both can miss (store buffering), and the sleeper sleeps on work."),
     ];
     picture.card(area(SLEEPER, 560.0, NOTIFIER + WIDTH - SLEEPER, 96.0), RED, &lines);

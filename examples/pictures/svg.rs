@@ -212,9 +212,10 @@ impl Picture {
         self.add(format_args!(r#"<path d="{path}" fill="{fill}" stroke="{edge}"/>"#));
     }
 
-    /// Another's elements, moved to some place.
-    pub(crate) fn part(&mut self, (x, y): Point, elements: &str) {
-        self.add(format_args!("<g transform=\"translate({x:.1} {y:.1})\">\n{elements}\n</g>"));
+    /// Another's elements, moved to some place and scaled.
+    pub(crate) fn part(&mut self, (x, y): Point, scale: f64, elements: &str) {
+        let transform = format!("translate({x:.1} {y:.1}) scale({scale})");
+        self.add(format_args!("<g transform=\"{transform}\">\n{elements}\n</g>"));
     }
 
     /// The file. The tag stands on a line of its own, and no line is blank: so Markdown takes all of it for HTML.

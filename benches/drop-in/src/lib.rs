@@ -130,7 +130,7 @@ macro_rules! programs {
                 }
                 for deque in &deques {
                     let rest: Vec<_> = std::iter::from_fn(|| deque.pop()).collect();
-                    let _ = writeln!(log, "{rest:?} {deque:?} {:?}", deque.stealer());
+                    let _ = writeln!(log, "{rest:?} {:?}", deque.stealer().steal());
                 }
                 log
             }
@@ -168,7 +168,7 @@ macro_rules! programs {
                 while let Steal::Success(item) = injector.steal() {
                     moved.push(item);
                 }
-                let _ = write!(log, "{moved:?} {injector:?} {:?}", injector.steal());
+                let _ = write!(log, "{moved:?} {:?}", injector.steal());
                 log
             }
 
