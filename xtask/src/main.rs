@@ -3,6 +3,7 @@
 //! A command prints a table and writes the same table to `target/filch/<command>.tsv`; progress
 //! goes to stderr. It fails, with a reason, unless everything it looked at is as it should be.
 
+mod api;
 mod cargo;
 mod examples;
 mod fuzz;
@@ -53,6 +54,7 @@ usage: cargo xtask <command>
   mutants [--shard K/N] [PART]    change the source: who notices? (hours; a shard is one part of N)
   valgrind                        memcheck over tests that count drops
   examples [NAME]                 run every example, and ask it for what it cannot do
+  api [--write]                   is the public interface as committed? (or commit to the one there is)
   versus [NAME]                   our speed as a ratio to the rivals': deque, injector, idle, pool, fair
   prove [--quick]                 what is known of correctness, as a report; quick: 20 minutes, not a day
   verify [--quick]                everything, and a table; quick: no audit, sanitizers, fuzzing
@@ -82,6 +84,7 @@ fn dispatch(command: &str, rest: Arguments) -> Result {
         "loom" => loom::command(rest),
         "orderings" => orderings::command(rest),
         "litmus" => litmus::command(rest),
+        "api" => api::command(rest),
         "examples" => examples::command(rest),
         "fuzz" => fuzz::command(rest),
         "sanitize" => sanitize::command(rest),

@@ -4,7 +4,7 @@
 //! changes flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
-use crate::{cargo, nightly, spin, targets, valgrind, Result};
+use crate::{api, cargo, nightly, spin, targets, valgrind, Result};
 use std::env;
 use std::path::Path;
 use std::process::Command;
@@ -56,6 +56,7 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
         step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
         step("examples", [ours(&["examples"])?]),
         step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
+        Step { skipped: api::missing(), ..step("api", [ours(&["api"])?]) },
         step("package", [cargo(["package", "--package", "filch", "--allow-dirty"])]),
         Step { skipped: targets::missing(), ..step("targets", targets::checks()) },
         step("models", [models(quick)?]),

@@ -99,8 +99,8 @@ fn detail(step: &str, log: &Path) -> String {
     match step {
         "tests" => tests_in(&text),
         // Our own commands end with a sentence that sums them up.
-        "models" | "litmus" | "schedules" | "valgrind" | "reclamation" | "audit" | "sanitizers"
-        | "fuzz" => text.lines().next_back().unwrap_or_default().to_owned(),
+        "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "audit"
+        | "sanitizers" | "fuzz" => text.lines().next_back().unwrap_or_default().to_owned(),
         _ => String::new(),
     }
 }

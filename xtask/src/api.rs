@@ -1,0 +1,60 @@
+//! `cargo xtask api`: the public interface, line by line, as it is committed. A change of it is seen, or it fails.
+
+use crate::{cargo, nightly, process, Arguments, Result};
+use std::collections::BTreeSet;
+use std::fs;
+
+const LIST: &str = "docs/public-api.txt";
+
+/// What is not there, and how to get it.
+pub(crate) fn missing() -> Option<String> {
+    let there = process::succeeds(cargo::stable().args(["public-api", "--version"]));
+    let tool = || "no cargo-public-api: `cargo install cargo-public-api --locked`".to_owned();
+    nightly::missing().or_else(|| (!there).then(tool))
+}
+
+pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let is_write = arguments.flag("--write");
+    arguments.end()?;
+    if let Some(reason) = missing() {
+        return Err(reason.into());
+    }
+    let mut command = nightly::cargo();
+    // Without what the compiler derives or grants by itself.
+    command.args(["public-api", "--package", "filch", "--all-features", "-sss"]);
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    let now = String::from_utf8(output.stdout)?;
+    if is_write {
+        fs::write(LIST, &now)?;
+        println!("{LIST}: {} items", now.lines().count());
+        return Ok(());
+    }
+    let committed = fs::read_to_string(LIST).map_err(|error| format!("{LIST}: {error}"))?;
+    let changes = changes(&committed, &now);
+    if changes.is_empty() {
+        println!("{} public items, as committed in {LIST}", now.lines().count());
+        return Ok(());
+    }
+    Err(format!("{}\n`cargo xtask api --write` accepts these", changes.join("\n")).into())
+}
+
+/// What has gone, and what has come.
+fn changes(before: &str, now: &str) -> Vec<String> {
+    let [before, now] = [before, now].map(|it| it.lines().collect::<BTreeSet<_>>());
+    let gone = before.difference(&now).map(|it| format!("- {it}"));
+    gone.chain(now.difference(&before).map(|it| format!("+ {it}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::changes;
+
+    #[test]
+    fn what_has_gone_and_what_has_come_is_told() {
+        assert_eq!(changes("a\nb\n", "b\nc\n"), ["- a", "+ c"]);
+        assert!(changes("a\nb\n", "b\na\n").is_empty());
+    }
+}
