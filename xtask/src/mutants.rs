@@ -163,7 +163,7 @@ fn run(part: &Part, tests: &[&str], which: &Which<'_>, as_models: bool) -> Resul
     command.args(["mutants", "--package", "filch", "--baseline", "skip", "--no-shuffle"]);
     // What is cut off counts as noticed: the first build is from nothing, and a model that goes on and on ends by
     // itself, at a bound of its own.
-    command.args(["--timeout", if as_models { "900" } else { "90" }, "--build-timeout", "1800"]);
+    command.args(["--timeout", if as_models { "900" } else { "45" }, "--build-timeout", "1800"]);
     command.args(["--colors", "never", "--output"]).arg(&output);
     part.files.iter().for_each(|file| _ = command.args(["--file", file]));
     // What is compiled for models only, or only shown to people.
@@ -184,7 +184,6 @@ fn run(part: &Part, tests: &[&str], which: &Which<'_>, as_models: bool) -> Resul
     }
     // For building too: otherwise every example and test is built for each mutant, and models cannot be.
     tests.iter().for_each(|test| _ = command.arg(format!("--cargo-arg=--test={test}")));
-    command.args(as_models.then_some("--cargo-arg=--release"));
     let log = folder.join(format!("{}-{kind}.log", part.name));
     eprintln!("{}: {kind}; {}", part.name, cargo::relative(&log));
     // Its exit code says whether something was missed, which is looked at below.
