@@ -15,6 +15,18 @@ use std::time::Duration;
 fn nobody_knows_how_many_items_are_left_for_him() {
     let injector = Injector::from_iter([1, 2]);
     assert_eq!(injector.drain().size_hint(), (0, None));
+    assert_eq!(injector.into_iter().size_hint(), (2, Some(2)), "nobody else takes any");
+}
+
+#[test]
+fn a_batch_of_large_items_needs_no_room_for_32_of_them() {
+    let small_stack = std::thread::Builder::new().stack_size(256 << 10);
+    let pushes = || {
+        let injector = Injector::new();
+        injector.push_batch((0..3).map(|it| [it; 4 << 10]));
+        injector.len()
+    };
+    assert_eq!(small_stack.spawn(pushes).unwrap().join().unwrap(), 3);
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn run(part: &Part, tests: &[&str], which: &Which<'_>, as_models: bool) -> Resul
         }),
     }
     if as_models {
-        command.env("RUSTFLAGS", "--cfg loom").env("FILCH_PREEMPTIONS_AT_MOST", "2");
+        command.env("RUSTFLAGS", "--cfg loom").env("FILCH_PREEMPTIONS_AT_MOST", "3");
     } else {
         command.args(["--all-features"]).env("FILCH_STRESS", "0.2").env("PROPTEST_CASES", "300");
     }
