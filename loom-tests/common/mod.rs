@@ -12,6 +12,7 @@ pub mod injectors;
 mod stack_cache;
 pub mod thieves;
 pub mod trace;
+pub mod tray;
 
 use std::fs::OpenOptions;
 use std::io::Write;
