@@ -81,9 +81,10 @@
 //!   nothing pending has seen its last task.
 //! - **I3** A queue is over when it is closed, without handle, without lease and without task. One step brings that
 //!   about, and who takes it frees the slot.
-//! - **I4** If a queue is ready, then it is in its tier's set, and a ticket searches or as many run as may; or
-//!   somebody is about to see to both. Whoever makes a queue ready sees to it after a fence of `LOOK`; whoever
-//!   takes it out of the set, or ceases to search, looks again after one.
+//! - **I4** A queue that is ready is in its tier's set; and while a set is not empty, some ticket searches, or as many
+//!   tickets run as may. Where one of the two does not hold, somebody is on the way to make it hold: who makes a queue
+//!   ready sees to both after a fence of `LOOK`; who takes a queue out of the set, or ceases to search, looks again after
+//!   one.
 //! - **I5** Who waits for a place in a queue is told when one becomes free, or finds it when it looks once more.
 //!
 //! # In a picture

@@ -122,8 +122,8 @@
 //! ## Closing
 //!
 //! Of a push and a [`close`](crate::Injector::close) one comes first: the item is refused, or it is there to be
-//! taken. So a consumer that finds the injector closed, and then empty after the pushes that were under way have
-//! returned, is done:
+//! taken. So a consumer that finds the injector [closed](crate::Injector::is_closed), and then
+//! [empty](crate::Injector::is_empty), is done; a steal that says `Empty` is not enough, for it goes around producers:
 //!
 //! ```
 //! use filch::{Injector, Steal};
@@ -133,7 +133,7 @@
 //! assert!(injector.close(), "it was open until now");
 //! assert_eq!(injector.try_push("refused").unwrap_err().into_inner(), "refused");
 //! assert_eq!((injector.is_closed(), injector.steal()), (true, Steal::Success("accepted")));
-//! assert_eq!(injector.steal(), Steal::Empty);
+//! assert!(injector.is_closed() && injector.is_empty());
 //! ```
 //!
 //! ## Giving memory back

@@ -37,7 +37,7 @@
 //! ```
 //!
 //! What is promised stands with each item; the arguments are in `DESIGN.md`, in the repository. Larger programs are
-//! in `examples/`: `tour`, `tenants`, `harness`, `pool_from_parts`, `blocking_queue` and `io_driver`.
+//! in `examples/`: `tour`, `tenants`, `trace`, `harness`, `pool_from_parts`, `blocking_queue` and `io_driver`.
 
 pub mod building_a_scheduler;
 pub mod choosing_a_policy;

@@ -147,4 +147,6 @@
 //! system has put the two; the first line of each table says how long a cache line takes to the other core and back.
 //! And measure your own program: what [`ThreadPool::metrics`](crate::ThreadPool::metrics) shows of steals, and of
 //! times that a worker woke for nothing, is counted in any case, and
-//! [`FairScheduler::report`](crate::FairScheduler::report) says who has got what.
+//! [`FairScheduler::report`](crate::FairScheduler::report) says who has got what. [`Timeline`](crate::trace::Timeline) shows
+//! which thread ran a task of which queue, and when: gaps, waits and tasks that are too short are seen at once
+//! (`cargo run --release --example trace`).
