@@ -39,7 +39,8 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
         step(
             "tests",
             [
-                cargo(["test", "--workspace", "--no-fail-fast"]),
+                // What is in the documentation runs once, below, with everything in it.
+                cargo(["test", "--workspace", "--tests", "--no-fail-fast"]),
                 cargo([
                     "test",
                     "--package",
