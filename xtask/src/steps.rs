@@ -68,7 +68,7 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
         Step { skipped: spin::missing(), ..step("spin", [ours(&["spin"])?]) },
         Step { skipped: slow(valgrind::missing()), ..step("valgrind", [ours(&["valgrind"])?]) },
         Step { skipped: slow(None), ..step("reclamation", [ours(&["reclaim"])?]) },
-        Step { skipped: slow(None), ..step("audit", [ours(&["orderings"])?]) },
+        Step { skipped: slow(None), ..step("audit", [ours(&["orderings", "--quick"])?]) },
         Step { skipped: slow(nightly::missing()), ..step("sanitizers", [ours(&["sanitize"])?]) },
         Step {
             skipped: slow(nightly::missing_for_fuzz()),
