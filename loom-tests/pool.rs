@@ -64,6 +64,21 @@ fn a_closed_pool_runs_what_it_accepted() {
     });
 }
 
+/// Whoever comes first starts the threads; whoever closes keeps them from being started.
+#[test]
+fn a_pool_that_starts_while_it_closes_runs_what_it_accepted() {
+    model("a_pool_that_starts_while_it_closes_runs_what_it_accepted", Slow(1), || {
+        note_spawn();
+        let lazy = ThreadPool::builder().num_threads(1).start(Start::Lazy);
+        let (pool, trace) = (lazy.build().unwrap(), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        let submitter = spawn(move || same_pool.spawn_detached(job).is_ok());
+        pool.shutdown(Shutdown::Drain).unwrap();
+        let accepted = submitter.join().unwrap();
+        assert_eq!(trace.runs(), usize::from(accepted), "run if it was accepted, and else not");
+    });
+}
+
 #[test]
 fn a_job_that_spawns_is_accepted_and_runs_or_is_refused() {
     model("a_job_that_spawns_is_accepted_and_runs_or_is_refused", Preemptions(0), || {

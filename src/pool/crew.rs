@@ -5,6 +5,7 @@ use super::registry::Seat;
 use super::worker::{Local, NOT_STARTED, SPARE, SURPLUS};
 use super::{at_least_one, name_of, Shared, GONE};
 use crate::deque::Worker;
+use crate::executor::Reason;
 use crate::idle::{Park, ThreadPark};
 use crate::injector::Injector;
 use crate::sync::thread::{self, JoinHandle};
@@ -69,14 +70,17 @@ impl Crew {
 }
 
 impl Shared {
-    /// Starts the threads of a pool that has none yet. An error if there is none afterwards.
+    /// Starts the threads of a pool that has none yet. An error says why there is none afterwards: somebody is closing
+    /// the pool, whose injector may be open still, or the system has none to give.
     #[cold]
-    pub(super) fn start(this: &Arc<Self>) -> io::Result<()> {
-        let result = Shared::start_all(this);
-        if this.crew.lock().alive > 0 {
-            return Ok(());
+    pub(super) fn start(this: &Arc<Self>) -> Result<(), Reason> {
+        let _ = Shared::start_all(this);
+        let crew = this.crew.lock();
+        match crew.is_closing {
+            _ if crew.alive > 0 => Ok(()),
+            true => Err(Reason::Closed),
+            false => Err(Reason::Full),
         }
-        result
     }
 
     /// Starts the threads of a pool that has none yet. An error if one is missing.

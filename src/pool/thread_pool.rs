@@ -328,10 +328,7 @@ impl Shared {
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
             Some(local) => Ok(Some(local)),
-            None if attention & NOT_STARTED != 0 => match Shared::start(this) {
-                Ok(()) => Ok(None),
-                Err(_) => Err(Reason::Full),
-            },
+            None if attention & NOT_STARTED != 0 => Shared::start(this).map(|()| None),
             None => Ok(None),
         }
     }
