@@ -2,11 +2,12 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use filch::executor::Inline;
-use filch::fair::FairScheduler;
-use filch::idle::{EventCount, Searchers};
+use filch::fair::{FairScheduler, WeightedFair, WorkQueue};
+use filch::idle::{EventCount, Searchers, ThreadPark};
+use filch::sim::Stepper;
 use filch::task::{CancelToken, TaskGroup};
 use filch::trace::Timeline;
-use filch::{Injector, LockedPool, ThreadPool};
+use filch::{Injector, Job, LockedPool, Steal, ThreadPool, Worker};
 use std::fmt::Debug;
 
 fn shows(value: impl Debug, expected: &str) {
@@ -62,4 +63,55 @@ fn tokens_groups_and_timelines_show_their_state() {
     shows(&child, "CancelToken { is_cancelled: true, listeners: 0 }");
     shows(TaskGroup::new(), "TaskGroup { pending: 0, .. }");
     shows(Timeline::new(), "Timeline { threads: 0, lost: 0, .. }");
+}
+
+fn mentions<T: Debug>(value: &T, parts: &[&str]) {
+    let text = format!("{value:?}");
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in `{text}`");
+    }
+}
+
+/// What a person sees who prints one of them: its name, and what it is about.
+#[test]
+fn what_is_printed_says_what_it_is() {
+    let worker: Worker<u32> = Worker::new_lifo();
+    worker.push(1);
+    mentions(&worker, &["Worker", "Lifo", "len: 1"]);
+    mentions(&worker.stealer(), &["Stealer", "len: 1"]);
+    mentions(&filch::deque::Builder::<u32>::new(filch::deque::Flavor::Fifo), &["Builder", "Fifo"]);
+    mentions(&Steal::Success(3), &["Success"]);
+    let injector = Injector::from_iter([1, 2]);
+    mentions(&injector, &["Injector", "len: 2", "is_closed: false"]);
+    mentions(&injector.into_iter(), &["IntoIter", "Injector"]);
+    let events = EventCount::new();
+    let prepared = events.prepare();
+    mentions(&events, &["EventCount", "preparing: 1"]);
+    mentions(&prepared, &["Prepared"]);
+    mentions(&Searchers::new(), &["Searchers"]);
+    mentions(&ThreadPark::new(), &["ThreadPark"]);
+    let (job, handle) = Job::with_handle(|| 1);
+    mentions(&job, &["Job"]);
+    mentions(&handle, &["JoinHandle"]);
+    let token = CancelToken::new();
+    token.cancel_with("too late");
+    mentions(&token, &["CancelToken", "is_cancelled: true"]);
+    mentions(&TaskGroup::new(), &["TaskGroup", "pending: 0"]);
+    let pool = ThreadPool::new(1).unwrap();
+    mentions(&pool, &["ThreadPool"]);
+    mentions(&pool.task(), &["TaskBuilder"]);
+    mentions(&ThreadPool::builder(), &["Builder"]);
+    mentions(&LockedPool::new(1).unwrap(), &["LockedPool", "num_threads: 1"]);
+    let fair = FairScheduler::over(Inline);
+    mentions(&fair, &["FairScheduler"]);
+    mentions(&FairScheduler::builder(Inline), &["Builder"]);
+    let queue = fair.queue("nightly").weight(3).build().unwrap();
+    mentions(&queue, &["Queue", "nightly", "is_closed: false"]);
+    queue.close();
+    mentions(&queue, &["is_closed: true"]);
+    mentions(&fair.queue("x"), &["QueueBuilder"]);
+    mentions(&fair.report(), &["Report"]);
+    mentions(&WeightedFair::new(), &["WeightedFair"]);
+    mentions(&WorkQueue::over(Inline, 1, |it: u32, _: &_| it).unwrap(), &["WorkQueue"]);
+    mentions(&Stepper::new(1, 1), &["Stepper"]);
 }

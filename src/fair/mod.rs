@@ -1,8 +1,8 @@
 //! Sharing one executor among many queues, by weight, in time.
 //!
 //! A [`FairScheduler`] stands on any [`Executor`](crate::Executor). Tasks are spawned into its
-//! [queues](Queue), of which there may be 65,535 beside the default one, and which come and go; a [`Policy`] says which of them is served
-//! next. What schedulers have separate machines for are settings of a queue:
+//! [queues](Queue), of which there may be 65,535 beside the default one, and which come and go; a [`Policy`] says
+//! which of them is served next. What schedulers have separate machines for are settings of a queue:
 //!
 //! | | |
 //! |---|---|

@@ -180,7 +180,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Has this context go with each task of this queue, instead of the [scheduler's](super::Builder::context).
+    /// Has this context go with each task that is spawned through this queue's handles, instead of the
+    /// [scheduler's](super::Builder::context), which stays that of what its tasks spawn through the scheduler.
     ///
     /// # Examples
     ///

@@ -76,10 +76,12 @@ impl Shared {
     pub(super) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Shared::start_all(this);
         let crew = this.crew.lock();
-        match crew.is_closing {
-            _ if crew.alive > 0 => Ok(()),
-            true => Err(Reason::Closed),
-            false => Err(Reason::Full),
+        if crew.alive > 0 {
+            Ok(())
+        } else if crew.is_closing {
+            Err(Reason::Closed)
+        } else {
+            Err(Reason::Full)
         }
     }
 

@@ -21,7 +21,8 @@
 //! There are two kinds of models. Under `--cfg loom` everything is as in the third column. Under `--cfg shuttle`, which
 //! plays random schedules of programs that are too large for loom, atomics, locks and threads are shuttle's, whose
 //! every ordering is `SeqCst`; what is about orderings and about memory (`order`, `slot`, `place`, `epoch`) is as on
-//! the machine, but that what is retired is never freed, and what is about time (`park`, `clock`, `spin`, `barrier`) as in a model.
+//! the machine, but that what is retired is never freed, and what is about time (`park`, `clock`, `spin`, `barrier`)
+//! as in a model.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;

@@ -2,7 +2,7 @@
 
 use super::timeline::Slice;
 use crate::sync::Text;
-use alloc::string::ToString;
+use alloc::format;
 use core::fmt::{self, Write};
 use core::time::Duration;
 use std::io;
@@ -17,7 +17,7 @@ pub(super) fn write(
     writeln!(out, "{{\"traceEvents\":[")?;
     write!(out, r#"{{"ph":"M","pid":1,"name":"process_name","args":{{"name":"filch"}}}}"#)?;
     for (track, thread) in threads.iter().enumerate() {
-        let on = format_args!(r#""ph":"M","pid":1,"tid":{track}"#).to_string();
+        let on = format!(r#""ph":"M","pid":1,"tid":{track}"#);
         let name = Json(thread);
         write!(out, ",\n{{{on},\"name\":\"thread_name\",\"args\":{{\"name\":{name}}}}}")?;
         write!(
@@ -38,16 +38,16 @@ fn write_slice(
 ) -> io::Result<()> {
     let (name, track) = (Json(&slice.name), slice.track);
     let (began, time) = (Micros(slice.began), Micros(slice.ended.saturating_sub(slice.began)));
-    let on = format_args!(r#""pid":1,"tid":{track},"name":{name},"ts":{began}"#).to_string();
+    let on = format!(r#""pid":1,"tid":{track},"name":{name},"ts":{began}"#);
     let Some(spawned) = slice.spawned else {
         return write!(out, ",\n{{\"ph\":\"X\",\"cat\":\"idle\",{on},\"dur\":{time}}}");
     };
     let waited = Micros(slice.began.saturating_sub(spawned));
-    let args = format_args!(r#""args":{{"waited_us":{waited}}}"#).to_string();
+    let args = format!(r#""args":{{"waited_us":{waited}}}"#);
     write!(out, ",\n{{\"ph\":\"X\",\"cat\":\"task\",{on},\"dur\":{time},{args}}}")?;
     let Some(from) = slice.spawned_on else { return Ok(()) };
     // An arrow, from the slice in which the task was spawned if there is one.
-    let (arrow, at) = (format_args!(r#""cat":"spawn","id":{number}"#).to_string(), Micros(spawned));
+    let (arrow, at) = (format!(r#""cat":"spawn","id":{number}"#), Micros(spawned));
     write!(
         out,
         ",\n{{\"ph\":\"s\",{arrow},\"pid\":1,\"tid\":{from},\"name\":{name},\"ts\":{at}}}"

@@ -75,6 +75,10 @@ impl Mine {
             self.side.lost.fetch_add(1, Relaxed); // Relaxed: a statistic
         }
     }
+
+    fn is_over(&self) -> bool {
+        self.side.is_over.load(Relaxed) // Relaxed: what made the next timeline came after the end of this one
+    }
 }
 
 /// Calls `f` with this thread's track of a timeline. `None` if the thread has ended its own storage.
@@ -91,12 +95,6 @@ pub(super) fn of_this_thread<R>(tracks: &Tracks, f: impl FnOnce(&Mine) -> R) -> 
         f(&all[index])
     };
     TRACKS.try_with(with).ok()
-}
-
-impl Mine {
-    fn is_over(&self) -> bool {
-        self.side.is_over.load(Relaxed) // Relaxed: what made the next timeline came after the end of this one
-    }
 }
 
 impl Tracks {

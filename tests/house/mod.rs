@@ -162,6 +162,14 @@ pub(crate) fn rust_files(folder: &str) -> Vec<Source> {
     rust.map(|path| Source::read(&path).expect("a file in UTF-8")).collect()
 }
 
+/// The folders with code.
+pub(crate) const CODE: [&str; 8] =
+    ["src", "loom-tests", "shuttle-tests", "tests", "fuzz", "benches", "xtask", "examples"];
+
+pub(crate) fn all_code() -> Vec<Source> {
+    CODE.iter().flat_map(|folder| rust_files(folder)).collect()
+}
+
 /// Every Cargo.toml of the repository.
 pub(crate) fn manifests() -> Vec<Source> {
     let mut paths = Vec::new();

@@ -1,6 +1,6 @@
 //! `cargo xtask api`: the public interface, line by line, as it is committed. A change of it is seen, or it fails.
 
-use crate::{cargo, nightly, process, Arguments, Result};
+use crate::{cargo, nightly, Arguments, Result};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -8,9 +8,7 @@ const LIST: &str = "docs/public-api.txt";
 
 /// What is not there, and how to get it.
 pub(crate) fn missing() -> Option<String> {
-    let there = process::succeeds(cargo::stable().args(["public-api", "--version"]));
-    let tool = || "no cargo-public-api: `cargo install cargo-public-api --locked`".to_owned();
-    nightly::missing().or_else(|| (!there).then(tool))
+    nightly::missing().or_else(|| cargo::missing("public-api"))
 }
 
 pub(crate) fn command(mut arguments: Arguments) -> Result {

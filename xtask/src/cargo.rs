@@ -1,6 +1,6 @@
 //! Running cargo, and finding what it built.
 
-use crate::Result;
+use crate::{process, Result};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,12 @@ pub(crate) fn stable() -> Command {
     let mut command = Command::new("cargo");
     isolate(&mut command);
     command
+}
+
+/// A command of cargo's that is not there: how to get it.
+pub(crate) fn missing(command: &str) -> Option<String> {
+    let there = process::succeeds(stable().args([command, "--version"]));
+    (!there).then(|| format!("no cargo-{command}: `cargo install cargo-{command} --locked`"))
 }
 
 /// What we run must depend on our flags alone, and must not install a toolchain on the way.

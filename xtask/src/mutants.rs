@@ -74,16 +74,10 @@ const PARTS: [Part; 6] = [
     },
 ];
 
-/// cargo-mutants is not there: how to get it.
-fn missing() -> Option<String> {
-    let there = process::succeeds(cargo::stable().args(["mutants", "--version"]));
-    (!there).then(|| "no cargo-mutants: `cargo install cargo-mutants --locked`".to_owned())
-}
-
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let shard = arguments.option("--shard")?;
     let only = arguments.last()?;
-    if let Some(reason) = missing() {
+    if let Some(reason) = cargo::missing("mutants") {
         return Err(reason.into());
     }
     let chosen: Vec<&Part> =

@@ -20,10 +20,7 @@ pub(crate) fn missing() -> Option<String> {
 
 /// The nightly or cargo-fuzz is not there: how to get it.
 pub(crate) fn missing_for_fuzz() -> Option<String> {
-    missing().or_else(|| {
-        let there = succeeds(cargo().args(["fuzz", "--version"]));
-        (!there).then(|| "no cargo-fuzz: `cargo install cargo-fuzz --locked`".to_owned())
-    })
+    missing().or_else(|| cargo::missing("fuzz"))
 }
 
 /// The triple of this machine, as the nightly spells it.
