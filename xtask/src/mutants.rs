@@ -70,7 +70,7 @@ const PARTS: [Part; 6] = [
             "futures",
             "api",
         ],
-        models: &["loom_fair", "loom_fair_parts"],
+        models: &["loom_fair", "loom_fair_ends", "loom_fair_parts"],
     },
 ];
 
