@@ -21,10 +21,15 @@ impl Table {
 
     /// Prints the table and writes it to `target/filch/<name>.tsv`.
     pub(crate) fn publish(&self, name: &str) -> Result {
-        let path = cargo::reports()?.join(format!("{name}.tsv"));
-        fs::write(&path, self.tsv()).map_err(|error| format!("{}: {error}", path.display()))?;
+        self.save(name)?;
         print!("{}", self.text());
         Ok(())
+    }
+
+    /// Writes it only: a table that is too long to read.
+    pub(crate) fn save(&self, name: &str) -> Result {
+        let path = cargo::reports()?.join(format!("{name}.tsv"));
+        fs::write(&path, self.tsv()).map_err(|error| format!("{}: {error}", path.display()).into())
     }
 
     fn tsv(&self) -> String {

@@ -1,0 +1,245 @@
+//! `cargo xtask mutants`: would the tests and the models notice if the source said something else?
+//!
+//! cargo-mutants says what can be changed. All changes are compiled together, each behind a switch, and every test is
+//! run once to see which of them it passes; then each change is switched on for those tests alone, cheapest first.
+//! What they let pass is given to the models in the same way, and what these let pass as well must be listed in
+//! `proofs/mutants.md` with the reason why it is no loss. What cannot be switched, as in a `const fn`, is built and
+//! tried by cargo-mutants, one after the other.
+
+mod alone;
+mod listed;
+mod trial;
+mod viable;
+mod weave;
+
+use crate::process::Progress;
+use crate::table::Table;
+use crate::{all_well, cargo, Arguments, Result};
+use listed::Mutant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use trial::Verdict;
+use viable::Tree;
+
+const EXPLAINED: &str = "proofs/mutants.md";
+
+/// What models find, they find with few; a mutant that is no loss makes them all run to their ends.
+const PREEMPTIONS: &str = "2";
+
+/// A part of the source.
+struct Part {
+    name: &'static str,
+    files: &'static [&'static str],
+}
+
+const PARTS: [Part; 6] = [
+    Part {
+        name: "deque",
+        files: &["src/deque/**", "src/steal.rs", "src/sync/slot.rs", "src/sync/epoch.rs"],
+    },
+    Part { name: "injector", files: &["src/injector/**", "src/sync/place.rs"] },
+    Part {
+        name: "idle",
+        files: &["src/idle/**", "src/sync/barrier.rs", "src/sync/lock.rs", "src/sync/park.rs"],
+    },
+    Part {
+        name: "task",
+        files: &["src/task/**", "src/executor/**", "src/trace/**", "src/sync/thread.rs"],
+    },
+    Part { name: "pool", files: &["src/pool/**", "src/sync/snapshot.rs"] },
+    Part { name: "fair", files: &["src/fair/**", "src/sim/**", "src/sync/clock.rs"] },
+];
+
+pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let shard = arguments.option("--shard")?.map(|it| Shard::parse(&it)).transpose()?;
+    let only = arguments.last()?;
+    if let Some(reason) = cargo::missing("mutants") {
+        return Err(reason.into());
+    }
+    let asked: Vec<&str> = only.iter().flat_map(|it| it.split(',')).collect();
+    let names = PARTS.map(|it| it.name);
+    if let Some(unknown) = asked.iter().find(|it| !names.contains(it)) {
+        return Err(format!("no part `{unknown}`: {}", names.join(", ")).into());
+    }
+    let chosen: Vec<&Part> =
+        PARTS.iter().filter(|it| asked.is_empty() || asked.contains(&it.name)).collect();
+    let mut all = Campaign::default();
+    for part in &chosen {
+        for mutant in listed::list(part.files)? {
+            all.parts.push(part.name);
+            all.mutants.push(mutant);
+        }
+    }
+    all.run(shard.as_ref())?;
+    all.report(&chosen)
+}
+
+/// `2/16`: every sixteenth, from the third.
+struct Shard {
+    at: usize,
+    of: usize,
+}
+
+impl Shard {
+    fn parse(text: &str) -> Result<Self> {
+        let parsed = text.split_once('/').and_then(|(at, of)| {
+            let (at, of) = (at.parse().ok()?, of.parse().ok()?);
+            (at < of).then_some(Shard { at, of })
+        });
+        parsed.ok_or_else(|| format!("`{text}` is no shard, as 0/16 is").into())
+    }
+
+    fn holds(&self, number: usize) -> bool {
+        number % self.of == self.at
+    }
+}
+
+/// What became of a mutant.
+#[derive(Clone, Debug, PartialEq)]
+enum End {
+    /// It does not compile.
+    Refused,
+    ByTest(String),
+    ByTime(String),
+    ByModel(String),
+    /// No test and no model passes it.
+    Unreached,
+    Missed,
+}
+
+#[derive(Default)]
+struct Campaign {
+    mutants: Vec<Mutant>,
+    /// By number, as the mutants.
+    parts: Vec<&'static str>,
+    ends: BTreeMap<usize, End>,
+}
+
+impl Campaign {
+    fn run(&mut self, shard: Option<&Shard>) -> Result {
+        let wanted = |it: &usize| shard.is_none_or(|shard| shard.holds(*it));
+        let tests = Tree::grow(&self.mutants, false)?;
+        let models = Tree::grow(&self.mutants, true)?;
+        let refused = |it: &usize| tests.refused.contains(it) || models.refused.contains(it);
+        let numbers: Vec<usize> = (0..self.mutants.len()).filter(wanted).collect();
+        for number in numbers.iter().filter(|it| refused(it)) {
+            self.ends.insert(*number, End::Refused);
+        }
+
+        let switched = tests.woven.iter().copied().filter(wanted).collect();
+        let missed = self.ask(&tests, None, switched)?;
+        // What only models are built with has not been asked for yet.
+        let unasked = |it: &usize| !tests.woven.contains(it) && !refused(it) && wanted(it);
+        let left = |it: &usize| missed.contains(it) || unasked(it);
+        let left = models.woven.iter().copied().filter(left).collect();
+        self.ask(&models, Some(PREEMPTIONS), left)?;
+
+        let alone: Vec<usize> =
+            numbers.into_iter().filter(|it| !self.ends.contains_key(it)).collect();
+        let named: Vec<&Mutant> = alone.iter().map(|it| &self.mutants[*it]).collect();
+        let ends = alone::run(&named)?;
+        self.ends.extend(alone.into_iter().zip(ends));
+        Ok(())
+    }
+
+    /// Tests or models; returns what they let pass.
+    fn ask(
+        &mut self,
+        tree: &Tree,
+        preemptions: Option<&str>,
+        mutants: BTreeSet<usize>,
+    ) -> Result<BTreeSet<usize>> {
+        if mutants.is_empty() {
+            return Ok(mutants);
+        }
+        let witnesses = trial::witnesses(tree, preemptions)?;
+        let progress = Progress::of(mutants.len());
+        let names = &self.mutants;
+        let verdicts = trial::judge(tree, &mutants, &witnesses, preemptions, |number, verdict| {
+            let name = &names[number].name;
+            match verdict {
+                Verdict::Noticed { by } => progress.step(format!("noticed   {name}  {by}")),
+                Verdict::Hung { by } => progress.step(format!("hung      {name}  {by}")),
+                Verdict::Missed => progress.step(format!("missed    {name}")),
+                Verdict::Unreached => progress.step(format!("unreached {name}")),
+            }
+        })?;
+        let mut missed = BTreeSet::new();
+        for (number, verdict) in verdicts {
+            let end = match verdict {
+                Verdict::Noticed { by } if preemptions.is_some() => End::ByModel(by),
+                Verdict::Noticed { by } => End::ByTest(by),
+                Verdict::Hung { by } => End::ByTime(by),
+                Verdict::Missed => End::Missed,
+                // The tests may have passed what no model does.
+                Verdict::Unreached => self.ends.remove(&number).unwrap_or(End::Unreached),
+            };
+            if matches!(end, End::Missed | End::Unreached) {
+                missed.insert(number);
+            }
+            self.ends.insert(number, end);
+        }
+        Ok(missed)
+    }
+
+    fn report(&self, chosen: &[&Part]) -> Result {
+        let explained = listed::explained(&fs::read_to_string(EXPLAINED)?);
+        let known = |number: &usize| {
+            explained.contains(&listed::without_place(&self.mutants[*number].name))
+        };
+        let mut each = Table::new(&["mutant", "end", "by"]);
+        let mut survivors = Vec::new();
+        for (number, end) in &self.ends {
+            let name = &self.mutants[*number].name;
+            let (word, by) = match end {
+                End::Refused => ("does not compile", ""),
+                End::ByTest(by) => ("test", by.as_str()),
+                End::ByTime(by) => ("time", by.as_str()),
+                End::ByModel(by) => ("model", by.as_str()),
+                End::Unreached | End::Missed if known(number) => ("explained", ""),
+                End::Unreached => ("unreached", ""),
+                End::Missed => ("missed", ""),
+            };
+            if matches!(word, "unreached" | "missed") {
+                survivors.push(format!("{word}: {name}"));
+            }
+            each.row([name.clone(), word.to_owned(), by.to_owned()]);
+        }
+        each.save("mutants-each")?;
+
+        let head = ["part", "mutants", "by tests", "by time", "by models", "explained", "survive"];
+        let mut table = Table::new(&head);
+        for part in chosen {
+            let of_part = self.ends.iter().filter(|it| self.parts[*it.0] == part.name);
+            let ends: Vec<(&usize, &End)> = of_part.filter(|it| *it.1 != End::Refused).collect();
+            let count = |wanted: &dyn Fn(&usize, &End) -> bool| {
+                ends.iter().filter(|(number, end)| wanted(number, end)).count().to_string()
+            };
+            let lost = |end: &End| matches!(end, End::Missed | End::Unreached);
+            table.row([
+                part.name.to_owned(),
+                ends.len().to_string(),
+                count(&|_, end| matches!(end, End::ByTest(_))),
+                count(&|_, end| matches!(end, End::ByTime(_))),
+                count(&|_, end| matches!(end, End::ByModel(_))),
+                count(&|number, end| lost(end) && known(number)),
+                count(&|number, end| lost(end) && !known(number)),
+            ]);
+        }
+        table.publish("mutants")?;
+        println!("\n{} survive that {EXPLAINED} does not explain", survivors.len());
+        all_well(survivors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shard;
+
+    #[test]
+    fn shards_share_everything() {
+        let shards = ["0/3", "1/3", "2/3"].map(|it| Shard::parse(it).unwrap());
+        assert!((0..10).all(|it| shards.iter().filter(|shard| shard.holds(it)).count() == 1));
+        assert!(Shard::parse("3/3").is_err() && Shard::parse("x").is_err());
+    }
+}
