@@ -3,7 +3,9 @@
 
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
-use filch::{Executor, Injector, LockedPool, ThreadPool};
+use filch::{Executor, Injector, LockedPool, ThreadPool, Worker};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
@@ -11,6 +13,15 @@ fn nobody_knows_how_many_items_are_left_for_him() {
     let injector = Injector::from_iter([1, 2]);
     assert_eq!(injector.drain().size_hint(), (0, None));
     assert_eq!(injector.into_iter().size_hint(), (0, Some(2)));
+}
+
+#[test]
+fn a_batch_is_half_of_what_is_there() {
+    let (injector, worker) = (Injector::from_iter(0..20), Worker::new_fifo());
+    assert!(injector.steal_batch(&worker).is_success());
+    assert_eq!((worker.len(), injector.len()), (10, 10));
+    assert_eq!(injector.steal_batch_and_pop(&worker).success(), Some(10));
+    assert_eq!((worker.len(), injector.len()), (14, 5));
 }
 
 #[test]
@@ -56,4 +67,25 @@ fn a_queue_says_how_long_it_ran_and_how_long_it_waited() {
     stepper.run_until_idle();
     let metrics = queues.map(|it| it.metrics());
     assert!(metrics.iter().all(|it| it.longest_lease >= Duration::from_millis(3)));
+}
+
+/// Its place in the deque goes through every number near the wrap, where each deque begins.
+#[test]
+fn a_join_takes_back_its_own_half_and_nothing_above_it() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&count);
+    let task = pool.spawn(move || {
+        for _ in 0..100 {
+            let above = || {
+                let counts = Arc::clone(&counts);
+                same.spawn_detached(move || _ = counts.fetch_add(1, Relaxed)).unwrap();
+            };
+            same.join(above, || _ = counts.fetch_add(1, Relaxed));
+        }
+    });
+    task.join().unwrap();
+    pool.shutdown(Shutdown::Drain).unwrap();
+    assert_eq!(count.load(Relaxed), 200);
 }

@@ -1,14 +1,16 @@
-//! What `{:?}` shows of what people have in their own structures: how much is in it, and whether it still takes more.
+//! What `{:?}` shows of what people have in their own structures: how much is in it, and whether it still takes more; what
+//! errors say.
 #![cfg(not(any(loom, shuttle)))]
 
-use filch::executor::Inline;
-use filch::fair::{FairScheduler, WeightedFair, WorkQueue};
+use filch::executor::{Inline, Reason, SpawnError};
+use filch::fair::{FairScheduler, PushError, QueueError, WeightedFair, WorkQueue};
 use filch::idle::{EventCount, Searchers, ThreadPark};
+use filch::pool::{ShutdownError, WouldDeadlock};
 use filch::sim::Stepper;
 use filch::task::{CancelToken, TaskGroup};
 use filch::trace::Timeline;
 use filch::{Injector, Job, LockedPool, Steal, ThreadPool, Worker};
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 fn shows(value: impl Debug, expected: &str) {
     assert_eq!(format!("{value:?}"), expected);
@@ -114,4 +116,27 @@ fn what_is_printed_says_what_it_is() {
     mentions(&WeightedFair::new(), &["WeightedFair"]);
     mentions(&WorkQueue::over(Inline, 1, |it: u32, _: &_| it).unwrap(), &["WorkQueue"]);
     mentions(&Stepper::new(1, 1), &["Stepper"]);
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    fn says(error: impl Display, expected: &str) {
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let injector = Injector::new();
+    injector.close();
+    says(injector.try_push(1).unwrap_err(), "the injector is closed");
+    let reason = Reason::Full;
+    says(SpawnError { f: (), reason }, "its maximum of jobs");
+    says(PushError { input: (), reason }, "its maximum of jobs");
+    says(Reason::Closed, "no further jobs");
+    says(WouldDeadlock, "cannot wait for the pool");
+    says(ShutdownError::WouldDeadlock, "cannot wait for the pool");
+    says(ShutdownError::StillRunning, "still running");
+    says(QueueError::Weight, "from 1 to 4294967296");
+    says(QueueError::Parallel, "at least one task at once");
+    says(QueueError::InFlight, "at least one future");
+    says(QueueError::Capacity, "room for at least one task");
+    says(QueueError::TooMany, "65536 queues");
+    says(QueueError::Closed, "shut down");
 }

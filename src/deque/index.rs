@@ -61,7 +61,7 @@ impl Top {
     /// After a thief has announced that it is going to take several items.
     #[inline(always)]
     pub(super) fn announced(self) -> Top {
-        debug_assert!(self.is_open());
+        debug_assert_eq!(self.0 & STATE, 0, "a second announcement could be taken for the first");
         Top(self.0 | ANNOUNCED)
     }
 

@@ -35,7 +35,7 @@ pub(super) fn run(mutants: &[&Mutant]) -> Result<Vec<End>> {
     command.args(["--timeout", "60", "--build-timeout", "1800", "--all-features"]);
     command.args(["--colors", "never", "--output"]).arg(&output);
     mutants.iter().for_each(|it| {
-        command.args(["--re", &format!("^{}$", escaped(&it.name))]);
+        command.args(["--file", &it.file, "--re", &format!("^{}$", escaped(&it.name))]);
     });
     command.env("FILCH_STRESS", "0.2").env("PROPTEST_CASES", "200");
     // For building too: otherwise every example and test is built for each mutant.

@@ -94,7 +94,8 @@ pub(super) fn without_place(name: &str) -> String {
 /// The mutants that are explained, as they stand between the first two backticks of their lines.
 pub(super) fn explained(text: &str) -> BTreeSet<String> {
     let rows = text.lines().filter(|line| line.starts_with("| `"));
-    rows.filter_map(|line| line.split('`').nth(1)).map(str::to_owned).collect()
+    // In a table a bar is written with a backslash.
+    rows.filter_map(|line| line.split('`').nth(1)).map(|it| it.replace("\\|", "|")).collect()
 }
 
 #[cfg(test)]
@@ -109,6 +110,8 @@ mod tests {
             "# x\n\n| `src/idle/word.rs: replace << with >> in Word::is_nobody` | because |\n",
         );
         assert!(known.contains(&without_place(NAME)));
+        let bar = explained("| `src/a.rs: replace \\| with ^ in f` | because |");
+        assert!(bar.contains(&without_place("src/a.rs:1:2: replace | with ^ in f")));
     }
 
     #[test]

@@ -18,13 +18,13 @@ use crate::{all_well, cargo, Arguments, Result};
 use listed::Mutant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use trial::Verdict;
+use trial::{Verdict, Who};
 use viable::Tree;
 
 const EXPLAINED: &str = "proofs/mutants.md";
 
-/// What models find, they find with few; a mutant that is no loss makes them all run to their ends.
-const PREEMPTIONS: &str = "2";
+/// Most of what models find they find with few. A mutant that is no loss makes them all run to their ends.
+const FEW: Who = Who::Models(Some("2"));
 
 /// A part of the source.
 struct Part {
@@ -72,6 +72,11 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     }
     all.run(shard.as_ref())?;
     all.report(&chosen)
+}
+
+/// By their names without places.
+fn explained() -> Result<BTreeSet<String>> {
+    Ok(listed::explained(&fs::read_to_string(EXPLAINED)?))
 }
 
 /// `2/16`: every sixteenth, from the third.
@@ -127,12 +132,15 @@ impl Campaign {
         }
 
         let switched = tests.woven.iter().copied().filter(wanted).collect();
-        let missed = self.ask(&tests, None, switched)?;
+        let missed = self.ask(&tests, Who::Tests, switched)?;
         // What only models are built with has not been asked for yet.
         let unasked = |it: &usize| !tests.woven.contains(it) && !refused(it) && wanted(it);
         let left = |it: &usize| missed.contains(it) || unasked(it);
         let left = models.woven.iter().copied().filter(left).collect();
-        self.ask(&models, Some(PREEMPTIONS), left)?;
+        let mut missed = self.ask(&models, FEW, left)?;
+        let explained = explained()?;
+        missed.retain(|it| !explained.contains(&listed::without_place(&self.mutants[*it].name)));
+        self.ask(&models, Who::Models(None), missed)?;
 
         let alone: Vec<usize> =
             numbers.into_iter().filter(|it| !self.ends.contains_key(it)).collect();
@@ -143,19 +151,14 @@ impl Campaign {
     }
 
     /// Tests or models; returns what they let pass.
-    fn ask(
-        &mut self,
-        tree: &Tree,
-        preemptions: Option<&str>,
-        mutants: BTreeSet<usize>,
-    ) -> Result<BTreeSet<usize>> {
+    fn ask(&mut self, tree: &Tree, who: Who, mutants: BTreeSet<usize>) -> Result<BTreeSet<usize>> {
         if mutants.is_empty() {
             return Ok(mutants);
         }
-        let witnesses = trial::witnesses(tree, preemptions)?;
+        let witnesses = trial::witnesses(tree, who)?;
         let progress = Progress::of(mutants.len());
         let names = &self.mutants;
-        let verdicts = trial::judge(tree, &mutants, &witnesses, preemptions, |number, verdict| {
+        let verdicts = trial::judge(tree, &mutants, &witnesses, who, |number, verdict| {
             let name = &names[number].name;
             match verdict {
                 Verdict::Noticed { by } => progress.step(format!("noticed   {name}  {by}")),
@@ -167,8 +170,8 @@ impl Campaign {
         let mut missed = BTreeSet::new();
         for (number, verdict) in verdicts {
             let end = match verdict {
-                Verdict::Noticed { by } if preemptions.is_some() => End::ByModel(by),
-                Verdict::Noticed { by } => End::ByTest(by),
+                Verdict::Noticed { by } if who == Who::Tests => End::ByTest(by),
+                Verdict::Noticed { by } => End::ByModel(by),
                 Verdict::Hung { by } => End::ByTime(by),
                 Verdict::Missed => End::Missed,
                 // The tests may have passed what no model does.
@@ -183,7 +186,7 @@ impl Campaign {
     }
 
     fn report(&self, chosen: &[&Part]) -> Result {
-        let explained = listed::explained(&fs::read_to_string(EXPLAINED)?);
+        let explained = explained()?;
         let known = |number: &usize| {
             explained.contains(&listed::without_place(&self.mutants[*number].name))
         };

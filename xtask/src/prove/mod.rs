@@ -8,7 +8,7 @@ mod report;
 mod tsv;
 
 use crate::process;
-use crate::{all_well, nightly, spin, valgrind, Arguments, Result};
+use crate::{all_well, cargo, nightly, spin, valgrind, Arguments, Result};
 use std::env;
 use std::process::Command;
 use std::time::Instant;
@@ -33,6 +33,7 @@ fn parts() -> Vec<Part> {
         part("sanitize", &["--stress"], &[], nightly::missing()),
         part("fuzz", &["--seconds", "10"], &["--seconds", "3600"], nightly::missing_for_fuzz()),
         part("orderings", &["--quick"], &[], None),
+        part("mutants", &[], &[], cargo::missing("mutants")),
     ]
 }
 
@@ -43,7 +44,8 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     let start = Instant::now();
     let mut failures = Vec::new();
     let mut ran = Vec::new();
-    for part in parts() {
+    // Of mutants there is a record.
+    for part in parts().into_iter().filter(|it| !(quick || from_reports) || it.name != "mutants") {
         let more = if quick { part.quick } else { part.full };
         if let Some(reason) = part.skipped {
             eprintln!("{}: skipped: {reason}", part.name);

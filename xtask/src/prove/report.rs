@@ -11,6 +11,10 @@ use std::time::Duration;
 /// Campaigns that were longer than a run of this command, each with its day.
 const CAMPAIGNS: &str = "proofs/campaigns.tsv";
 
+/// The last time that every mutant was tried, with its day, and what survives for a reason.
+const MUTANTS: &str = "proofs/mutants.tsv";
+const EXPLAINED: &str = "proofs/mutants.md";
+
 /// What nothing here shows.
 const NOT_SHOWN: &str = "\
 - Programs larger than the models, but by chance: shuttle's schedules, fuzzing, stress.
@@ -52,6 +56,7 @@ pub(super) fn write(ran: &[&str], command: &str, took: Duration) -> Result<Vec<S
     report.reclaimed(&read("reclaim")?);
     report.sanitized(&read("sanitize")?, &read("valgrind")?);
     report.fuzzed(&read("fuzz")?)?;
+    report.mutated(&read("mutants")?)?;
     report.bugs(&bugs);
     report.head("Not shown");
     report.line(NOT_SHOWN);
@@ -314,6 +319,34 @@ impl Report {
             format!(
                 "{targets} targets, {executions} executions in {seconds} s; in recorded campaigns {recorded} in \
                  {hours:.1} hours"
+            ),
+        );
+        Ok(())
+    }
+
+    /// Those of this run, or the recorded ones.
+    fn mutated(&mut self, mutants: &[Row]) -> Result {
+        self.head("Mutants (`cargo xtask mutants`)");
+        let text = fs::read_to_string(MUTANTS).map_err(|error| format!("{MUTANTS}: {error}"))?;
+        let recorded = tsv::parse(&text);
+        let (rows, when) = match mutants.is_empty() {
+            true => (recorded.as_slice(), recorded.first().map_or("", |row| cell(row, "day"))),
+            false => (mutants, "now"),
+        };
+        let head = ["part", "mutants", "by tests", "by time", "by models", "explained", "survive"];
+        self.columns(head, rows);
+        let text =
+            fs::read_to_string(EXPLAINED).map_err(|error| format!("{EXPLAINED}: {error}"))?;
+        let table = text.find("\n| ").map_or("", |at| &text[at..]);
+        self.line(&format!("\nThose that are no loss, and why (`{EXPLAINED}`):\n{table}"));
+        let sum = |name: &'static str| counted(sum(rows, name));
+        let [all, tests, time, models, explained, survive] =
+            head[1..].try_into().map(|it: [_; 6]| it.map(sum))?;
+        self.sum_up(
+            "mutants",
+            format!(
+                "{all} that compile: tests notice {tests}, another {time} end by time, models notice {models}; \
+                 {explained} are no loss, {survive} survive ({when})"
             ),
         );
         Ok(())
