@@ -26,7 +26,7 @@ fn a_batch_is_half_of_what_is_there() {
 
 #[test]
 fn a_batch_of_large_items_needs_no_room_for_32_of_them() {
-    let small_stack = std::thread::Builder::new().stack_size(256 << 10);
+    let small_stack = std::thread::Builder::new().stack_size(400 << 10);
     let pushes = || {
         let injector = Injector::new();
         injector.push_batch((0..3).map(|it| [it; 4 << 10]));

@@ -12,6 +12,9 @@ use std::ops::Range;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+/// A mutant, and what it is called.
+type Numbered<'a> = (usize, &'a Mutant);
+
 /// What is added to the source: one mutant's code, or a place where some are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -29,12 +32,12 @@ pub(super) struct Woven {
 }
 
 /// Weaves the mutants of a file into its text; they are called by their numbers.
-pub(super) fn weave(text: &str, mutants: &[(usize, &Mutant)]) -> Result<Woven> {
+pub(super) fn weave(text: &str, mutants: &[Numbered<'_>]) -> Result<Woven> {
     let lines = Lines::of(text);
     let mut found = Found::default();
     found.visit_file(&syn::parse_file(text)?);
     // Those of one expression are alternatives to each other.
-    let mut groups: BTreeMap<(Place, Reverse<Place>, u8), Vec<(usize, &Mutant)>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<Numbered<'_>>> = BTreeMap::new();
     let mut woven = Vec::new();
     for (number, mutant) in mutants {
         let Some(site) = found.site(mutant) else { continue };
@@ -42,7 +45,7 @@ pub(super) fn weave(text: &str, mutants: &[(usize, &Mutant)]) -> Result<Woven> {
         let key = (site.from, Reverse(site.to), site.shape.rank());
         groups.entry(key).or_default().push((*number, mutant));
     }
-    let edit = |group: &Vec<(usize, &Mutant)>| {
+    let edit = |group: &Vec<Numbered<'_>>| {
         let site = found.site(group[0].1)?;
         Some(Edit::of(text, &lines, &site, group))
     };
@@ -236,7 +239,7 @@ fn is(number: usize) -> String {
 }
 
 fn alternatives(
-    group: &[(usize, &Mutant)],
+    group: &[Numbered<'_>],
     other: impl Fn(&Mutant) -> String,
 ) -> Vec<(String, Vec<usize>)> {
     let mut added = Vec::new();
@@ -260,12 +263,12 @@ struct Edit {
 }
 
 impl Edit {
-    fn of(text: &str, lines: &Lines<'_>, site: &Site, group: &[(usize, &Mutant)]) -> Self {
+    fn of(text: &str, lines: &Lines<'_>, site: &Site, group: &[Numbered<'_>]) -> Self {
         let bytes = lines.offset(site.from)..lines.offset(site.to);
         let slice = |(from, to): (Place, Place)| &text[lines.offset(from)..lines.offset(to)];
         let (before, behind) = match &site.shape {
             Shape::Body => {
-                let early = |(number, mutant): &(usize, &Mutant)| {
+                let early = |(number, mutant): &Numbered<'_>| {
                     let value = &mutant.replacement;
                     (format!("if {} {{ return {value}; }} ", is(*number)), vec![*number])
                 };
@@ -286,7 +289,7 @@ impl Edit {
                 (alternatives(group, other), ") })".to_owned())
             }
             Shape::Guard => {
-                let opening = |(number, mutant): &(usize, &Mutant)| {
+                let opening = |(number, mutant): &Numbered<'_>| {
                     let switch = is(*number);
                     let opening = match mutant.replacement == "true" {
                         true => format!("{switch} || ("),
@@ -350,7 +353,7 @@ fn apply(source: &str, edits: &[Edit]) -> (String, Vec<Piece>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{weave, Kind, Mutant, Place};
+    use super::{weave, Kind, Mutant, Numbered, Place};
 
     const SOURCE: &str = "\
 fn f(a: u32, b: u32) -> bool {
@@ -381,7 +384,7 @@ fn h(a: Option<u32>) -> u32 {
     }
 
     fn woven(mutants: &[Mutant]) -> String {
-        let numbered: Vec<(usize, &Mutant)> = mutants.iter().enumerate().collect();
+        let numbered: Vec<Numbered<'_>> = mutants.iter().enumerate().collect();
         let woven = weave(SOURCE, &numbered).unwrap();
         assert!(syn::parse_file(&woven.text).is_ok(), "{}", woven.text);
         woven.text.replace("crate::mutant_switch::is", "is")
