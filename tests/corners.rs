@@ -1,11 +1,14 @@
 //! What is promised and nobody had asked for, until `cargo xtask mutants` changed it and nothing failed.
 #![cfg(not(any(loom, shuttle)))]
 
+use filch::executor::{from_fn, Inline, Rejected, ThreadPerJob};
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
-use filch::{Executor, Injector, LockedPool, ThreadPool, Worker};
+use filch::{Executor, Injector, Job, LockedPool, ThreadPool, Worker};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 #[test]
@@ -88,4 +91,28 @@ fn a_join_takes_back_its_own_half_and_nothing_above_it() {
     task.join().unwrap();
     pool.shutdown(Shutdown::Drain).unwrap();
     assert_eq!(count.load(Relaxed), 200);
+}
+
+struct Mine(u8);
+
+impl Executor for Mine {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        job.run();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.0.into()).unwrap()
+    }
+}
+
+#[test]
+fn executors_say_what_they_are() {
+    let mine = [Mine(1), Mine(2)];
+    assert_ne!(mine[0].identity(), mine[1].identity());
+    assert!(!mine[0].is_cancelled() && !Inline.is_cancelled());
+    assert_eq!(Inline.parallelism().get(), 1);
+    assert_eq!(Some(ThreadPerJob.parallelism()), available_parallelism().ok());
+    let three = NonZeroUsize::new(3).unwrap();
+    assert_eq!(from_fn(three, |job| mine[1].execute(job)).parallelism(), three);
 }

@@ -168,3 +168,19 @@ fn a_cancelled_queue_drops_its_futures() {
     assert!(first.join().unwrap_err().is_cancelled());
     queue.wait_idle().unwrap();
 }
+
+#[test]
+fn a_future_goes_on_without_its_handle() {
+    let pool = ThreadPool::new(1).unwrap();
+    let (done, outbox) = std::sync::mpsc::channel();
+    drop(pool.spawn_future(async move {
+        wait(3).await;
+        done.send("done").unwrap();
+    }));
+    assert_eq!(outbox.recv(), Ok("done"));
+    let task = pool.spawn_future(pending::<()>());
+    assert!(!task.is_finished());
+    let task = spawn_future(Arc::new(Inline), async { 1 });
+    assert!(task.is_finished());
+    assert_eq!(task.join().unwrap(), 1);
+}

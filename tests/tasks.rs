@@ -7,11 +7,14 @@ use filch::executor::{from_fn, Executor, Inline, Reason, Rejected, TaskBuilder};
 use filch::task::{self, Cancel, CancelToken, ContextFlow, JoinError, TaskGroup};
 use filch::{Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
+use std::future::Future;
 use std::mem::size_of;
 use std::num::NonZeroUsize;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// How many blocks `f` allocates on this thread.
@@ -375,4 +378,51 @@ fn context_flows_with_tasks() {
     assert_eq!(nested.join().unwrap(), "Grace", "it flows on");
     assert!(pool.spawn(|| panic!("expected")).join().is_err_and(|it: JoinError| it.is_panic()));
     assert_eq!(pool.task().without_context().spawn(|| USER.get()).join().unwrap(), "nobody");
+}
+
+/// Without a sanitizer: whoever is the last to let go of a task frees it.
+#[test]
+fn tasks_leave_no_memory_behind() {
+    let tasks = || {
+        assert_eq!(TaskBuilder::on(&Inline).spawn(|| [1; 100]).join().unwrap(), [1; 100]);
+        drop(TaskBuilder::on(&Inline).spawn(|| String::from("nobody asks for it")));
+        let held = Arc::new(Mutex::new(Vec::new()));
+        let keeps = Arc::clone(&held);
+        let never = from_fn(NonZeroUsize::MIN, move |job| {
+            keeps.lock().unwrap().push(job);
+            Ok(())
+        });
+        let (cancelled, dropped, token) = (
+            TaskBuilder::on(&never).spawn(|| 1),
+            TaskBuilder::on(&never).spawn(|| 2),
+            CancelToken::new(),
+        );
+        let group = TaskGroup::new();
+        assert_eq!(cancelled.cancel(), Cancel::Dequeued);
+        TaskBuilder::on(&never).token(&token).group(&group).spawn_detached(|| ()).unwrap();
+        token.cancel();
+        drop(dropped);
+        held.lock().unwrap().clear();
+        assert!(group.wait().is_err());
+    };
+    // What a thread has once and keeps.
+    tasks();
+    let before = heap::bytes();
+    tasks();
+    assert_eq!(heap::bytes(), before);
+}
+
+#[test]
+fn a_panic_is_no_deadlock() {
+    let error = TaskBuilder::on(&Inline).spawn(|| panic!("on purpose")).join().unwrap_err();
+    assert!(error.is_panic() && !error.is_deadlock() && !error.is_cancelled());
+}
+
+#[test]
+fn a_token_is_awaited_until_it_is_cancelled() {
+    let (token, mut context) = (CancelToken::new(), Context::from_waker(Waker::noop()));
+    let mut cancelled = pin!(token.cancelled());
+    assert!(cancelled.as_mut().poll(&mut context).is_pending());
+    token.cancel();
+    assert!(cancelled.poll(&mut context).is_ready());
 }
