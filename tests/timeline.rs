@@ -1,7 +1,7 @@
 //! Timelines: what ran where and when, and the picture that is written of it.
 #![cfg(not(any(loom, shuttle)))]
 
-use filch::executor::ThreadPerJob;
+use filch::executor::{Inline, ThreadPerJob};
 use filch::fair::FairScheduler;
 use filch::task::CancelToken;
 use filch::trace::{Slice, Timeline};
@@ -9,6 +9,10 @@ use filch::ThreadPool;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
 
 fn pool_of(threads: usize, timeline: &Timeline) -> ThreadPool {
     let builder = ThreadPool::builder().num_threads(threads);
@@ -187,4 +191,50 @@ fn what_is_beyond_the_capacity_is_counted() {
     pool.spawn(|| ()).join().unwrap();
     pool.wait_idle().unwrap();
     assert_eq!(timeline.take().len(), 1, "there is room again");
+}
+
+#[test]
+fn a_slice_is_as_long_as_its_task() {
+    let timeline = Timeline::new();
+    let pool = pool_of(1, &timeline);
+    for _ in 0..2 {
+        pool.spawn(|| thread::sleep(MS)).join().unwrap();
+    }
+    pool.wait_idle().unwrap();
+    let slices = timeline.take();
+    assert!(slices.iter().all(|it| it.ended - it.began >= MS), "{slices:?}");
+    assert!(slices[0].ended <= slices[1].began, "{slices:?}");
+}
+
+/// Runs a task here, under a queue of that timeline.
+fn run_here(timeline: &Timeline) {
+    let fair = FairScheduler::over(Inline);
+    fair.queue("here")
+        .context(timeline.record("here"))
+        .build()
+        .unwrap()
+        .spawn_detached(|| ())
+        .unwrap();
+}
+
+#[test]
+fn a_timeline_where_another_has_been_begins_anew() {
+    for _ in 0..50 {
+        let timeline = Timeline::new();
+        run_here(&timeline);
+        assert_eq!(timeline.take().len(), 1);
+    }
+}
+
+#[test]
+fn a_thread_has_one_track_of_each_timeline() {
+    let timelines = [Timeline::new(), Timeline::new()];
+    for _ in 0..5 {
+        drop(Timeline::new());
+        timelines.iter().for_each(run_here);
+    }
+    for timeline in timelines {
+        let slices = timeline.take();
+        assert_eq!((slices.len(), slices.iter().map(|it| it.track).max()), (5, Some(0)));
+    }
 }

@@ -51,7 +51,8 @@ usage: cargo xtask <command>
   shuttle [--schedules N] [FILTER] random schedules of whole pools and schedulers
   spin                            the Promela models: is every item taken at last?
   reclaim                         breaches of epoch's contract, planted: do the models notice?
-  mutants [--shard K/N] [PART,…]  change the source: who notices? (an hour or two; a shard is one part of N)
+  mutants [--shard K/N] [--again FILE] [PART,…] change the source: who notices? (hours; a shard is one of N;
+                                  FILE is mutants-survivors.txt of a run before)
   valgrind                        memcheck over tests that count drops
   examples [NAME]                 run every example, and ask it for what it cannot do
   api [--write]                   is the public interface as committed? (or commit to the one there is)

@@ -52,6 +52,7 @@ const PARTS: [Part; 6] = [
 
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let shard = arguments.option("--shard")?.map(|it| Shard::parse(&it)).transpose()?;
+    let again = arguments.option("--again")?.map(|it| names_in(&it)).transpose()?;
     let only = arguments.last()?;
     if let Some(reason) = cargo::missing("mutants") {
         return Err(reason.into());
@@ -70,8 +71,20 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
             all.mutants.push(mutant);
         }
     }
-    all.run(shard.as_ref())?;
+    let holds = |number: usize| {
+        let name = listed::without_place(&all.mutants[number].name);
+        shard.as_ref().is_none_or(|it| it.holds(number))
+            && again.as_ref().is_none_or(|it| it.contains(&name))
+    };
+    let wanted = (0..all.mutants.len()).filter(|it| holds(*it)).collect();
+    all.run(&wanted)?;
     all.report(&chosen)
+}
+
+/// The mutants in a list of an earlier run, wherever they stand by now.
+fn names_in(file: &str) -> Result<BTreeSet<String>> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    Ok(text.lines().map(listed::without_place).collect())
 }
 
 /// By their names without places.
@@ -121,29 +134,27 @@ struct Campaign {
 }
 
 impl Campaign {
-    fn run(&mut self, shard: Option<&Shard>) -> Result {
-        let wanted = |it: &usize| shard.is_none_or(|shard| shard.holds(*it));
+    fn run(&mut self, wanted: &BTreeSet<usize>) -> Result {
         let tests = Tree::grow(&self.mutants, false)?;
         let models = Tree::grow(&self.mutants, true)?;
         let refused = |it: &usize| tests.refused.contains(it) || models.refused.contains(it);
-        let numbers: Vec<usize> = (0..self.mutants.len()).filter(wanted).collect();
-        for number in numbers.iter().filter(|it| refused(it)) {
+        for number in wanted.iter().filter(|it| refused(it)) {
             self.ends.insert(*number, End::Refused);
         }
 
-        let switched = tests.woven.iter().copied().filter(wanted).collect();
+        let switched = tests.woven.intersection(wanted).copied().collect();
         let missed = self.ask(&tests, Who::Tests, switched)?;
         // What only models are built with has not been asked for yet.
-        let unasked = |it: &usize| !tests.woven.contains(it) && !refused(it) && wanted(it);
+        let unasked = |it: &usize| !tests.woven.contains(it) && !refused(it);
         let left = |it: &usize| missed.contains(it) || unasked(it);
-        let left = models.woven.iter().copied().filter(left).collect();
+        let left = models.woven.intersection(wanted).copied().filter(left).collect();
         let mut missed = self.ask(&models, FEW, left)?;
         let explained = explained()?;
         missed.retain(|it| !explained.contains(&listed::without_place(&self.mutants[*it].name)));
         self.ask(&models, Who::Models(None), missed)?;
 
         let alone: Vec<usize> =
-            numbers.into_iter().filter(|it| !self.ends.contains_key(it)).collect();
+            wanted.iter().copied().filter(|it| !self.ends.contains_key(it)).collect();
         let named: Vec<&Mutant> = alone.iter().map(|it| &self.mutants[*it]).collect();
         let ends = alone::run(&named)?;
         self.ends.extend(alone.into_iter().zip(ends));
@@ -204,7 +215,7 @@ impl Campaign {
                 End::Missed => ("missed", ""),
             };
             if matches!(word, "unreached" | "missed") {
-                survivors.push(format!("{word}: {name}"));
+                survivors.push(name.clone());
             }
             each.row([name.clone(), word.to_owned(), by.to_owned()]);
         }
@@ -230,7 +241,10 @@ impl Campaign {
             ]);
         }
         table.publish("mutants")?;
-        println!("\n{} survive that {EXPLAINED} does not explain", survivors.len());
+        let list = cargo::reports()?.join("mutants-survivors.txt");
+        fs::write(&list, survivors.iter().map(|it| format!("{it}\n")).collect::<String>())?;
+        let (count, list) = (survivors.len(), cargo::relative(&list));
+        println!("\n{count} survive that {EXPLAINED} does not explain; {list}");
         all_well(survivors)
     }
 }

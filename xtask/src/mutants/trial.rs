@@ -136,7 +136,7 @@ fn one(tree: &Tree, mutant: usize, witnesses: &[Witness], who: Who) -> Result<Ve
         reached = true;
         let mut child = child(tree, &witness.binary, &witness.name, who);
         child.env("FILCH_MUTANT", mutant.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
-        let limit = Duration::from_secs_f64(10.0 + 10.0 * witness.seconds);
+        let limit = Duration::from_secs_f64(6.0 + 8.0 * witness.seconds);
         let by = format!("{}::{}", witness.binary.target, witness.name);
         match process::run(&mut child, Some(limit))?.0 {
             End::Exited(status) if status.success() => {}
