@@ -55,6 +55,19 @@ fn bad_numbers_of_threads_are_refused() {
     let small = ThreadPool::builder().num_threads(1).max_threads(2).build().unwrap();
     assert_eq!(small.resize(3).unwrap_err().to_string(), "the pool has 2 threads at most");
     assert_eq!(small.parallelism().get(), 1);
+    small.resize(2).unwrap();
+}
+
+#[test]
+fn blocking_sections_start_no_more_threads_than_there_may_be() {
+    let started = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&started);
+    let counted = move |_| _ = counts.fetch_add(1, SeqCst);
+    let builder = ThreadPool::builder().num_threads(1).max_threads(1).on_thread_start(counted);
+    let pool = builder.build().unwrap();
+    pool.spawn(|| pool::blocking(|| ())).join().unwrap();
+    pool.shutdown(Shutdown::Drain).unwrap();
+    assert_eq!(started.load(SeqCst), 1);
 }
 
 #[test]
@@ -62,9 +75,11 @@ fn a_stack_that_the_system_does_not_give_is_an_error() {
     let builder = || ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 2);
     assert!(builder().start(Start::Eager).build().is_err());
     let lazy = builder().build().unwrap();
-    let refused = lazy.execute(Job::new(|| ())).unwrap_err();
-    assert_eq!(refused.reason, Reason::Full);
-    refused.into_job().run();
+    for _ in 0..2 {
+        let refused = lazy.execute(Job::new(|| ())).unwrap_err();
+        assert_eq!(refused.reason, Reason::Full);
+        refused.into_job().run();
+    }
     lazy.wait_idle().unwrap();
 }
 
