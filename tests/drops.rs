@@ -6,9 +6,11 @@ mod heap;
 
 use common::tally::{Counted, Tally};
 use filch::deque::{Builder, Flavor, Full};
+use filch::idle::EventCount;
 use filch::{Steal, Stealer, Worker};
 use std::iter;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::time::Instant;
 
 /// Flavor, and whether the deque shrinks.
 type Kind = (Flavor, bool);
@@ -306,4 +308,16 @@ fn a_deque_that_shrinks_gives_its_memory_back() {
         }
     }
     assert!(most < rounds / 4, "at one time there were {most} of {rounds} buffers");
+}
+
+#[test]
+fn an_event_count_frees_the_places_of_its_sleepers() {
+    // What a thread has once and keeps.
+    assert!(!EventCount::new().prepare().commit_until(Instant::now()));
+    let before = heap::bytes();
+    let events = EventCount::new();
+    assert!(!events.prepare().commit_until(Instant::now()));
+    assert!(heap::bytes() > before, "a place");
+    drop(events);
+    assert_eq!(heap::bytes(), before);
 }

@@ -8,7 +8,7 @@ mod common;
 
 use blocking_queue::BlockingQueue;
 use common::scaled;
-use filch::idle::{EventCount, Park, ThreadPark};
+use filch::idle::{EventCount, Park, Searchers, ThreadPark};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{
     AtomicBool, AtomicUsize,
@@ -359,7 +359,7 @@ fn it_shows_who_is_there() {
 fn a_notifier_that_pays_nothing_does_not_miss_a_sleeper() {
     let events = EventCount::asymmetric();
     let [round, item, done] = [const { AtomicUsize::new(0) }; 3];
-    let rounds = scaled(100_000);
+    let rounds = scaled(50_000);
     let missed = thread::scope(|scope| {
         scope.spawn(|| {
             for number in 1..=rounds {
@@ -389,7 +389,19 @@ fn a_notifier_that_pays_nothing_does_not_miss_a_sleeper() {
 }
 
 fn wait_until(reached: impl Fn() -> bool) {
+    let mut looks = 0;
     while !reached() {
         std::hint::spin_loop();
+        looks += 1;
+        if looks % 1000 == 0 {
+            thread::yield_now(); // the other one may want this core
+        }
     }
+}
+
+#[test]
+fn who_searches_knows_whether_others_do() {
+    let searchers = Searchers::new();
+    let (first, second) = (searchers.search(), searchers.search());
+    assert!(first.is_alone() && !second.is_alone());
 }

@@ -15,6 +15,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Mutex};
 use std::task::{Context, Waker};
+use std::thread;
 use std::time::Duration;
 
 /// How many blocks `f` allocates on this thread.
@@ -425,4 +426,22 @@ fn a_token_is_awaited_until_it_is_cancelled() {
     assert!(cancelled.as_mut().poll(&mut context).is_pending());
     token.cancel();
     assert!(cancelled.poll(&mut context).is_ready());
+}
+
+#[test]
+fn a_group_is_waited_for_until_all_is_done_or_the_time_is_up() {
+    let group = TaskGroup::new();
+    let (first, second) = (group.job(|| ()), group.job(|| ()));
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| group.wait_timeout(Duration::from_secs(600)).is_some());
+        for _ in 0..50 {
+            // Whoever waits looks again when there is more, and goes on waiting.
+            drop(TaskBuilder::on(&Inline).group(&group).spawn(|| ()));
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!waiter.is_finished());
+        first.run();
+        second.run();
+        assert!(waiter.join().unwrap());
+    });
 }
