@@ -5,7 +5,7 @@ mod heap;
 
 use filch::executor::{from_fn, Executor, Inline, Reason, Rejected, TaskBuilder};
 use filch::task::{self, Cancel, CancelToken, ContextFlow, JoinError, TaskGroup};
-use filch::{Job, JoinHandle, ThreadPool};
+use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
 use std::future::Future;
 use std::mem::size_of;
@@ -444,4 +444,22 @@ fn a_group_is_waited_for_until_all_is_done_or_the_time_is_up() {
         second.run();
         assert!(waiter.join().unwrap());
     });
+}
+
+/// On one thread: whoever waits runs it, or nobody does.
+#[test]
+fn a_bare_job_may_wait_for_a_task_of_its_pool() {
+    let pool = ThreadPool::new(1).unwrap();
+    let (same, (answers, outbox)) = (pool.clone(), mpsc::channel());
+    let job = Job::new(move || answers.send(same.spawn(|| 7).join().unwrap()).unwrap());
+    pool.execute(job).unwrap();
+    assert_eq!(outbox.recv(), Ok(7));
+}
+
+#[test]
+fn a_task_of_a_pool_may_wait_for_a_limited_queue_over_it() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("limited").max_parallel(1).build().unwrap();
+    assert_eq!(pool.spawn(move || queue.spawn(|| 7).join().unwrap()).join().unwrap(), 7);
 }
