@@ -146,11 +146,13 @@ impl Campaign {
         let missed = self.ask(&tests, Who::Tests, switched)?;
         // What only models are built with has not been asked for yet.
         let unasked = |it: &usize| !tests.woven.contains(it) && !refused(it);
-        let left = |it: &usize| missed.contains(it) || unasked(it);
-        let left = models.woven.intersection(wanted).copied().filter(left).collect();
-        let mut missed = self.ask(&models, FEW, left)?;
+        // Models would run to their ends for what is no loss.
         let explained = explained()?;
-        missed.retain(|it| !explained.contains(&listed::without_place(&self.mutants[*it].name)));
+        let known =
+            |it: &usize| explained.contains(&listed::without_place(&self.mutants[*it].name));
+        let left = |it: &usize| (missed.contains(it) || unasked(it)) && !known(it);
+        let left = models.woven.intersection(wanted).copied().filter(left).collect();
+        let missed = self.ask(&models, FEW, left)?;
         self.ask(&models, Who::Models(None), missed)?;
 
         let alone: Vec<usize> =
