@@ -359,7 +359,7 @@ fn it_shows_who_is_there() {
 fn a_notifier_that_pays_nothing_does_not_miss_a_sleeper() {
     let events = EventCount::asymmetric();
     let [round, item, done] = [const { AtomicUsize::new(0) }; 3];
-    let rounds = scaled(50_000);
+    let rounds = 50_000;
     let missed = thread::scope(|scope| {
         scope.spawn(|| {
             for number in 1..=rounds {
@@ -397,6 +397,32 @@ fn wait_until(reached: impl Fn() -> bool) {
             thread::yield_now(); // the other one may want this core
         }
     }
+}
+
+#[test]
+fn places_are_used_again_however_sleep_ends() {
+    /// Whoever parks here is told at once.
+    struct Told<'a>(&'a EventCount, ThreadPark);
+
+    impl Park for Told<'_> {
+        fn park(&mut self, timeout: Option<Duration>) {
+            self.0.notify_all();
+            self.1.park(timeout);
+        }
+
+        fn unparker(&self) -> Waker {
+            self.1.unparker()
+        }
+    }
+
+    let events = EventCount::new();
+    for _ in 0..20 {
+        assert!(events.prepare().commit_in(&mut Told(&events, ThreadPark::new()), None));
+        assert!(!events.prepare().commit_until(Instant::now()));
+        events.notify_all();
+    }
+    let shown = format!("{events:?}");
+    assert!(shown.contains("places: 1,") || shown.contains("places: 2,"), "{shown}");
 }
 
 #[test]
