@@ -77,20 +77,20 @@ fn a_queue_says_how_long_it_ran_and_how_long_it_waited() {
 fn a_join_takes_back_its_own_half_and_nothing_above_it() {
     let pool = ThreadPool::new(1).unwrap();
     let same = pool.clone();
-    let count = Arc::new(AtomicUsize::new(0));
-    let counts = Arc::clone(&count);
+    let [above, halves] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let (counts, halves_run) = (Arc::clone(&above), Arc::clone(&halves));
     let task = pool.spawn(move || {
         for _ in 0..100 {
-            let above = || {
+            let spawns = || {
                 let counts = Arc::clone(&counts);
                 same.spawn_detached(move || _ = counts.fetch_add(1, Relaxed)).unwrap();
             };
-            same.join(above, || _ = counts.fetch_add(1, Relaxed));
+            same.join(spawns, || _ = halves_run.fetch_add(1, Relaxed));
         }
     });
     task.join().unwrap();
     pool.shutdown(Shutdown::Drain).unwrap();
-    assert_eq!(count.load(Relaxed), 200);
+    assert_eq!((above.load(Relaxed), halves.load(Relaxed)), (100, 100));
 }
 
 struct Mine(u8);
