@@ -99,6 +99,17 @@ fn segments_are_used_again_under_a_slow_producer() {
     );
 }
 
+/// Slots that kept what they held in their first life would be taken for settled, and their segment for free.
+#[test]
+fn a_segment_has_a_second_life_under_a_slow_producer() {
+    is_a_queue(
+        "a_segment_has_a_second_life_under_a_slow_producer",
+        Preemptions(2),
+        "ppsppsppsppsssss",
+        &["p", "spsps"],
+    );
+}
+
 #[test]
 fn an_orphan_is_not_overtaken() {
     is_a_queue("an_orphan_is_not_overtaken", Preemptions(3), "", &["pss", "p"]);
