@@ -387,23 +387,13 @@ fn tasks_leave_no_memory_behind() {
     let tasks = || {
         assert_eq!(TaskBuilder::on(&Inline).spawn(|| [1; 100]).join().unwrap(), [1; 100]);
         drop(TaskBuilder::on(&Inline).spawn(|| String::from("nobody asks for it")));
-        let held = Arc::new(Mutex::new(Vec::new()));
-        let keeps = Arc::clone(&held);
-        let never = from_fn(NonZeroUsize::MIN, move |job| {
-            keeps.lock().unwrap().push(job);
-            Ok(())
-        });
-        let (cancelled, dropped, token) = (
-            TaskBuilder::on(&never).spawn(|| 1),
-            TaskBuilder::on(&never).spawn(|| 2),
-            CancelToken::new(),
-        );
-        let group = TaskGroup::new();
+        let (held, token, group) = (Held::default(), CancelToken::new(), TaskGroup::new());
+        let [cancelled, dropped] = [1, 2].map(|it| TaskBuilder::on(&held).spawn(move || it));
         assert_eq!(cancelled.cancel(), Cancel::Dequeued);
-        TaskBuilder::on(&never).token(&token).group(&group).spawn_detached(|| ()).unwrap();
+        TaskBuilder::on(&held).token(&token).group(&group).spawn_detached(|| ()).unwrap();
         token.cancel();
         drop(dropped);
-        held.lock().unwrap().clear();
+        held.0.lock().unwrap().clear();
         assert!(group.wait().is_err());
     };
     // What a thread has once and keeps.
