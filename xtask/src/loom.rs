@@ -53,19 +53,18 @@ pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// One test of a model binary.
+/// One test of a test binary.
+#[derive(Clone)]
 pub(crate) struct Test {
     pub(crate) binary: TestBinary,
     pub(crate) name: String,
 }
 
 impl Test {
-    fn full_name(&self) -> String {
+    pub(crate) fn full_name(&self) -> String {
         format!("{}::{}", self.binary.target, self.name)
     }
-}
 
-impl Test {
     /// Whether it explores a structure, rather than checking that the harness would notice.
     pub(crate) fn is_model(&self) -> bool {
         let name = plain_name(&self.name);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What these say is asked by any test of their part; the rest have been asked about more than that.
+/// Of each part those that come by nearly everywhere: what cannot be switched is mostly what all the rest stands on.
 const TESTS: [&str; 9] = [
     "api",
     "corners",

@@ -8,6 +8,7 @@
 
 mod alone;
 mod listed;
+mod sites;
 mod trial;
 mod viable;
 mod weave;
@@ -18,10 +19,10 @@ use crate::{all_well, cargo, Arguments, Result};
 use listed::Mutant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use trial::{Verdict, Who};
+use trial::Who;
 use viable::Tree;
 
-const EXPLAINED: &str = "proofs/mutants.md";
+pub(crate) const EXPLAINED: &str = "proofs/mutants.md";
 
 /// Most of what models find they find with few. A mutant that is no loss makes them all run to their ends.
 const FEW: Who = Who::Models(Some("2"));
@@ -64,7 +65,8 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     }
     let chosen: Vec<&Part> =
         PARTS.iter().filter(|it| asked.is_empty() || asked.contains(&it.name)).collect();
-    let mut all = Campaign::default();
+    let explained = listed::explained(&fs::read_to_string(EXPLAINED)?);
+    let mut all = Campaign { explained, ..Campaign::default() };
     for part in &chosen {
         for mutant in listed::list(part.files)? {
             all.parts.push(part.name);
@@ -85,11 +87,6 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
 fn names_in(file: &str) -> Result<BTreeSet<String>> {
     let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     Ok(text.lines().map(listed::without_place).collect())
-}
-
-/// By their names without places.
-fn explained() -> Result<BTreeSet<String>> {
-    Ok(listed::explained(&fs::read_to_string(EXPLAINED)?))
 }
 
 /// `2/16`: every sixteenth, from the third.
@@ -131,9 +128,15 @@ struct Campaign {
     /// By number, as the mutants.
     parts: Vec<&'static str>,
     ends: BTreeMap<usize, End>,
+    /// By name, without their places.
+    explained: BTreeSet<String>,
 }
 
 impl Campaign {
+    fn is_explained(&self, number: usize) -> bool {
+        self.explained.contains(&listed::without_place(&self.mutants[number].name))
+    }
+
     fn run(&mut self, wanted: &BTreeSet<usize>) -> Result {
         let tests = Tree::grow(&self.mutants, false)?;
         let models = Tree::grow(&self.mutants, true)?;
@@ -147,10 +150,7 @@ impl Campaign {
         // What only models are built with has not been asked for yet.
         let unasked = |it: &usize| !tests.woven.contains(it) && !refused(it);
         // Models would run to their ends for what is no loss.
-        let explained = explained()?;
-        let known =
-            |it: &usize| explained.contains(&listed::without_place(&self.mutants[*it].name));
-        let left = |it: &usize| (missed.contains(it) || unasked(it)) && !known(it);
+        let left = |it: &usize| (missed.contains(it) || unasked(it)) && !self.is_explained(*it);
         let left = models.woven.intersection(wanted).copied().filter(left).collect();
         let missed = self.ask(&models, FEW, left)?;
         self.ask(&models, Who::Models(None), missed)?;
@@ -171,24 +171,21 @@ impl Campaign {
         let witnesses = trial::witnesses(tree, who)?;
         let progress = Progress::of(mutants.len());
         let names = &self.mutants;
-        let verdicts = trial::judge(tree, &mutants, &witnesses, who, |number, verdict| {
-            let name = &names[number].name;
-            match verdict {
-                Verdict::Noticed { by } => progress.step(format!("noticed   {name}  {by}")),
-                Verdict::Hung { by } => progress.step(format!("hung      {name}  {by}")),
-                Verdict::Missed => progress.step(format!("missed    {name}")),
-                Verdict::Unreached => progress.step(format!("unreached {name}")),
-            }
+        let ends = trial::judge(tree, &mutants, &witnesses, who, |number, end| {
+            let (how, by) = match end {
+                End::ByTest(by) | End::ByModel(by) => ("noticed", by.as_str()),
+                End::ByTime(by) => ("hung", by.as_str()),
+                End::Unreached => ("unreached", ""),
+                End::Missed | End::Refused => ("missed", ""),
+            };
+            progress.step(format!("{how:<9} {}  {by}", names[number].name).trim_end());
         })?;
         let mut missed = BTreeSet::new();
-        for (number, verdict) in verdicts {
-            let end = match verdict {
-                Verdict::Noticed { by } if who == Who::Tests => End::ByTest(by),
-                Verdict::Noticed { by } => End::ByModel(by),
-                Verdict::Hung { by } => End::ByTime(by),
-                Verdict::Missed => End::Missed,
+        for (number, end) in ends {
+            let end = match end {
                 // The tests may have passed what no model does.
-                Verdict::Unreached => self.ends.remove(&number).unwrap_or(End::Unreached),
+                End::Unreached => self.ends.remove(&number).unwrap_or(End::Unreached),
+                end => end,
             };
             if matches!(end, End::Missed | End::Unreached) {
                 missed.insert(number);
@@ -198,27 +195,31 @@ impl Campaign {
         Ok(missed)
     }
 
+    /// What became of a mutant in a word, and by whom.
+    fn word(&self, number: usize) -> (&'static str, &str) {
+        match &self.ends[&number] {
+            End::Refused => ("does not compile", ""),
+            End::ByTest(by) => ("test", by),
+            End::ByTime(by) => ("time", by),
+            End::ByModel(by) => ("model", by),
+            End::Unreached | End::Missed if self.is_explained(number) => ("explained", ""),
+            End::Unreached => ("unreached", ""),
+            End::Missed => ("missed", ""),
+        }
+    }
+
     fn report(&self, chosen: &[&Part]) -> Result {
-        let explained = explained()?;
-        let known = |number: &usize| {
-            explained.contains(&listed::without_place(&self.mutants[*number].name))
-        };
         let mut each = Table::new(&["mutant", "end", "by"]);
         let mut survivors = Vec::new();
-        for (number, end) in &self.ends {
+        // Of each part: how many of its mutants have ended with a word.
+        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for number in self.ends.keys() {
             let name = &self.mutants[*number].name;
-            let (word, by) = match end {
-                End::Refused => ("does not compile", ""),
-                End::ByTest(by) => ("test", by.as_str()),
-                End::ByTime(by) => ("time", by.as_str()),
-                End::ByModel(by) => ("model", by.as_str()),
-                End::Unreached | End::Missed if known(number) => ("explained", ""),
-                End::Unreached => ("unreached", ""),
-                End::Missed => ("missed", ""),
-            };
+            let (word, by) = self.word(*number);
             if matches!(word, "unreached" | "missed") {
                 survivors.push(name.clone());
             }
+            *counts.entry((self.parts[*number], word)).or_default() += 1;
             each.row([name.clone(), word.to_owned(), by.to_owned()]);
         }
         each.save("mutants-each")?;
@@ -226,21 +227,14 @@ impl Campaign {
         let head = ["part", "mutants", "by tests", "by time", "by models", "explained", "survive"];
         let mut table = Table::new(&head);
         for part in chosen {
-            let of_part = self.ends.iter().filter(|it| self.parts[*it.0] == part.name);
-            let ends: Vec<(&usize, &End)> = of_part.filter(|it| *it.1 != End::Refused).collect();
-            let count = |wanted: &dyn Fn(&usize, &End) -> bool| {
-                ends.iter().filter(|(number, end)| wanted(number, end)).count().to_string()
-            };
-            let lost = |end: &End| matches!(end, End::Missed | End::Unreached);
-            table.row([
-                part.name.to_owned(),
-                ends.len().to_string(),
-                count(&|_, end| matches!(end, End::ByTest(_))),
-                count(&|_, end| matches!(end, End::ByTime(_))),
-                count(&|_, end| matches!(end, End::ByModel(_))),
-                count(&|number, end| lost(end) && known(number)),
-                count(&|number, end| lost(end) && !known(number)),
-            ]);
+            let count = |word| counts.get(&(part.name, word)).copied().unwrap_or(0);
+            let survive = count("unreached") + count("missed");
+            let [tests, time, models, explained] =
+                ["test", "time", "model", "explained"].map(count);
+            let all = tests + time + models + explained + survive;
+            let [all, tests, time, models, explained, survive] =
+                [all, tests, time, models, explained, survive].map(|it| it.to_string());
+            table.row([part.name.to_owned(), all, tests, time, models, explained, survive]);
         }
         table.publish("mutants")?;
         let list = cargo::reports()?.join("mutants-survivors.txt");

@@ -1,8 +1,10 @@
 //! Who notices a mutant that is switched on.
 
 use super::viable::Tree;
-use crate::cargo::{self, plain_name, TestBinary};
-use crate::process::{self, End, Progress};
+use super::End;
+use crate::cargo::{self, TestBinary};
+use crate::loom::Test;
+use crate::process::{self, Progress};
 use crate::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,24 +27,9 @@ pub(super) enum Who {
 
 /// A test or model, with the mutants whose code it passes.
 pub(super) struct Witness {
-    binary: TestBinary,
-    name: String,
+    test: Test,
     reached: BTreeSet<usize>,
     seconds: f64,
-}
-
-/// How a mutant ended.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Verdict {
-    Noticed {
-        by: String,
-    },
-    Hung {
-        by: String,
-    },
-    Missed,
-    /// Nothing passes it.
-    Unreached,
 }
 
 /// Runs everything once without a mutant, cheapest first in the result.
@@ -56,17 +43,15 @@ pub(super) fn witnesses(tree: &Tree, who: Who) -> Result<Vec<Witness>> {
     let mut tests = Vec::new();
     for binary in cargo::build_tests(build)?.into_iter().filter(wanted) {
         if !READERS.contains(&binary.target.as_str()) {
-            let listed = binary.tests()?;
-            tests.extend(listed.into_iter().map(|name| (binary.clone(), name)));
+            let names = binary.tests()?.into_iter();
+            tests.extend(names.map(|name| Test { binary: binary.clone(), name }));
         }
     }
-    tests.retain(|(_, name)| {
-        !plain_name(name).starts_with("canary_") && !plain_name(name).starts_with("harness_")
-    });
+    tests.retain(Test::is_model);
     let progress = Progress::of(tests.len());
-    let runs = process::each(&tests, |(binary, name)| {
-        let witness = witness(tree, binary, name, who);
-        progress.step(format!("passes   {}::{name}", binary.target));
+    let runs = process::each(&tests, |test| {
+        let witness = witness(tree, test, who);
+        progress.step(format!("passes   {}", test.full_name()));
         witness
     });
     let mut witnesses: Vec<Witness> =
@@ -79,29 +64,28 @@ pub(super) fn witnesses(tree: &Tree, who: Who) -> Result<Vec<Witness>> {
     Ok(witnesses)
 }
 
-fn witness(tree: &Tree, binary: &TestBinary, name: &str, who: Who) -> Result<Option<Witness>> {
+fn witness(tree: &Tree, test: &Test, who: Who) -> Result<Option<Witness>> {
     let folder = cargo::folder(cargo::reports()?.join("mutants/reached"))?;
-    let stem = format!("{}-{}", binary.target, name.replace("::", "-"));
-    let [log, list] = ["log", "txt"].map(|kind| folder.join(format!("{stem}.{kind}")));
+    let [log, list] = ["log", "txt"].map(|kind| folder.join(test.file_stem() + "." + kind));
     // The switch appends.
     let _ = fs::remove_file(&list);
-    let mut child = child(tree, binary, name, who);
+    let mut child = child(tree, test, who);
     child.env("FILCH_MUTANTS_REACHED", &list);
     let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
     if !end.is_success() {
         let tail = process::tail(&log, 10);
-        eprintln!("left out: {}::{name} fails with no mutant:\n{tail}", binary.target);
+        eprintln!("left out: {} fails with no mutant:\n{tail}", test.full_name());
         return Ok(None);
     }
     let text = fs::read_to_string(&list).unwrap_or_default();
     let reached = text.lines().map(str::parse).collect::<std::result::Result<_, _>>()?;
-    Ok(Some(Witness { binary: binary.clone(), name: name.to_owned(), reached, seconds }))
+    Ok(Some(Witness { test: test.clone(), reached, seconds }))
 }
 
-fn child(tree: &Tree, binary: &TestBinary, name: &str, who: Who) -> Command {
+fn child(tree: &Tree, test: &Test, who: Who) -> Command {
     let mut child = Command::new("sh");
-    child.args(["-c", "ulimit -v $0; ulimit -c 0; exec \"$@\"", KIBIBYTES]).arg(&binary.path);
-    child.args(["--exact", name, "--test-threads=2"]);
+    child.args(["-c", "ulimit -v $0; ulimit -c 0; exec \"$@\"", KIBIBYTES]).arg(&test.binary.path);
+    child.args(["--exact", &test.name, "--test-threads=2"]);
     child.current_dir(tree.folder()).env("RUST_BACKTRACE", "0");
     // What fails is neither made smaller nor remembered: the next mutant is another.
     child.env("FILCH_STRESS", "0.2").env("PROPTEST_CASES", "200");
@@ -119,30 +103,31 @@ pub(super) fn judge(
     mutants: &BTreeSet<usize>,
     witnesses: &[Witness],
     who: Who,
-    told: impl Fn(usize, &Verdict) + Sync,
-) -> Result<BTreeMap<usize, Verdict>> {
+    told: impl Fn(usize, &End) + Sync,
+) -> Result<BTreeMap<usize, End>> {
     let all: Vec<usize> = mutants.iter().copied().collect();
-    let verdicts = process::each(&all, |mutant| {
-        let verdict = one(tree, *mutant, witnesses, who)?;
-        told(*mutant, &verdict);
-        Ok((*mutant, verdict))
+    let ends = process::each(&all, |mutant| {
+        let end = one(tree, *mutant, witnesses, who)?;
+        told(*mutant, &end);
+        Ok((*mutant, end))
     });
-    verdicts.into_iter().collect()
+    ends.into_iter().collect()
 }
 
-fn one(tree: &Tree, mutant: usize, witnesses: &[Witness], who: Who) -> Result<Verdict> {
+fn one(tree: &Tree, mutant: usize, witnesses: &[Witness], who: Who) -> Result<End> {
     let mut reached = false;
     for witness in witnesses.iter().filter(|it| it.reached.contains(&mutant)) {
         reached = true;
-        let mut child = child(tree, &witness.binary, &witness.name, who);
+        let mut child = child(tree, &witness.test, who);
         child.env("FILCH_MUTANT", mutant.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
         let limit = Duration::from_secs_f64(6.0 + 8.0 * witness.seconds);
-        let by = format!("{}::{}", witness.binary.target, witness.name);
-        match process::run(&mut child, Some(limit))?.0 {
-            End::Exited(status) if status.success() => {}
-            End::Exited(_) => return Ok(Verdict::Noticed { by }),
-            End::Hung => return Ok(Verdict::Hung { by }),
-        }
+        let by = witness.test.full_name();
+        return Ok(match (process::run(&mut child, Some(limit))?.0, who) {
+            (process::End::Exited(status), _) if status.success() => continue,
+            (process::End::Exited(_), Who::Tests) => End::ByTest(by),
+            (process::End::Exited(_), Who::Models(_)) => End::ByModel(by),
+            (process::End::Hung, _) => End::ByTime(by),
+        });
     }
-    Ok(if reached { Verdict::Missed } else { Verdict::Unreached })
+    Ok(if reached { End::Missed } else { End::Unreached })
 }

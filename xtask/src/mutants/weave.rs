@@ -3,14 +3,12 @@
 //! A build for each mutant is most of a campaign's hours. Here every one is compiled once, next to what it replaces,
 //! and the environment says which one a process shall be.
 
-use super::listed::{Kind, Mutant, Place};
+use super::listed::{Mutant, Place};
+use super::sites::{Found, Shape, Site};
 use crate::Result;
-use proc_macro2::{LineColumn, Span};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
 
 /// A mutant, and what it is called.
 type Numbered<'a> = (usize, &'a Mutant);
@@ -34,8 +32,7 @@ pub(super) struct Woven {
 /// Weaves the mutants of a file into its text; they are called by their numbers.
 pub(super) fn weave(text: &str, mutants: &[Numbered<'_>]) -> Result<Woven> {
     let lines = Lines::of(text);
-    let mut found = Found::default();
-    found.visit_file(&syn::parse_file(text)?);
+    let found = Found::within(text)?;
     // Those of one expression are alternatives to each other.
     let mut groups: BTreeMap<_, Vec<Numbered<'_>>> = BTreeMap::new();
     let mut woven = Vec::new();
@@ -52,166 +49,6 @@ pub(super) fn weave(text: &str, mutants: &[Numbered<'_>]) -> Result<Woven> {
     let edits: Vec<Edit> = groups.values().filter_map(edit).collect();
     let (text, pieces) = apply(text, &edits);
     Ok(Woven { text, pieces, mutants: woven })
-}
-
-/// Where a mutant can be switched.
-#[derive(Clone, Debug)]
-struct Site {
-    from: Place,
-    to: Place,
-    shape: Shape,
-}
-
-#[derive(Clone, Debug)]
-enum Shape {
-    /// The statements of a body.
-    Body,
-    /// An expression with two operands.
-    Binary {
-        left: (Place, Place),
-        right: (Place, Place),
-    },
-    /// An expression that may be written in another way: with a part replaced.
-    Whole,
-    /// A guard, and where an arm's pattern ends if it has none.
-    Guard,
-    Pattern,
-}
-
-impl Shape {
-    /// Of shapes with the same ends the outer one has the lower rank.
-    fn rank(&self) -> u8 {
-        match self {
-            Shape::Body => 0,
-            Shape::Guard | Shape::Pattern => 1,
-            Shape::Binary { .. } | Shape::Whole => 2,
-        }
-    }
-}
-
-/// Sites, by the start of what cargo-mutants replaces.
-#[derive(Default)]
-struct Found {
-    sites: HashMap<(Place, Kind), Site>,
-    structs: Vec<(Place, Place)>,
-    /// How deep we are in what is computed by the compiler, where nothing can be switched.
-    constant: usize,
-}
-
-fn place(at: LineColumn) -> Place {
-    Place { line: at.line, column: at.column }
-}
-
-fn ends(span: Span) -> (Place, Place) {
-    (place(span.start()), place(span.end()))
-}
-
-impl Found {
-    fn site(&self, mutant: &Mutant) -> Option<Site> {
-        match mutant.kind {
-            Kind::Field => {
-                let around = |it: &&(Place, Place)| it.0 <= mutant.from && mutant.to <= it.1;
-                let (from, to) = *self.structs.iter().filter(around).max()?;
-                Some(Site { from, to, shape: Shape::Whole })
-            }
-            kind => self.sites.get(&(mutant.from, kind)).cloned(),
-        }
-    }
-
-    fn add(&mut self, key: Place, kind: Kind, (from, to): (Place, Place), shape: Shape) {
-        if self.constant == 0 {
-            self.sites.insert((key, kind), Site { from, to, shape });
-        }
-    }
-
-    fn function(&mut self, signature: &syn::Signature, block: &syn::Block) {
-        let is_constant = usize::from(signature.constness.is_some());
-        self.constant += is_constant;
-        if let (Some(first), Some(last)) = (block.stmts.first(), block.stmts.last()) {
-            let (from, to) = (ends(first.span()).0, ends(last.span()).1);
-            self.add(from, Kind::Body, (from, to), Shape::Body);
-        }
-        visit::visit_block(self, block);
-        self.constant -= is_constant;
-    }
-
-    fn constant(&mut self, visit: impl FnOnce(&mut Self)) {
-        self.constant += 1;
-        visit(self);
-        self.constant -= 1;
-    }
-}
-
-impl<'ast> Visit<'ast> for Found {
-    fn visit_item_fn(&mut self, it: &'ast syn::ItemFn) {
-        self.function(&it.sig, &it.block);
-    }
-
-    fn visit_impl_item_fn(&mut self, it: &'ast syn::ImplItemFn) {
-        self.function(&it.sig, &it.block);
-    }
-
-    fn visit_trait_item_fn(&mut self, it: &'ast syn::TraitItemFn) {
-        if let Some(block) = &it.default {
-            self.function(&it.sig, block);
-        }
-    }
-
-    fn visit_item_const(&mut self, it: &'ast syn::ItemConst) {
-        self.constant(|found| visit::visit_item_const(found, it));
-    }
-
-    fn visit_item_static(&mut self, it: &'ast syn::ItemStatic) {
-        self.constant(|found| visit::visit_item_static(found, it));
-    }
-
-    fn visit_impl_item_const(&mut self, it: &'ast syn::ImplItemConst) {
-        self.constant(|found| visit::visit_impl_item_const(found, it));
-    }
-
-    fn visit_expr_const(&mut self, it: &'ast syn::ExprConst) {
-        self.constant(|found| visit::visit_expr_const(found, it));
-    }
-
-    fn visit_expr_repeat(&mut self, it: &'ast syn::ExprRepeat) {
-        self.visit_expr(&it.expr);
-    }
-
-    fn visit_type(&mut self, _: &'ast syn::Type) {}
-
-    fn visit_expr_binary(&mut self, it: &'ast syn::ExprBinary) {
-        let shape = Shape::Binary { left: ends(it.left.span()), right: ends(it.right.span()) };
-        self.add(ends(it.op.span()).0, Kind::Binary, ends(it.span()), shape);
-        visit::visit_expr_binary(self, it);
-    }
-
-    fn visit_expr_unary(&mut self, it: &'ast syn::ExprUnary) {
-        self.add(ends(it.op.span()).0, Kind::Unary, ends(it.span()), Shape::Whole);
-        visit::visit_expr_unary(self, it);
-    }
-
-    fn visit_expr_struct(&mut self, it: &'ast syn::ExprStruct) {
-        if self.constant == 0 {
-            self.structs.push(ends(it.span()));
-        }
-        visit::visit_expr_struct(self, it);
-    }
-
-    fn visit_arm(&mut self, it: &'ast syn::Arm) {
-        let start = ends(it.span()).0;
-        match &it.guard {
-            Some((_, guard)) => {
-                let guard = ends(guard.span());
-                self.add(guard.0, Kind::Guard, guard, Shape::Guard);
-                self.add(start, Kind::Arm, guard, Shape::Guard);
-            }
-            None => {
-                let end = ends(it.pat.span()).1;
-                self.add(start, Kind::Arm, (end, end), Shape::Pattern);
-            }
-        }
-        visit::visit_arm(self, it);
-    }
 }
 
 /// From places to offsets.
@@ -308,52 +145,62 @@ impl Edit {
     }
 }
 
-/// Makes all edits, of which an inner one comes behind those around it.
+/// Makes all edits. They are disjoint or nested, an outer one before those in it.
 fn apply(source: &str, edits: &[Edit]) -> (String, Vec<Piece>) {
-    let mut text = String::new();
-    let mut pieces = Vec::new();
-    let mut starts = vec![0; edits.len()];
-    // At one offset first what ends there, from the inside, then what begins, from the outside.
-    let last = edits.len();
-    let mut cuts: Vec<(usize, usize, bool)> = Vec::new();
-    for (at, edit) in edits.iter().enumerate() {
-        cuts.push((edit.bytes.start, last + 1 + at, true));
-        // What is empty ends when it has begun.
-        let order = if edit.bytes.is_empty() { 2 * last + 1 + at } else { last - at };
-        cuts.push((edit.bytes.end, order, false));
-    }
-    cuts.sort_unstable();
-    let mut copied = 0;
-    for (offset, order, begins) in cuts {
-        text.push_str(&source[copied..offset]);
-        copied = offset;
-        if begins {
-            let at = order - last - 1;
-            starts[at] = text.len();
-            for (added, mutants) in &edits[at].before {
-                let start = text.len();
-                text.push_str(added);
-                let bytes = start..text.len();
-                pieces.extend(
-                    (!mutants.is_empty()).then(|| Piece { bytes, mutants: mutants.clone() }),
-                );
+    let mut woven = Unfinished { source, copied: 0, text: String::new(), pieces: Vec::new() };
+    let mut open: Vec<(&Edit, usize)> = Vec::new();
+    for edit in edits {
+        while let Some((inner, start)) = open.last().filter(|it| it.0.bytes.end <= edit.bytes.start)
+        {
+            woven.close(inner, *start);
+            open.pop();
+        }
+        woven.copy_to(edit.bytes.start);
+        open.push((edit, woven.text.len()));
+        for (added, mutants) in &edit.before {
+            let start = woven.text.len();
+            woven.text.push_str(added);
+            if !mutants.is_empty() {
+                woven.piece(start, mutants);
             }
-        } else {
-            let at = if order > last { order - 2 * last - 1 } else { last - order };
-            text.push_str(&edits[at].behind);
-            pieces
-                .push(Piece { bytes: starts[at]..text.len(), mutants: edits[at].mutants.clone() });
         }
     }
-    text.push_str(&source[copied..]);
+    open.into_iter().rev().for_each(|(inner, start)| woven.close(inner, start));
+    woven.copy_to(source.len());
     // An error belongs to the smallest that holds it.
-    pieces.sort_by_key(|it| it.bytes.len());
-    (text, pieces)
+    woven.pieces.sort_by_key(|it| it.bytes.len());
+    (woven.text, woven.pieces)
+}
+
+struct Unfinished<'a> {
+    source: &'a str,
+    copied: usize,
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+impl Unfinished<'_> {
+    fn copy_to(&mut self, offset: usize) {
+        self.text.push_str(&self.source[self.copied..offset]);
+        self.copied = offset;
+    }
+
+    fn close(&mut self, edit: &Edit, start: usize) {
+        self.copy_to(edit.bytes.end);
+        self.text.push_str(&edit.behind);
+        self.piece(start, &edit.mutants);
+    }
+
+    /// What was written from `start` on is theirs.
+    fn piece(&mut self, start: usize, mutants: &[usize]) {
+        self.pieces.push(Piece { bytes: start..self.text.len(), mutants: mutants.to_vec() });
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{weave, Kind, Mutant, Numbered, Place};
+    use super::{weave, Mutant, Numbered, Place};
+    use crate::mutants::listed::Kind;
 
     const SOURCE: &str = "\
 fn f(a: u32, b: u32) -> bool {
