@@ -2,8 +2,8 @@
 //!
 //! cargo-mutants says what can be changed. All changes are compiled together, each behind a switch, and every test is
 //! run once to see which of them it passes; then each change is switched on for those tests alone, cheapest first.
-//! What they let pass is given to the models in the same way, and what these let pass as well must be listed in
-//! `proofs/mutants.md` with the reason why it is no loss. What cannot be switched, as in a `const fn`, is built and
+//! What they let pass is given to the models of its part in the same way, with `--all-models` to the others as well,
+//! and what these let pass too must be listed in `proofs/mutants.md` with the reason why it is no loss. What cannot be switched, as in a `const fn`, is built and
 //! tried by cargo-mutants, one after the other.
 
 mod alone;
@@ -19,6 +19,7 @@ use crate::{all_well, cargo, Arguments, Result};
 use listed::Mutant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 use trial::Who;
 use viable::Tree;
 
@@ -31,28 +32,46 @@ const FEW: Who = Who::Models(Some("2"));
 struct Part {
     name: &'static str,
     files: &'static [&'static str],
+    /// The binaries of models that are about it. The others come by too, and take minutes to say nothing.
+    models: &'static [&'static str],
 }
 
 const PARTS: [Part; 6] = [
     Part {
         name: "deque",
         files: &["src/deque/**", "src/steal.rs", "src/sync/slot.rs", "src/sync/epoch.rs"],
+        models: &["loom_deque", "loom_buffers", "loom_batch", "loom_epoch"],
     },
-    Part { name: "injector", files: &["src/injector/**", "src/sync/place.rs"] },
+    Part {
+        name: "injector",
+        files: &["src/injector/**", "src/sync/place.rs"],
+        models: &["loom_injector", "loom_blocking"],
+    },
     Part {
         name: "idle",
         files: &["src/idle/**", "src/sync/barrier.rs", "src/sync/lock.rs", "src/sync/park.rs"],
+        models: &["loom_idle", "loom_searchers"],
     },
     Part {
         name: "task",
         files: &["src/task/**", "src/executor/**", "src/trace/**", "src/sync/thread.rs"],
+        models: &["loom_task"],
     },
-    Part { name: "pool", files: &["src/pool/**", "src/sync/snapshot.rs"] },
-    Part { name: "fair", files: &["src/fair/**", "src/sim/**", "src/sync/clock.rs"] },
+    Part {
+        name: "pool",
+        files: &["src/pool/**", "src/sync/snapshot.rs"],
+        models: &["loom_pool", "loom_snapshot"],
+    },
+    Part {
+        name: "fair",
+        files: &["src/fair/**", "src/sim/**", "src/sync/clock.rs"],
+        models: &["loom_fair", "loom_fair_ends", "loom_fair_parts"],
+    },
 ];
 
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let shard = arguments.option("--shard")?.map(|it| Shard::parse(&it)).transpose()?;
+    let all_models = arguments.flag("--all-models");
     let again = arguments.option("--again")?.map(|it| names_in(&it)).transpose()?;
     let only = arguments.last()?;
     if let Some(reason) = cargo::missing("mutants") {
@@ -66,10 +85,10 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     let chosen: Vec<&Part> =
         PARTS.iter().filter(|it| asked.is_empty() || asked.contains(&it.name)).collect();
     let explained = listed::explained(&fs::read_to_string(EXPLAINED)?);
-    let mut all = Campaign { explained, ..Campaign::default() };
+    let mut all = Campaign { explained, all_models, ..Campaign::default() };
     for part in &chosen {
         for mutant in listed::list(part.files)? {
-            all.parts.push(part.name);
+            all.parts.push(part);
             all.mutants.push(mutant);
         }
     }
@@ -126,8 +145,10 @@ enum End {
 struct Campaign {
     mutants: Vec<Mutant>,
     /// By number, as the mutants.
-    parts: Vec<&'static str>,
+    parts: Vec<&'static Part>,
     ends: BTreeMap<usize, End>,
+    /// Every model is asked, and not those of a mutant's part alone.
+    all_models: bool,
     /// By name, without their places.
     explained: BTreeSet<String>,
 }
@@ -154,6 +175,8 @@ impl Campaign {
         let left = models.woven.intersection(wanted).copied().filter(left).collect();
         let missed = self.ask(&models, FEW, left)?;
         self.ask(&models, Who::Models(None), missed)?;
+        // What follows takes its time, and may be cut off.
+        self.save()?;
 
         let alone: Vec<usize> =
             wanted.iter().copied().filter(|it| !self.ends.contains_key(it)).collect();
@@ -168,10 +191,14 @@ impl Campaign {
         if mutants.is_empty() {
             return Ok(mutants);
         }
-        let witnesses = trial::witnesses(tree, who)?;
+        let (parts, names) = (&self.parts, &self.mutants);
+        let asked = |number: usize, binary: &str| {
+            who == Who::Tests || self.all_models || parts[number].models.contains(&binary)
+        };
+        let is_wanted = |binary: &str| mutants.iter().any(|it| asked(*it, binary));
+        let witnesses = trial::witnesses(tree, who, is_wanted)?;
         let progress = Progress::of(mutants.len());
-        let names = &self.mutants;
-        let ends = trial::judge(tree, &mutants, &witnesses, who, |number, end| {
+        let ends = trial::judge(tree, &mutants, &witnesses, who, asked, |number, end| {
             let (how, by) = match end {
                 End::ByTest(by) | End::ByModel(by) => ("noticed", by.as_str()),
                 End::ByTime(by) => ("hung", by.as_str()),
@@ -208,22 +235,31 @@ impl Campaign {
         }
     }
 
-    fn report(&self, chosen: &[&Part]) -> Result {
+    /// Writes down every end so far, and returns who survives.
+    fn save(&self) -> Result<Vec<String>> {
         let mut each = Table::new(&["mutant", "end", "by"]);
         let mut survivors = Vec::new();
-        // Of each part: how many of its mutants have ended with a word.
-        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for number in self.ends.keys() {
             let name = &self.mutants[*number].name;
             let (word, by) = self.word(*number);
             if matches!(word, "unreached" | "missed") {
                 survivors.push(name.clone());
             }
-            *counts.entry((self.parts[*number], word)).or_default() += 1;
             each.row([name.clone(), word.to_owned(), by.to_owned()]);
         }
         each.save("mutants-each")?;
+        let list = survivors.iter().map(|it| format!("{it}\n")).collect::<String>();
+        fs::write(survivors_list()?, list)?;
+        Ok(survivors)
+    }
 
+    fn report(&self, chosen: &[&Part]) -> Result {
+        let survivors = self.save()?;
+        // Of each part: how many of its mutants have ended with a word.
+        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for number in self.ends.keys() {
+            *counts.entry((self.parts[*number].name, self.word(*number).0)).or_default() += 1;
+        }
         let head = ["part", "mutants", "by tests", "by time", "by models", "explained", "survive"];
         let mut table = Table::new(&head);
         for part in chosen {
@@ -237,17 +273,32 @@ impl Campaign {
             table.row([part.name.to_owned(), all, tests, time, models, explained, survive]);
         }
         table.publish("mutants")?;
-        let list = cargo::reports()?.join("mutants-survivors.txt");
-        fs::write(&list, survivors.iter().map(|it| format!("{it}\n")).collect::<String>())?;
-        let (count, list) = (survivors.len(), cargo::relative(&list));
+        let (count, list) = (survivors.len(), cargo::relative(&survivors_list()?));
         println!("\n{count} survive that {EXPLAINED} does not explain; {list}");
         all_well(survivors)
     }
 }
 
+fn survivors_list() -> Result<PathBuf> {
+    Ok(cargo::reports()?.join("mutants-survivors.txt"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Shard;
+    use super::{Shard, PARTS};
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    #[test]
+    fn every_binary_of_models_is_about_one_part() {
+        let manifest = fs::read_to_string("../Cargo.toml").unwrap();
+        let named = manifest.lines().filter_map(|it| it.strip_prefix("name = \""));
+        let named = named.map(|it| it.trim_end_matches('"')).filter(|it| it.starts_with("loom_"));
+        let named: BTreeSet<&str> = named.filter(|it| !it.ends_with("canaries")).collect();
+        let of_parts = PARTS.iter().flat_map(|it| it.models);
+        assert_eq!(named, of_parts.clone().copied().collect());
+        assert_eq!(named.len(), of_parts.count());
+    }
 
     #[test]
     fn shards_share_everything() {

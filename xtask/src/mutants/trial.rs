@@ -32,14 +32,19 @@ pub(super) struct Witness {
     seconds: f64,
 }
 
-/// Runs everything once without a mutant, cheapest first in the result.
-pub(super) fn witnesses(tree: &Tree, who: Who) -> Result<Vec<Witness>> {
+/// Runs all of the binaries that are wanted once without a mutant; cheapest first in the result.
+pub(super) fn witnesses(
+    tree: &Tree,
+    who: Who,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Witness>> {
     let mut build = tree.cargo("test");
     build.arg("--tests");
-    let wanted = |it: &TestBinary| match who {
-        Who::Models(_) => it.target.starts_with("loom_"),
-        Who::Tests => !it.target.contains("loom_") && !it.target.contains("shuttle_"),
+    let of_kind = |target: &str| match who {
+        Who::Models(_) => target.starts_with("loom_"),
+        Who::Tests => !target.contains("loom_") && !target.contains("shuttle_"),
     };
+    let wanted = |it: &TestBinary| of_kind(&it.target) && is_wanted(&it.target);
     let mut tests = Vec::new();
     for binary in cargo::build_tests(build)?.into_iter().filter(wanted) {
         if !READERS.contains(&binary.target.as_str()) {
@@ -97,26 +102,34 @@ fn child(tree: &Tree, test: &Test, who: Who) -> Command {
     child
 }
 
-/// Tries each mutant on those that pass it.
+/// Tries each mutant on those that pass it and are `asked` about it.
 pub(super) fn judge(
     tree: &Tree,
     mutants: &BTreeSet<usize>,
     witnesses: &[Witness],
     who: Who,
+    asked: impl Fn(usize, &str) -> bool + Sync,
     told: impl Fn(usize, &End) + Sync,
 ) -> Result<BTreeMap<usize, End>> {
     let all: Vec<usize> = mutants.iter().copied().collect();
     let ends = process::each(&all, |mutant| {
-        let end = one(tree, *mutant, witnesses, who)?;
+        let passes =
+            |it: &&Witness| it.reached.contains(mutant) && asked(*mutant, &it.test.binary.target);
+        let end = one(tree, *mutant, witnesses.iter().filter(passes), who)?;
         told(*mutant, &end);
         Ok((*mutant, end))
     });
     ends.into_iter().collect()
 }
 
-fn one(tree: &Tree, mutant: usize, witnesses: &[Witness], who: Who) -> Result<End> {
+fn one<'a>(
+    tree: &Tree,
+    mutant: usize,
+    witnesses: impl Iterator<Item = &'a Witness>,
+    who: Who,
+) -> Result<End> {
     let mut reached = false;
-    for witness in witnesses.iter().filter(|it| it.reached.contains(&mutant)) {
+    for witness in witnesses {
         reached = true;
         let mut child = child(tree, &witness.test, who);
         child.env("FILCH_MUTANT", mutant.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
