@@ -2,7 +2,7 @@
 //! gives up a slot as soon as it finds it empty, so that orphans are everywhere.
 //!
 //! In `injectors` a letter is a step: `p`ush, a batch of `2` or `3`, `t`ry to push, `c`lose,
-//! `s`teal, steal a `b`atch of two, steal a batch `a`nd pop.
+//! `s`teal, steal a `b`atch of two, steal a batch `a`nd pop, ask whether it is `e`mpty.
 #![cfg(loom)]
 
 mod common;
@@ -118,6 +118,23 @@ fn an_orphan_is_not_overtaken() {
 #[test]
 fn an_orphan_is_not_overtaken_by_a_third() {
     is_a_queue("an_orphan_is_not_overtaken_by_a_third", Slow(1), "", &["ss", "p", "p"]);
+}
+
+/// Who gives a slot up has counted it, and has still to look: it is not for others yet.
+#[test]
+fn an_orphan_is_not_taken_after_its_successor() {
+    is_a_queue("an_orphan_is_not_taken_after_its_successor", Slow(4), "", &["s", "ppss"]);
+}
+
+#[test]
+fn a_batch_does_not_overtake_an_orphan() {
+    is_a_queue("a_batch_does_not_overtake_an_orphan", Preemptions(2), "", &["s", "ppa"]);
+}
+
+/// The one that asks has pushed; the other may be giving up the slot, or have done so.
+#[test]
+fn it_is_not_empty_while_an_orphan_is_there() {
+    is_a_queue("it_is_not_empty_while_an_orphan_is_there", Preemptions(3), "", &["s", "pe"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use filch::{Injector, Steal, Worker};
 use loom::sync::Arc;
 
 /// What happens on one thread, one letter a step: `p`ush, push a batch of `2` or of `3`, `t`ry to push,
-/// `c`lose, `s`teal, steal a `b`atch of two, steal a batch of two `a`nd pop.
+/// `c`lose, `s`teal, steal a `b`atch of two, steal a batch of two `a`nd pop, ask whether it is `e`mpty.
 pub type Steps = &'static str;
 
 /// What a thread did and got: items are numbered by thread, in the order of pushing, and those of one
@@ -52,6 +52,8 @@ impl Log {
                 }
                 'c' => _ = injector.close(),
                 's' => self.note(injector.steal()),
+                'e' if injector.is_empty() => self.note(Steal::Empty),
+                'e' => {}
                 'b' => {
                     let came = injector.steal_batch_with_limit(&dest, 2);
                     assert_eq!(came.is_success(), !dest.is_empty());

@@ -4,36 +4,44 @@
 //!  consumer X, which claimed slot i             consumer Y
 //!  ────────────────────────────────             ──────────
 //!  1  slot i is empty, and stays so             a  read tail
-//!  2  put an orphan for i in the list           b  an atomic instruction on head that moves it on,
+//!  2  put an orphan for i in the list, held     b  an atomic instruction on head that moves it on,
 //!  3  head: orphans += 1                           or adds nothing, and finds no orphan counted
 //!  4  look at slot i again: an item there       c  take what is at head, or report Empty
-//!     is taken, if nobody was quicker
+//!     is taken
+//!  5  there is none: held becomes open
 //!
 //!  Never: an item was in slot i when Y did a, 4 misses it, and b misses the orphan.
 //!  3 and b are atomic instructions on one word. If b comes first, 4 sees what Y saw.
 //! ```
 //!
-//! Once counted, an orphan is looked at by whoever wants an item, before anything else, and the one
-//! with the lowest position first: so an item whose producer goes on at last is not overtaken by
-//! items that were pushed after its push had returned.
+//! Once counted, an orphan is looked at by whoever wants an item, before anything else. What it finds in
+//! an open one it takes. What it finds in one that is held is X's, who may have looked too early: it
+//! tells X so, instead of 5, and goes on. If it took the item, it would have that after what Y may have
+//! given to it, though the item was there first.
 
 use super::segment::{Content, Segment};
-use super::word::{Head, Position, MAX_ORPHANS, ORPHAN};
-use super::{Injector, CLAIMED, LINKED};
+use super::word::{Head, MAX_ORPHANS, ORPHAN};
+use super::{Injector, CLAIMED, LINKED, SPOKEN};
 use crate::steal::Steal;
 use crate::sync::order::both;
 use crate::sync::place::Watch;
 use crate::sync::spin::Patience;
-use crate::sync::{AtomicBool, AtomicPtr, Relaxed};
+use crate::sync::{AtomicPtr, AtomicU8, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
+
+/// Of the consumer that gave it up, which has still to look.
+const HELD: u8 = 0;
+const OPEN: u8 = 1;
+/// Somebody takes what is in the slot.
+const SPOKEN_FOR: u8 = 2;
 
 /// A slot that the consumer which had claimed it did not wait for.
 pub(super) struct Orphan<T> {
     segment: *mut Segment<T>,
     offset: usize,
-    position: Position,
-    is_claimed: AtomicBool,
+    /// Goes on from `HELD` only.
+    state: AtomicU8,
     pub(super) watch: Watch,
     /// Only the sweeper changes it once the orphan is in the list.
     pub(super) next: AtomicPtr<Orphan<T>>,
@@ -42,14 +50,24 @@ pub(super) struct Orphan<T> {
 }
 
 impl<T> Orphan<T> {
-    /// Claims it, for the one who may settle its slot.
+    /// Sees to it that what is in the slot is taken. Returns whether the caller is to do that: if not, somebody does
+    /// who came before.
     fn claim(&self) -> bool {
+        // Relaxed, on failure: it is held no more, and the next exchange counts.
+        let told = self.state.compare_exchange(HELD, SPOKEN_FOR, SPOKEN.release(), Relaxed).is_ok();
         // Relaxed, both: one of several gets it; what is in the slot is FILLED's business.
-        self.is_claimed.compare_exchange(false, true, Relaxed, Relaxed).is_ok()
+        !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Leaves it to whoever comes, unless somebody has seen something in it already.
+    fn open(&self) -> bool {
+        // Relaxed, on success: counting it has published it.
+        self.state.compare_exchange(HELD, OPEN, Relaxed, SPOKEN.acquire()).is_ok()
     }
 
     pub(super) fn is_claimed(&self) -> bool {
-        self.is_claimed.load(Relaxed) // Relaxed: who claims is a visitor, for whom the sweeper waits
+        // Relaxed: who claims is a visitor, for whom the sweeper waits
+        self.state.load(Relaxed) == SPOKEN_FOR
     }
 
     /// What the slot shows.
@@ -82,14 +100,12 @@ impl<T> Injector<T> {
         &self,
         segment: *mut Segment<T>,
         offset: usize,
-        position: Position,
     ) -> Option<T> {
         let _visit = self.visit();
         let orphan = Box::into_raw(Box::new(Orphan {
             segment,
             offset,
-            position,
-            is_claimed: AtomicBool::new(false),
+            state: AtomicU8::new(HELD),
             watch: Watch::new(),
             next: AtomicPtr::new(ptr::null_mut()),
             next_resolved: AtomicPtr::new(ptr::null_mut()),
@@ -109,12 +125,14 @@ impl<T> Injector<T> {
         }
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_add(ORPHAN, order);
-        // SAFETY: I5 — a slot that was ours until now.
-        let content = unsafe { orphan.look() };
-        if content == Content::Nothing || !orphan.claim() {
+        // SAFETY: I5 — a slot that nobody but us can settle yet.
+        if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        // SAFETY: I3 — we have just claimed the orphan.
+        orphan.state.store(SPOKEN_FOR, Relaxed); // Relaxed: it is that already, or only we change it
+        // SAFETY: I5 — as above.
+        let content = unsafe { orphan.look() };
+        // SAFETY: I3 — it is ours, and SPOKEN if we have not seen it ourselves.
         unsafe { self.settle(orphan, content) }
     }
 
@@ -145,12 +163,10 @@ impl<T> Injector<T> {
             if head.orphans() == 0 {
                 return None;
             }
-            if let Some((orphan, content)) = self.oldest_filled() {
-                if orphan.claim() {
-                    // SAFETY: I3 — we have just claimed it, as a visitor.
-                    if let Some(item) = unsafe { self.settle(orphan, content) } {
-                        return Some(Steal::Success(item));
-                    }
+            if let Some((orphan, content)) = self.claim_filled() {
+                // SAFETY: I3 — claimed, by a visitor.
+                if let Some(item) = unsafe { self.settle(orphan, content) } {
+                    return Some(Steal::Success(item));
                 }
                 continue;
             }
@@ -174,10 +190,10 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Of the orphans that nobody has claimed and whose producer has gone on, the one with the
-    /// lowest position. The caller is a visitor.
-    fn oldest_filled(&self) -> Option<(&Orphan<T>, Content)> {
-        let mut best: Option<(&Orphan<T>, Content)> = None;
+    /// Claims an orphan whose producer has gone on. None is left that nobody takes if this finds none.
+    ///
+    /// Any will do: of two such, neither push returned before the other was called. The caller is a visitor.
+    fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {
             // SAFETY: I5 — the caller is a visitor and has found it in the list.
@@ -188,12 +204,10 @@ impl<T> Injector<T> {
             }
             // SAFETY: I5 — as above.
             let content = unsafe { orphan.look() };
-            let is_older =
-                |than: &Orphan<T>| orphan.position.distance(than.position, Self::SLOTS) > 0;
-            if content != Content::Nothing && best.is_none_or(|(best, _)| is_older(best)) {
-                best = Some((orphan, content));
+            if content != Content::Nothing && orphan.claim() {
+                return Some((orphan, content));
             }
         }
-        best
+        None
     }
 }

@@ -94,6 +94,9 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// registered: if an item was there by then, the registering consumer finds it.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
+/// Whoever holds an orphan and finds it spoken for sees what is in its slot.
+const SPOKEN: Pair = Pair::named("injector::SPOKEN");
+
 /// Whoever follows a pointer to a segment or an orphan sees it as it was linked.
 const LINKED: Pair = Pair::named("injector::LINKED");
 

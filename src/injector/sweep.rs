@@ -220,5 +220,10 @@ impl<T> Drop for Injector<T> {
 
         let rest = Rest(self);
         while rest.0.steal().is_success() {}
+        if cfg!(debug_assertions) {
+            rest.0.sweep();
+            let orphans = rest.0.shelf.orphans.load(Relaxed); // Relaxed: nobody else has it
+            debug_assert!(orphans.is_null(), "an orphan whose slot is settled stays in its list");
+        }
     }
 }

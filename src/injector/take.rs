@@ -197,9 +197,8 @@ impl<T> Injector<T> {
             content = wait_for(slot, head, patience);
         }
         if content == Content::Nothing {
-            let position = head.position(Self::SLOTS).after(further, Self::SLOTS);
             // SAFETY: I3 — it is ours, and we do not touch it afterwards.
-            return unsafe { self.give_up(segment, offset, position) };
+            return unsafe { self.give_up(segment, offset) };
         }
         // SAFETY: I3 — the caller has claimed it, and does this once.
         unsafe { slot.settle(content) }

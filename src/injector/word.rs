@@ -174,11 +174,6 @@ impl Position {
         (1 << NUMBER_SHIFT) / slots as u64
     }
 
-    #[inline(always)]
-    pub(super) const fn after(self, offset: usize, slots: usize) -> Self {
-        Position(self.0.wrapping_add(Position::unit(slots) * offset as u64))
-    }
-
     /// How many slots further `end` is; zero if it is not further.
     #[inline(always)]
     pub(super) const fn distance(self, end: Position, slots: usize) -> usize {
