@@ -2,11 +2,14 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use filch::executor::{from_fn, Inline, Rejected, ThreadPerJob};
+use filch::fair::Priority;
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
-use filch::{Executor, Injector, Job, LockedPool, ThreadPool, Worker};
+use filch::{Executor, FairScheduler, Injector, Job, LockedPool, ThreadPool, Worker};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -115,4 +118,53 @@ fn executors_say_what_they_are() {
     assert_eq!(Some(ThreadPerJob.parallelism()), available_parallelism().ok());
     let three = NonZeroUsize::new(3).unwrap();
     assert_eq!(from_fn(three, |job| mine[1].execute(job)).parallelism(), three);
+}
+
+#[test]
+fn a_queue_says_how_much_of_its_executor_it_may_use() {
+    let fair = FairScheduler::over(ThreadPool::new(3).unwrap());
+    let parallelism = |it: &dyn Executor| it.parallelism().get();
+    assert_eq!(parallelism(&fair), 3);
+    let [few, many] = [2, 100].map(|it| fair.queue("q").max_parallel(it).build().unwrap());
+    assert_eq!((parallelism(&few), parallelism(&many)), (2, 3));
+    few.set_max_parallel(1).unwrap();
+    assert_eq!(parallelism(&few), 1);
+    let queues = [fair.default_queue(), &few, &many];
+    assert_eq!(queues.map(|it| it.slot()), [0, 1, 2]);
+    let identities: BTreeSet<usize> = queues.iter().map(|it| it.identity()).collect();
+    assert_eq!(identities.len(), 3, "each is an executor of its own");
+}
+
+#[test]
+fn a_queue_says_whether_it_was_cancelled() {
+    let fair = FairScheduler::over(Inline);
+    let [closed, cancelled] = ["a", "b"].map(|it| fair.queue(it).build().unwrap());
+    assert!(!Executor::is_cancelled(&cancelled));
+    closed.close();
+    cancelled.cancel();
+    assert_eq!([&closed, &cancelled].map(|it| Executor::is_cancelled(it)), [false, true]);
+}
+
+/// It is of the queue whose task spawns it, or of the default queue, whoever waits for it.
+#[test]
+fn a_task_of_the_scheduler_runs_in_its_queues_places() {
+    let stepper = Stepper::new(1, 1);
+    let fair = stepper.scheduler().quantum(Duration::from_nanos(1)).build();
+    let spawning = fair.queue("spawning").build().unwrap();
+    let waiting = fair.queue("waiting").priority(Priority::Highest).build().unwrap();
+    let (handles, inbox) = channel();
+    let same = fair.clone();
+    let spawns = move || {
+        handles.send(same.task().spawn(|| ())).unwrap();
+        sim::work(Duration::from_millis(2));
+    };
+    spawning.spawn_detached(spawns).unwrap();
+    stepper.advance(Duration::from_millis(1));
+    // These come before what they wait for.
+    let others = fair.task().spawn(|| ());
+    waiting.spawn_detached(move || others.join().unwrap()).unwrap();
+    waiting.spawn_detached(move || inbox.recv().unwrap().join().unwrap()).unwrap();
+    stepper.run_until_idle();
+    let queues = [&spawning, fair.default_queue(), &waiting];
+    assert_eq!(queues.map(|it| it.metrics().inlined), [1, 1, 0]);
 }

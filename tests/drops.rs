@@ -6,8 +6,9 @@ mod heap;
 
 use common::tally::{Counted, Tally};
 use filch::deque::{Builder, Flavor, Full};
+use filch::executor::Inline;
 use filch::idle::EventCount;
-use filch::{Steal, Stealer, Worker};
+use filch::{FairScheduler, Steal, Stealer, Worker};
 use std::iter;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::time::Instant;
@@ -319,5 +320,18 @@ fn an_event_count_frees_the_places_of_its_sleepers() {
     assert!(!events.prepare().commit_until(Instant::now()));
     assert!(heap::bytes() > before, "a place");
     drop(events);
+    assert_eq!(heap::bytes(), before);
+}
+
+#[test]
+fn a_scheduler_frees_what_it_measured() {
+    let round = || {
+        let fair = FairScheduler::builder(Inline).measure_waits(true).build();
+        fair.spawn(|| ()).join().unwrap();
+    };
+    // What a thread has once and keeps.
+    round();
+    let before = heap::bytes();
+    round();
     assert_eq!(heap::bytes(), before);
 }

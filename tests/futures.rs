@@ -157,6 +157,32 @@ fn no_more_futures_are_in_flight_than_may() {
 }
 
 #[test]
+fn a_future_that_ends_makes_room_for_the_next() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").max_in_flight(1).build().unwrap();
+    for number in 0..4 {
+        assert_eq!(queue.spawn_future(async move { number }).join().unwrap(), number);
+    }
+}
+
+/// Nobody wakes the one that is under way.
+#[test]
+fn futures_that_wait_for_a_place_are_dropped_by_a_cancel() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").max_in_flight(1).build().unwrap();
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let first = queue.spawn_future(async move {
+        begun.send(()).unwrap();
+        pending::<()>().await;
+    });
+    has_begun.recv().unwrap();
+    let waiting = [(); 3].map(|()| queue.spawn_future(async {}));
+    assert_eq!(queue.cancel(), 3);
+    waiting.into_iter().for_each(|it| assert!(it.join().unwrap_err().is_cancelled()));
+    assert!(!first.is_finished());
+}
+
+#[test]
 fn a_cancelled_queue_drops_its_futures() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     let queue = fair.queue("q").max_in_flight(1).build().unwrap();

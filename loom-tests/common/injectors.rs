@@ -80,7 +80,8 @@ impl Log {
     }
 }
 
-/// Runs the steps before alone, then each thread's, then takes what is left; and checks that
+/// Runs the steps before alone, then each thread's, then takes what is left. The last thread may `j`oin the first and go
+/// on for it: a switch between them is no preemption. Checks that
 ///
 /// - each item that was not refused is taken once;
 /// - nobody finds nothing while something lies there that it has pushed itself;
@@ -97,7 +98,7 @@ pub fn is_a_queue(name: &str, bound: Bound, before: Steps, threads: &'static [St
         let mut logs = vec![Log::default()];
         logs[0].run(0, before, &injector);
         let (mine, others) = threads.split_last().unwrap();
-        let others: Vec<_> = (1..)
+        let mut others: Vec<_> = (1..)
             .zip(others)
             .map(|(thread, steps)| {
                 let injector = injector.clone();
@@ -108,7 +109,10 @@ pub fn is_a_queue(name: &str, bound: Bound, before: Steps, threads: &'static [St
                 })
             })
             .collect();
-        let mut log = Log::default();
+        let (mut log, mine) = match mine.strip_prefix('j') {
+            Some(rest) => (others.remove(0).join().unwrap(), rest),
+            None => (Log::default(), *mine),
+        };
         log.run(threads.len() as u32, mine, &injector);
         logs.push(log);
         logs.extend(others.into_iter().map(|it| it.join().unwrap()));

@@ -81,7 +81,7 @@ pub struct QueueMetrics {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Wait {
-    /// Half of them no longer than this. At most one part in 32 too much, as is `p99`.
+    /// Half of them no longer than this. At most one part in 32 too much, as is `p99`; 32 ns stand for all that is less.
     pub median: Duration,
     /// 99 of 100 no longer than this.
     pub p99: Duration,

@@ -96,11 +96,7 @@ impl<T> Injector<T> {
     ///
     /// The caller has claimed the slot (I3), and does not touch it afterwards.
     #[cold]
-    pub(super) unsafe fn give_up(
-        &self,
-        segment: *mut Segment<T>,
-        offset: usize,
-    ) -> Option<T> {
+    pub(super) unsafe fn give_up(&self, segment: *mut Segment<T>, offset: usize) -> Option<T> {
         let _visit = self.visit();
         let orphan = Box::into_raw(Box::new(Orphan {
             segment,
@@ -130,7 +126,7 @@ impl<T> Injector<T> {
             return None;
         }
         orphan.state.store(SPOKEN_FOR, Relaxed); // Relaxed: it is that already, or only we change it
-        // SAFETY: I5 — as above.
+                                                 // SAFETY: I5 — as above.
         let content = unsafe { orphan.look() };
         // SAFETY: I3 — it is ours, and SPOKEN if we have not seen it ourselves.
         unsafe { self.settle(orphan, content) }
