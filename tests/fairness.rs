@@ -416,6 +416,27 @@ fn a_queue_has_no_credit_from_when_it_was_at_its_limit() {
     stepper.run_until_idle();
 }
 
+/// Half a turn of virtual time is 2.4 hours of weight 1.
+#[test]
+fn tasks_of_hours_do_not_come_around_as_credit() {
+    let (hour, minute) = (ms(3_600_000), ms(60_000));
+    let stepper = Stepper::new(1, 3);
+    let fair = stepper.scheduler().build();
+    let [long, other] = ["long", "other"].map(|it| fair.queue(it).build().unwrap());
+    fill(&long, 3, 3 * hour);
+    stepper.advance(hour);
+    [&long, &other].iter().for_each(|it| fill(it, 400, minute));
+    stepper.advance(2 * hour);
+    let before = fair.report();
+    stepper.advance(hour);
+    let since = fair.report().since(&before);
+    let of_other = since.queues[other.slot()].service;
+    assert!(of_other >= hour * 29 / 20, "half of three hours at least: {of_other:?}");
+    long.cancel();
+    other.cancel();
+    stepper.run_until_idle();
+}
+
 /// One tenant with a hundred queues against one with one: a scheduler over each tenant's queue.
 #[test]
 fn a_tenant_with_many_queues_gets_no_more_than_one_with_one() {

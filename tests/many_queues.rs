@@ -113,6 +113,59 @@ fn a_policy_sees_who_is_ready_wherever_they_are() {
     assert_eq!(Pick::of(ready[1]).slot(), ready[1]);
 }
 
+fn fill(queue: &Queue, tasks: usize, cost: Duration) {
+    (0..tasks).for_each(|_| queue.spawn_detached(move || filch::sim::work(cost)).unwrap());
+}
+
+#[test]
+fn weights_hold_in_every_group() {
+    const MILLISECOND: Duration = Duration::from_millis(1);
+    let stepper = Stepper::new(1, 1);
+    let fair = stepper.scheduler().build();
+    let queues: Vec<_> = (0..4 * GROUP).map(|_| fair.queue("q").build().unwrap()).collect();
+    let chosen = [10, GROUP + 40, 3 * GROUP + 5].map(|it| &queues[it]);
+    for (weight, queue) in (1..).zip(chosen) {
+        queue.set_weight(weight).unwrap();
+        fill(queue, 600, MILLISECOND);
+    }
+    stepper.advance(600 * MILLISECOND);
+    for (weight, queue) in (1..).zip(chosen) {
+        let due = 100 * weight * MILLISECOND;
+        let service = queue.metrics().service;
+        assert!(
+            service + 3 * MILLISECOND >= due && service <= due + 3 * MILLISECOND,
+            "{service:?}"
+        );
+        queue.cancel();
+    }
+    stepper.run_until_idle();
+}
+
+/// What the last one in its slot has taken is nothing to it.
+#[test]
+fn a_new_queue_in_a_used_slot_starts_like_the_others() {
+    const MILLISECOND: Duration = Duration::from_millis(1);
+    let stepper = Stepper::new(1, 1);
+    let fair = stepper.scheduler().build();
+    let mut queues: Vec<_> = (0..2 * GROUP).map(|_| fair.queue("q").build().unwrap()).collect();
+    let steady = queues[0].clone();
+    let used = queues.pop().unwrap();
+    fill(&steady, 3000, MILLISECOND);
+    fill(&used, 1, 1000 * MILLISECOND);
+    stepper.advance(1010 * MILLISECOND);
+    let slot = used.slot();
+    drop(used);
+    let new = fair.queue("new").build().unwrap();
+    assert_eq!(new.slot(), slot);
+    fill(&new, 200, MILLISECOND);
+    stepper.advance(100 * MILLISECOND);
+    let service = new.metrics().service;
+    assert!((47..=53).contains(&service.as_millis()), "half of the time: {service:?}");
+    steady.cancel();
+    new.cancel();
+    stepper.run_until_idle();
+}
+
 #[test]
 fn there_is_room_for_so_many_queues_and_no_more() {
     let fair = FairScheduler::over(Inline);

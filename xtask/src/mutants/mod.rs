@@ -3,8 +3,9 @@
 //! cargo-mutants says what can be changed. All changes are compiled together, each behind a switch, and every test is
 //! run once to see which of them it passes; then each change is switched on for those tests alone, cheapest first.
 //! What they let pass is given to the models of its part in the same way, with `--all-models` to the others as well,
-//! and what these let pass too must be listed in `proofs/mutants.md` with the reason why it is no loss. What cannot be switched, as in a `const fn`, is built and
-//! tried by cargo-mutants, one after the other.
+//! and what these let pass too must be listed in `proofs/mutants.md` with the reason why it is no loss. What cannot be
+//! switched, as in a `const fn`, is built and tried by cargo-mutants, one after the other. With `--tests` all that is
+//! left out: a first look, of which the survivors are for `--again`.
 
 mod alone;
 mod listed;
@@ -71,7 +72,7 @@ const PARTS: [Part; 6] = [
 
 pub(crate) fn command(mut arguments: Arguments) -> Result {
     let shard = arguments.option("--shard")?.map(|it| Shard::parse(&it)).transpose()?;
-    let all_models = arguments.flag("--all-models");
+    let [all_models, tests_only] = ["--all-models", "--tests"].map(|it| arguments.flag(it));
     let again = arguments.option("--again")?.map(|it| names_in(&it)).transpose()?;
     let only = arguments.last()?;
     if let Some(reason) = cargo::missing("mutants") {
@@ -85,7 +86,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     let chosen: Vec<&Part> =
         PARTS.iter().filter(|it| asked.is_empty() || asked.contains(&it.name)).collect();
     let explained = listed::explained(&fs::read_to_string(EXPLAINED)?);
-    let mut all = Campaign { explained, all_models, ..Campaign::default() };
+    let mut all = Campaign { explained, all_models, tests_only, ..Campaign::default() };
     for part in &chosen {
         for mutant in listed::list(part.files)? {
             all.parts.push(part);
@@ -149,6 +150,8 @@ struct Campaign {
     ends: BTreeMap<usize, End>,
     /// Every model is asked, and not those of a mutant's part alone.
     all_models: bool,
+    /// A look at what tests let pass, before the models and what cannot be switched take their hours.
+    tests_only: bool,
     /// By name, without their places.
     explained: BTreeSet<String>,
 }
@@ -160,21 +163,23 @@ impl Campaign {
 
     fn run(&mut self, wanted: &BTreeSet<usize>) -> Result {
         let tests = Tree::grow(&self.mutants, false)?;
-        let models = Tree::grow(&self.mutants, true)?;
-        let refused = |it: &usize| tests.refused.contains(it) || models.refused.contains(it);
+        let models = (!self.tests_only).then(|| Tree::grow(&self.mutants, true)).transpose()?;
+        let is_refused = |it: &usize| models.as_ref().is_some_and(|tree| tree.refused.contains(it));
+        let refused = |it: &usize| tests.refused.contains(it) || is_refused(it);
         for number in wanted.iter().filter(|it| refused(it)) {
             self.ends.insert(*number, End::Refused);
         }
 
         let switched = tests.woven.intersection(wanted).copied().collect();
         let missed = self.ask(&tests, Who::Tests, switched)?;
+        let Some(models) = &models else { return Ok(()) };
         // What only models are built with has not been asked for yet.
         let unasked = |it: &usize| !tests.woven.contains(it) && !refused(it);
         // Models would run to their ends for what is no loss.
         let left = |it: &usize| (missed.contains(it) || unasked(it)) && !self.is_explained(*it);
         let left = models.woven.intersection(wanted).copied().filter(left).collect();
-        let missed = self.ask(&models, FEW, left)?;
-        self.ask(&models, Who::Models(None), missed)?;
+        let missed = self.ask(models, FEW, left)?;
+        self.ask(models, Who::Models(None), missed)?;
         // What follows takes its time, and may be cut off.
         self.save()?;
 
