@@ -2,7 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use filch::executor::{from_fn, Inline, Rejected, ThreadPerJob};
-use filch::fair::Priority;
+use filch::fair::{Priority, Queue};
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::{Executor, FairScheduler, Injector, Job, LockedPool, ThreadPool, Worker};
@@ -142,7 +142,27 @@ fn a_queue_says_whether_it_was_cancelled() {
     assert!(!Executor::is_cancelled(&cancelled));
     closed.close();
     cancelled.cancel();
+    cancelled.cancel();
     assert_eq!([&closed, &cancelled].map(|it| Executor::is_cancelled(it)), [false, true]);
+}
+
+/// However often it is told to go.
+#[test]
+fn a_queue_that_is_over_frees_its_slot() {
+    let fair = FairScheduler::over(Inline);
+    let ends: [fn(&Queue); 4] = [
+        |_| (),
+        |it| _ = it.close(),
+        |it| _ = (it.cancel(), it.cancel(), it.close()),
+        |it| _ = (it.pause(), it.cancel()),
+    ];
+    for end in ends {
+        let queue = fair.queue("q").build().unwrap();
+        assert_eq!(queue.slot(), 1);
+        end(&queue);
+        drop(queue);
+    }
+    assert_eq!(fair.queue("the last").build().unwrap().slot(), 1);
 }
 
 /// It is of the queue whose task spawns it, or of the default queue, whoever waits for it.
