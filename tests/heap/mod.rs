@@ -4,7 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::SeqCst};
 
 #[global_allocator]
 static HEAP: Counting = Counting;
@@ -21,6 +21,36 @@ static SEGMENTS: AtomicIsize = AtomicIsize::new(0);
 thread_local! {
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static BLOCKS: Cell<usize> = const { Cell::new(0) };
+    static IS_TO_BE_HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+static IS_HELD: AtomicBool = AtomicBool::new(false);
+static IS_RELEASED: AtomicBool = AtomicBool::new(false);
+
+/// Holds this thread in its first allocation within `f` until [`release`]: with whatever locks it has by then. For one
+/// test of a binary.
+pub(crate) fn with_held_allocation<R>(f: impl FnOnce() -> R) -> R {
+    IS_TO_BE_HELD.set(true);
+    f()
+}
+
+pub(crate) fn wait_until_held() {
+    while !IS_HELD.load(SeqCst) {
+        std::thread::yield_now();
+    }
+}
+
+pub(crate) fn release() {
+    IS_RELEASED.store(true, SeqCst);
+}
+
+fn hold() {
+    if IS_TO_BE_HELD.try_with(|it| it.replace(false)) == Ok(true) {
+        IS_HELD.store(true, SeqCst);
+        while !IS_RELEASED.load(SeqCst) {
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// The bytes that this thread has allocated, less those it has freed.
@@ -62,6 +92,7 @@ fn count(layout: Layout, sign: isize) {
 // SAFETY: it is the system's allocator; counting neither allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        hold();
         count(layout, 1);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
