@@ -6,11 +6,11 @@ use filch::fair::{Priority, Queue};
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::{Executor, FairScheduler, Injector, Job, LockedPool, ThreadPool, Worker};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -187,61 +187,4 @@ fn a_task_of_the_scheduler_runs_in_its_queues_places() {
     stepper.run_until_idle();
     let queues = [&spawning, fair.default_queue(), &waiting];
     assert_eq!(queues.map(|it| it.metrics().inlined), [1, 1, 0]);
-}
-
-/// Runs what has waited longest inside a submission.
-#[derive(Default)]
-struct RunsOthers(Mutex<VecDeque<Job>>);
-
-impl RunsOthers {
-    fn run_one(&self) -> bool {
-        let oldest = self.0.lock().unwrap().pop_front();
-        oldest.map(Job::run).is_some()
-    }
-}
-
-impl Executor for RunsOthers {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        self.0.lock().unwrap().push_back(job);
-        Ok(())
-    }
-
-    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
-        self.execute(job)?;
-        self.run_one();
-        Ok(())
-    }
-
-    fn parallelism(&self) -> NonZeroUsize {
-        NonZeroUsize::MIN
-    }
-}
-
-#[test]
-fn a_ticket_may_run_while_another_scheduler_submits_its_own() {
-    let executor = Arc::new(RunsOthers::default());
-    let fairs = [(); 2].map(|()| {
-        FairScheduler::builder(executor.clone()).quantum(Duration::from_nanos(1)).build()
-    });
-    let runs = Arc::new(AtomicUsize::new(0));
-    for fair in &fairs {
-        for _ in 0..5 {
-            let runs = runs.clone();
-            fair.spawn_detached(move || _ = runs.fetch_add(1, Relaxed)).unwrap();
-        }
-    }
-    while executor.run_one() {}
-    assert_eq!(runs.load(Relaxed), 10);
-}
-
-#[test]
-fn a_scheduler_shows_how_many_tickets_it_has_out() {
-    let executor = Arc::new(RunsOthers::default());
-    let fair = FairScheduler::over(executor.clone());
-    let shown = |it| format!("FairScheduler {{ {it}, .. }}");
-    assert_eq!(format!("{fair:?}"), shown("pending: 0, tickets: 0"));
-    fair.spawn_detached(|| ()).unwrap();
-    assert_eq!(format!("{fair:?}"), shown("pending: 1, tickets: 1"));
-    while executor.run_one() {}
-    assert_eq!(format!("{fair:?}"), shown("pending: 0, tickets: 0"));
 }
