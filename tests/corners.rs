@@ -143,7 +143,7 @@ fn a_queue_says_whether_it_was_cancelled() {
     closed.close();
     cancelled.cancel();
     cancelled.cancel();
-    assert_eq!([&closed, &cancelled].map(|it| Executor::is_cancelled(it)), [false, true]);
+    assert_eq!([&closed, &cancelled].map(Executor::is_cancelled), [false, true]);
 }
 
 /// However often it is told to go.
