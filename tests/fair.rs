@@ -4,8 +4,11 @@
 mod sharing;
 
 use filch::executor::{Inline, ThreadPerJob};
-use filch::{LockedPool, ThreadPool};
+use filch::{FairScheduler, LockedPool, ThreadPool};
 use sharing::queues_over;
+use std::sync::mpsc::channel;
+use std::thread::sleep;
+use std::time::Duration;
 
 queues_over! {
     locked_pool_of_one: LockedPool::new(1).unwrap();
@@ -18,7 +21,7 @@ queues_over! {
 #[test]
 fn over_inline() {
     let make = || Box::new(|| Box::new(Inline) as Box<dyn filch::Executor>);
-    let fair = || filch::FairScheduler::over(Inline);
+    let fair = || FairScheduler::over(Inline);
     sharing::what_is_accepted_runs_once(fair(), make());
     sharing::an_ordered_queue_is_ordered(fair(), make());
     sharing::a_paused_queue_waits(fair(), make());
@@ -30,7 +33,7 @@ fn over_inline() {
 /// A ticket submits itself again; whoever runs it at once must not go one deeper for each.
 #[test]
 fn a_ticket_that_runs_at_once_does_not_nest() {
-    let fair = filch::FairScheduler::builder(Inline).quantum(std::time::Duration::ZERO).build();
+    let fair = FairScheduler::builder(Inline).quantum(Duration::ZERO).build();
     let queue = fair.queue("q").paused().build().unwrap();
     queue.spawn_batch((0..200_000).map(|_| || ())).unwrap();
     queue.resume();
@@ -40,8 +43,40 @@ fn a_ticket_that_runs_at_once_does_not_nest() {
 #[test]
 fn over_a_thread_per_ticket() {
     let make = || Box::new(|| Box::new(ThreadPerJob) as Box<dyn filch::Executor>);
-    let fair = || filch::FairScheduler::over(ThreadPerJob);
+    let fair = || FairScheduler::over(ThreadPerJob);
     sharing::what_is_accepted_runs_once(fair(), make());
     sharing::tasks_wait_for_tasks_of_other_queues(fair(), make());
     sharing::a_cancelled_queue_leaves_no_handle_dangling(fair(), make());
+}
+
+/// Thread 1 takes the only place of `narrow` by waiting for a task of it; thread 2 waits for that place. Then thread 1
+/// waits for what thread 2 is to run there, so that nobody else can come.
+#[test]
+fn a_thread_that_waits_for_a_place_hears_when_it_is_free() {
+    for _ in 0..10 {
+        let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+        let [narrow, wide] = [1, 2].map(|it| fair.queue("q").max_parallel(it).build().unwrap());
+        let [begun, entered, about, done] = [(); 4].map(|()| channel());
+        let queue = narrow.clone();
+        let second = wide.spawn(move || {
+            begun.0.send(()).unwrap();
+            entered.1.recv().unwrap();
+            let task = queue.spawn(move || done.0.send(()).unwrap());
+            about.0.send(()).unwrap();
+            task.join().unwrap();
+        });
+        let first = wide.spawn(move || {
+            begun.1.recv().unwrap();
+            let task = narrow.spawn(move || {
+                entered.0.send(()).unwrap();
+                about.1.recv().unwrap();
+                // Until the other one sleeps, mostly. If it does not yet, it finds the place.
+                sleep(Duration::from_millis(5));
+            });
+            task.join().unwrap();
+            done.1.recv().unwrap();
+        });
+        first.join().unwrap();
+        second.join().unwrap();
+    }
 }
