@@ -6,6 +6,7 @@ mod common;
 use common::explore;
 use filch::pool::{Shutdown, Start};
 use filch::{LockedPool, ThreadPool};
+use shuttle::sync::Barrier;
 use shuttle::thread;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
@@ -106,6 +107,24 @@ fn a_scope_ends_when_its_jobs_have() {
             (0..3).for_each(|_| scope.spawn(|| _ = ran.fetch_add(1, SeqCst)));
         });
         assert_eq!(ran.load(SeqCst), 3);
+    });
+}
+
+/// The batch with both is for a moment where the other worker cannot see it, which may sleep by then.
+#[test]
+fn two_jobs_of_a_batch_meet() {
+    explore("two_jobs_of_a_batch_meet", || {
+        let (pool, meeting) = (pool(2), Arc::new(Barrier::new(2)));
+        let jobs = [true, true, false].map(|meets| {
+            let meeting = Arc::clone(&meeting);
+            move || {
+                if meets {
+                    meeting.wait();
+                }
+            }
+        });
+        pool.spawn_batch(jobs).unwrap();
+        pool.wait_idle().unwrap();
     });
 }
 

@@ -163,6 +163,18 @@ fn a_queue_that_is_over_frees_its_slot() {
         drop(queue);
     }
     assert_eq!(fair.queue("the last").build().unwrap().slot(), 1);
+
+    // With a task that has still to run.
+    let stepper = Stepper::new(1, 1);
+    let fair = stepper.scheduler().build();
+    let queue = fair.queue("q").build().unwrap();
+    queue.spawn_detached(|| ()).unwrap();
+    queue.close();
+    drop(queue);
+    assert_eq!(fair.queue("another").build().unwrap().slot(), 2);
+    stepper.run_until_idle();
+    let slots = [(); 2].map(|()| fair.queue("q").build().unwrap()).map(|it| it.slot());
+    assert!(slots.contains(&1), "{slots:?}");
 }
 
 /// It is of the queue whose task spawns it, or of the default queue, whoever waits for it.

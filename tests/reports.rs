@@ -1,7 +1,7 @@
 //! What a fair scheduler says about itself, to the nanosecond: on a virtual clock.
 #![cfg(not(any(loom, shuttle)))]
 
-use filch::fair::{Builder, FairScheduler, Queue, QueueMetrics, RoundRobin};
+use filch::fair::{Builder, FairScheduler, Queue, QueueMetrics, Report, RoundRobin};
 use filch::sim::{self, Stepper};
 use filch::task::Cancel;
 use std::time::Duration;
@@ -88,13 +88,19 @@ fn between_two_reports_is_what_came_after_the_first() {
     round();
     let now = fair.report();
     let since = now.since(&before);
-    let of = |report: &filch::fair::Report| {
-        fields(report.queues.iter().find(|it| it.slot == queue.slot()).unwrap())
-    };
+    let of =
+        |report: &Report| fields(report.queues.iter().find(|it| it.slot == queue.slot()).unwrap());
     assert!(of(&before).iter().all(|it| *it > 0), "{:?}", of(&before));
     let differences = of(&now).into_iter().zip(of(&before)).map(|(now, then)| now - then);
     assert_eq!(of(&since), differences.collect::<Vec<_>>());
     assert_eq!(of(&since)[0], 2 * of(&before)[0], "two rounds after one");
+
+    fill(&queue, 3, ms(1));
+    assert_eq!(queue.cancel(), 3);
+    let cancelled = |it: &Report| it.queues.iter().map(|it| it.cancelled).sum::<u64>();
+    let last = fair.report();
+    assert_eq!((cancelled(&last), cancelled(&last.since(&now))), (3, 3));
+    assert_eq!(cancelled(&fair.report().since(&last)), 0);
 }
 
 /// A queue is backlogged if it is ready at both ends and has not arrived in between.

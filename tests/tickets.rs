@@ -2,7 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use filch::executor::{Reason, Rejected};
-use filch::fair::{FairScheduler, Queue};
+use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service};
 use filch::{Executor, Job};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -94,6 +94,30 @@ fn whoever_begins_calls_for_help_if_there_is_more_to_do() {
 }
 
 #[test]
+fn there_are_no_more_tickets_than_threads() {
+    for threads in [1, 2, 3] {
+        let tray = Arc::new(Tray::new(threads));
+        let fair = FairScheduler::over(tray.clone());
+        let (same, seen) = (tray.clone(), Arc::new(AtomicUsize::new(0)));
+        // Each runs the next ticket inside, so that all of them have work.
+        fn nest(fair: FairScheduler, tray: Arc<Tray>, seen: Arc<AtomicUsize>) {
+            let next = (fair.clone(), tray.clone(), seen.clone());
+            fair.spawn_detached(move || nest(next.0, next.1, next.2)).unwrap();
+            if tray.len() > 0 {
+                seen.fetch_add(1, SeqCst);
+                tray.run_one();
+            } else {
+                fair.default_queue().cancel();
+            }
+        }
+        let (inner, noted) = (fair.clone(), seen.clone());
+        fair.spawn_detached(move || nest(inner, same, noted)).unwrap();
+        tray.run_all();
+        assert_eq!(seen.load(SeqCst), threads - 1);
+    }
+}
+
+#[test]
 fn a_full_executor_refuses_nothing_while_a_ticket_is_there() {
     let tray = Arc::new(Tray::new(2));
     tray.room.store(1, SeqCst);
@@ -124,6 +148,45 @@ fn a_ticket_may_run_while_another_scheduler_submits_its_own() {
     }
     tray.run_all();
     assert_eq!(runs.load(SeqCst), 10);
+}
+
+/// What was picked, and what was told of it: the note, and how many tasks ran.
+#[derive(Default)]
+struct Book {
+    picks: AtomicUsize,
+    told: Mutex<Vec<(u128, usize)>>,
+}
+
+struct Notes(Arc<Book>);
+
+impl Policy for Notes {
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        let slot = ready.iter().next()?;
+        Some(Pick::of(slot).with_note(self.0.picks.fetch_add(1, SeqCst) as u128))
+    }
+
+    fn served(&self, pick: Pick, service: Service, _ready: Ready<'_>) {
+        self.0.told.lock().unwrap().push((pick.note(), service.tasks));
+    }
+}
+
+#[test]
+fn a_policy_hears_of_each_of_its_picks() {
+    let (tray, book) = (Arc::new(Tray::new(1)), Arc::new(Book::default()));
+    let noted = book.clone();
+    let fair = FairScheduler::builder(tray.clone()).policy(move || Notes(noted.clone())).build();
+    let [paused, other] = [(); 2].map(|()| fair.queue("q").build().unwrap());
+    [&paused, &other].iter().for_each(|it| it.spawn_detached(|| ()).unwrap());
+    paused.pause();
+    tray.run_all();
+    paused.resume();
+    tray.run_all();
+    let mut told = book.told.lock().unwrap().clone();
+    told.sort_unstable();
+    let notes: Vec<_> = told.iter().map(|it| it.0 as usize).collect();
+    assert_eq!(notes, (0..book.picks.load(SeqCst)).collect::<Vec<_>>());
+    assert_eq!(told[0].1, 0, "the first was of a queue that is paused");
+    assert_eq!(told.iter().map(|it| it.1).sum::<usize>(), 2);
 }
 
 #[test]
