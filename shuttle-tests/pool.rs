@@ -123,6 +123,8 @@ fn two_jobs_of_a_batch_meet() {
                 }
             }
         });
+        // Who comes from a job, and not out of a search, is not expected to wake anybody.
+        pool.spawn_detached(|| ()).unwrap();
         pool.spawn_batch(jobs).unwrap();
         pool.wait_idle().unwrap();
     });
