@@ -8,14 +8,15 @@ use core::task::Waker;
 
 /// Who is to be woken when the queue has a place again (I5).
 #[derive(Default)]
-pub(super) struct Joiners {
+#[allow(missing_debug_implementations)] // no part of the public API
+pub struct Joiners {
     waiting: AtomicUsize,
     wakers: Mutex<Vec<(usize, Waker)>>,
 }
 
 impl Joiners {
     /// From now on the waker is woken when a place becomes free. The caller looks once more afterwards.
-    pub(super) fn add(&self, waker: Waker) -> usize {
+    pub fn add(&self, waker: Waker) -> usize {
         let mut wakers = self.wakers.lock();
         let number = wakers.last().map_or(0, |it| it.0 + 1);
         wakers.push((number, waker));
@@ -26,7 +27,8 @@ impl Joiners {
         number
     }
 
-    pub(super) fn remove(&self, number: usize) {
+    /// No longer.
+    pub fn remove(&self, number: usize) {
         let mut wakers = self.wakers.lock();
         let place = wakers.iter().position(|it| it.0 == number);
         let waker = place.map(|at| wakers.remove(at));
@@ -37,7 +39,7 @@ impl Joiners {
 
     /// A place has become free; the caller has fenced since.
     #[inline]
-    pub(super) fn wake(&self) {
+    pub fn wake(&self) {
         // Relaxed: that fence orders it.
         if self.waiting.load(Relaxed) != 0 {
             self.wake_all();

@@ -129,13 +129,15 @@ pub use scheduler::FairScheduler;
 pub use tiers::Priority;
 pub use work_queue::{PushError, WorkQueue};
 
-/// What the models of the parts need; no part of the public API.
+/// What models and tests of the parts need; no part of the public API.
 #[doc(hidden)]
 pub mod for_models {
+    pub use crate::fair::joiners::Joiners;
     pub use crate::fair::life::{Life, Look};
     pub use crate::fair::once::Once;
     pub use crate::fair::policy::Least;
     pub use crate::fair::ready::ReadySet;
+    pub use crate::fair::tickets::Tickets;
 }
 
 use crate::sync::order::{FencePair, Pair};

@@ -16,27 +16,27 @@ const FIELD: u64 = TICKET * ((1 << 20) - 1);
 ///
 /// Whoever makes work visible sees to it that a ticket searches, or that as many run as may; whoever ceases to
 /// search looks once more. A fence of [`LOOK`](super::LOOK) stands between the two on both sides (I4).
-#[derive(Default)]
-pub(super) struct Tickets(AtomicU64);
+#[derive(Default, Debug)]
+pub struct Tickets(AtomicU64);
 
 // Relaxed throughout: what the word promises is promised together with a fence of `LOOK`, and what tickets find
 // they find in the queues.
 impl Tickets {
     /// Whether there is none that could run what is pushed next.
     #[inline]
-    pub(super) fn are_none(&self) -> bool {
+    pub fn are_none(&self) -> bool {
         self.0.load(Relaxed) & FIELD == 0
     }
 
     /// Whether one more is wanted, as there are fewer than `most` and none of them searches.
     #[inline]
-    pub(super) fn is_one_wanted(&self, most: usize) -> bool {
+    pub fn is_one_wanted(&self, most: usize) -> bool {
         is_wanted(self.0.load(Relaxed), most)
     }
 
     /// Takes the place of one more, which is to search, if one is wanted. The caller guards it until it has told
     /// [`handed_over`](Self::handed_over).
-    pub(super) fn take(&self, most: usize) -> bool {
+    pub fn take(&self, most: usize) -> bool {
         let taken = |word| is_wanted(word, most).then_some(word + TICKET + SEARCHING + GUARD);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
@@ -44,18 +44,18 @@ impl Tickets {
     /// The caller's place goes over to the ticket that follows, and searches; the caller guards it until it has told
     /// [`handed_over`](Self::handed_over). Were its own place still counted, one could rely on a ticket that will
     /// not look again.
-    pub(super) fn hand_on(&self) {
+    pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
 
     /// The ticket that follows was refused, and has been dropped: the caller has a place again, and searches.
-    pub(super) fn take_back(&self) {
+    pub fn take_back(&self) {
         let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, back);
     }
 
     /// The caller guards a ticket no longer. Returns whether it was dropped unrun, and there is no other.
-    pub(super) fn handed_over(&self) -> bool {
+    pub fn handed_over(&self) -> bool {
         let is_last = |word: u64| word & !ORPHANED == 0;
         let ended = |word| {
             let rest = word - GUARD;
@@ -66,7 +66,7 @@ impl Tickets {
     }
 
     /// A ticket was dropped unrun. Returns whether there is no other, and nobody hands one over.
-    pub(super) fn dropped(&self) -> bool {
+    pub fn dropped(&self) -> bool {
         let dropped = |word: u64| {
             let rest = word - TICKET - SEARCHING;
             Some(if rest & !ORPHANED == 0 { 0 } else { rest | ORPHANED })
@@ -76,34 +76,34 @@ impl Tickets {
     }
 
     /// The executor was full: what was dropped is not lost, since the caller sees to it.
-    pub(super) fn forgive(&self) {
+    pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }
 
     /// The caller's ticket has found work. Returns whether it was the last that searched.
     #[inline]
-    pub(super) fn found(&self) -> bool {
+    pub fn found(&self) -> bool {
         (self.0.fetch_sub(SEARCHING, Relaxed) / SEARCHING) & FIELD == 1
     }
 
     /// The caller's ticket searches again.
-    pub(super) fn search_again(&self) {
+    pub fn search_again(&self) {
         self.0.fetch_add(SEARCHING, Relaxed);
     }
 
     /// The caller's ticket has found nothing, and ends. The caller looks once more afterwards.
-    pub(super) fn leave(&self) {
+    pub fn leave(&self) {
         self.0.fetch_sub(TICKET + SEARCHING, Relaxed);
     }
 
     /// It has found something after all: its place again, if others have not taken it.
-    pub(super) fn return_to(&self, most: usize) -> bool {
+    pub fn return_to(&self, most: usize) -> bool {
         let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
     /// How many there are, for people.
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         (self.0.load(Relaxed) & FIELD) as usize
     }
 }
