@@ -135,6 +135,23 @@ fn a_full_executor_refuses_nothing_while_a_ticket_is_there() {
 }
 
 #[test]
+fn what_a_full_executor_does_not_take_runs_where_it_became_ready() {
+    let tray = Arc::new(Tray::new(1));
+    let fair = FairScheduler::over(tray.clone());
+    let queue = fair.queue("q").paused().build().unwrap();
+    for round in 1..=3 {
+        tray.room.store(1, SeqCst);
+        queue.pause();
+        queue.spawn_detached(|| ()).unwrap();
+        tray.run_all();
+        assert_eq!(queue.metrics().completed, round - 1, "it is paused");
+        queue.resume();
+        assert_eq!(queue.metrics().completed, round, "there is no room for a ticket");
+        assert!(format!("{fair:?}").contains("tickets: 0"), "{fair:?}");
+    }
+}
+
+#[test]
 fn a_ticket_may_run_while_another_scheduler_submits_its_own() {
     let tray = Arc::new(Tray { runs_others: true, ..Tray::new(1) });
     let fairs = [(); 2]
