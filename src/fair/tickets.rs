@@ -15,7 +15,7 @@ const FIELD: u64 = TICKET * ((1 << 20) - 1);
 /// The word of all tickets.
 ///
 /// Whoever makes work visible sees to it that a ticket searches, or that as many run as may; whoever ceases to
-/// search looks once more. A fence of [`LOOK`](super::LOOK) stands between the two on both sides (I4).
+/// search looks once more. A fence of `LOOK` stands between the two on both sides (I4).
 #[derive(Default, Debug)]
 pub struct Tickets(AtomicU64);
 
