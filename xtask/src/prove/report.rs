@@ -330,7 +330,10 @@ impl Report {
         let text = fs::read_to_string(MUTANTS).map_err(|error| format!("{MUTANTS}: {error}"))?;
         let recorded = tsv::parse(&text);
         let (rows, when) = match mutants.is_empty() {
-            true => (recorded.as_slice(), recorded.first().map_or("", |row| cell(row, "day"))),
+            true => (
+                recorded.as_slice(),
+                recorded.iter().map(|row| cell(row, "day")).max().unwrap_or_default(),
+            ),
             false => (mutants, "now"),
         };
         let head = ["part", "mutants", "by tests", "by time", "by models", "explained", "survive"];
