@@ -5,7 +5,7 @@ use filch::executor::{from_fn, Inline, Rejected, ThreadPerJob};
 use filch::fair::{Priority, Queue};
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
-use filch::{Executor, FairScheduler, Injector, Job, LockedPool, ThreadPool, Worker};
+use filch::{Executor, FairScheduler, Injector, Job, ThreadPool, Worker};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -39,16 +39,6 @@ fn a_batch_of_large_items_needs_no_room_for_32_of_them() {
         injector.len()
     };
     assert_eq!(small_stack.spawn(pushes).unwrap().join().unwrap(), 3);
-}
-
-#[test]
-fn a_locked_pool_says_how_it_ended() {
-    for (how, is_cancelled) in [(Shutdown::Drain, false), (Shutdown::Cancel, true)] {
-        let pool = LockedPool::new(1).unwrap();
-        assert!(!pool.is_cancelled());
-        pool.shutdown(how).unwrap();
-        assert_eq!(pool.is_cancelled(), is_cancelled);
-    }
 }
 
 #[test]

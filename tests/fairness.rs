@@ -1,25 +1,17 @@
 //! What `filch::fair` promises about shares, on the virtual clock: exact, and the same in each run.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/simulated.rs"]
+mod simulated;
+
 use filch::fair::{Builder, Clock as _, FairScheduler, Priority, Queue, RoundRobin};
 use filch::sim::{self, Stepper};
 use filch::Executor;
 use proptest::prelude::*;
+use simulated::{fill, ms, us};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-fn us(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
-
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn fill(queue: &Queue, tasks: usize, cost: Duration) {
-    (0..tasks).for_each(|_| queue.spawn_detached(move || sim::work(cost)).unwrap());
-}
 
 /// Two queues with these weights and costs, backlogged for so long; the share of the first.
 fn share(

@@ -4,6 +4,10 @@
 //! here are the boundaries that several structures share.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/bomb.rs"]
+mod bomb;
+
+use bomb::Bomb;
 use filch::executor::{Executor, Reason, Rejected};
 use filch::fair::{Clock, FairScheduler, WorkQueue};
 use filch::task::ContextFlow;
@@ -91,21 +95,12 @@ fn a_process_without_memory_is_aborted() {
     }
 }
 
-/// A payload whose destructor panics.
-struct Mine;
-
-impl Drop for Mine {
-    fn drop(&mut self) {
-        panic!("expected: in the destructor of a payload");
-    }
-}
-
 #[test]
 fn payloads_that_panic_when_dropped_harm_nobody() {
     let pool = ThreadPool::new(1).unwrap();
     let locked = LockedPool::new(1).unwrap();
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
-    let panics = || std::panic::panic_any(Mine);
+    let panics = || std::panic::panic_any(Bomb);
     for _ in 0..2 {
         pool.spawn_detached(panics).unwrap();
         locked.spawn_detached(panics).unwrap();

@@ -1,9 +1,13 @@
 //! A fair scheduler with more queues than a word has bits, and than a word of words has.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/simulated.rs"]
+mod simulated;
+
 use filch::executor::Inline;
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, RoundRobin};
 use filch::sim::Stepper;
+use simulated::{fill, ms};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -115,29 +119,21 @@ fn a_policy_sees_who_is_ready_wherever_they_are() {
     assert_eq!(Pick::of(ready[1]).slot(), ready[1]);
 }
 
-fn fill(queue: &Queue, tasks: usize, cost: Duration) {
-    (0..tasks).for_each(|_| queue.spawn_detached(move || filch::sim::work(cost)).unwrap());
-}
-
 #[test]
 fn weights_hold_in_every_group() {
-    const MILLISECOND: Duration = Duration::from_millis(1);
     let stepper = Stepper::new(1, 1);
     let fair = stepper.scheduler().build();
     let queues: Vec<_> = (0..4 * GROUP).map(|_| fair.queue("q").build().unwrap()).collect();
     let chosen = [10, GROUP + 40, 3 * GROUP + 5].map(|it| &queues[it]);
     for (weight, queue) in (1..).zip(chosen) {
         queue.set_weight(weight).unwrap();
-        fill(queue, 600, MILLISECOND);
+        fill(queue, 600, ms(1));
     }
-    stepper.advance(600 * MILLISECOND);
+    stepper.advance(600 * ms(1));
     for (weight, queue) in (1..).zip(chosen) {
-        let due = 100 * weight * MILLISECOND;
+        let due = 100 * weight * ms(1);
         let service = queue.metrics().service;
-        assert!(
-            service + 3 * MILLISECOND >= due && service <= due + 3 * MILLISECOND,
-            "{service:?}"
-        );
+        assert!(service + 3 * ms(1) >= due && service <= due + 3 * ms(1), "{service:?}");
         queue.cancel();
     }
     stepper.run_until_idle();
@@ -146,21 +142,20 @@ fn weights_hold_in_every_group() {
 /// What the last one in its slot has taken is nothing to it.
 #[test]
 fn a_new_queue_in_a_used_slot_starts_like_the_others() {
-    const MILLISECOND: Duration = Duration::from_millis(1);
     let stepper = Stepper::new(1, 1);
     let fair = stepper.scheduler().build();
     let mut queues: Vec<_> = (0..2 * GROUP).map(|_| fair.queue("q").build().unwrap()).collect();
     let steady = queues[0].clone();
     let used = queues.pop().unwrap();
-    fill(&steady, 3000, MILLISECOND);
-    fill(&used, 1, 1000 * MILLISECOND);
-    stepper.advance(1010 * MILLISECOND);
+    fill(&steady, 3000, ms(1));
+    fill(&used, 1, 1000 * ms(1));
+    stepper.advance(1010 * ms(1));
     let slot = used.slot();
     drop(used);
     let new = fair.queue("new").build().unwrap();
     assert_eq!(new.slot(), slot);
-    fill(&new, 200, MILLISECOND);
-    stepper.advance(100 * MILLISECOND);
+    fill(&new, 200, ms(1));
+    stepper.advance(100 * ms(1));
     let service = new.metrics().service;
     assert!((47..=53).contains(&service.as_millis()), "half of the time: {service:?}");
     steady.cancel();

@@ -3,6 +3,10 @@
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/bomb.rs"]
+mod bomb;
+
+use bomb::Bomb;
 use filch::executor::Reason;
 use filch::pool::{Shutdown, WouldDeadlock};
 use filch::{Executor, Job, LockedPool, Rejected, ThreadPool};
@@ -176,15 +180,6 @@ fn many_threads_may_wait_and_shut_down<P: Pool>() {
             });
         }
     });
-}
-
-/// A payload whose destructor panics too.
-struct Bomb;
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        panic!("expected: the payload panics when it is dropped");
-    }
 }
 
 fn a_panic_is_counted_and_harms_nobody<P: Pool>() {

@@ -4,8 +4,11 @@
 //! Nothing here is timed. What is lost shows as a test that does not end.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/bomb.rs"]
+mod bomb;
 mod heap;
 
+use bomb::Bomb;
 use filch::idle::{Park, ThreadPark};
 use filch::pool::{self, Shutdown, ShutdownError, Start, WorkerMetrics};
 use filch::{Executor, LockedPool, ThreadPool};
@@ -78,10 +81,11 @@ fn each_pool_has_an_identity_of_its_own() {
 #[test]
 fn a_pool_says_how_it_ended() {
     for (how, is_cancelled) in [(Shutdown::Drain, false), (Shutdown::Cancel, true)] {
-        let pool = pool(1);
-        assert!(!pool.is_cancelled());
+        let (pool, locked) = (pool(1), LockedPool::new(1).unwrap());
+        assert!(!pool.is_cancelled() && !locked.is_cancelled());
         pool.shutdown(how).unwrap();
-        assert_eq!(pool.is_cancelled(), is_cancelled);
+        locked.shutdown(how).unwrap();
+        assert_eq!([pool.is_cancelled(), locked.is_cancelled()], [is_cancelled; 2]);
     }
 }
 
@@ -91,14 +95,6 @@ fn a_locked_pool_runs_what_is_detached() {
     let (sender, inbox) = mpsc::channel();
     pool.spawn_detached(move || sender.send(7).unwrap()).unwrap();
     assert_eq!(inbox.recv(), Ok(7));
-}
-
-struct Bomb;
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        panic!("expected");
-    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! What a fair scheduler says about itself, to the nanosecond: on a virtual clock.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/simulated.rs"]
+mod simulated;
+
 use filch::fair::{Builder, FairScheduler, Queue, QueueMetrics, Report, RoundRobin};
 use filch::sim::{self, Stepper};
 use filch::task::Cancel;
+use simulated::{fill, ms};
 use std::time::Duration;
-
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
 
 /// One thread, and queues in turn, a task each time.
 fn in_turn(stepper: &Stepper) -> Builder {
@@ -17,10 +17,6 @@ fn in_turn(stepper: &Stepper) -> Builder {
 
 fn queue(fair: &FairScheduler, weight: u64) -> Queue {
     fair.queue("q").weight(weight).build().unwrap()
-}
-
-fn fill(queue: &Queue, tasks: usize, cost: Duration) {
-    (0..tasks).for_each(|_| queue.spawn_detached(move || sim::work(cost)).unwrap());
 }
 
 /// Of two queues the one gets six times what it should by weight.

@@ -1,17 +1,16 @@
 //! The executor with a virtual clock.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/simulated.rs"]
+mod simulated;
+
 use filch::executor::Reason;
 use filch::sim::{self, Stepper};
 use filch::{Executor, Job};
+use simulated::ms;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
 
 /// A job that counts when it runs.
 fn counting(runs: &Arc<AtomicUsize>) -> Job {

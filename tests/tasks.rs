@@ -1,8 +1,11 @@
 //! Tasks through the public API: what they cost, who claims them, how they are cancelled.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/bomb.rs"]
+mod bomb;
 mod heap;
 
+use bomb::Bomb;
 use filch::executor::{from_fn, Executor, Inline, Reason, Rejected, TaskBuilder};
 use filch::task::{self, Cancel, CancelToken, ContextFlow, JoinError, TaskGroup};
 use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
@@ -168,12 +171,6 @@ fn cancelling_says_what_happened() {
 
 #[test]
 fn a_closure_that_panics_when_it_is_dropped_is_cancelled_all_the_same() {
-    struct Bomb;
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("expected");
-        }
-    }
     let bomb = Bomb;
     let (job, handle) = Job::with_handle(move || std::mem::forget(bomb));
     assert!(catch_unwind(AssertUnwindSafe(|| handle.cancel())).is_err());

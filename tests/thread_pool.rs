@@ -3,6 +3,10 @@
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 #![cfg(not(any(loom, shuttle)))]
 
+#[path = "common/bomb.rs"]
+mod bomb;
+
+use bomb::Bomb;
 use filch::executor::{Executor, Reason};
 use filch::idle::{Park, ThreadPark};
 use filch::pool::{self, Shutdown, ShutdownError, Start, WouldDeadlock};
@@ -146,12 +150,6 @@ fn draining_runs_what_was_accepted_and_cancelling_drops_it() {
 
 #[test]
 fn a_job_that_panics_when_it_is_dropped_holds_up_nobody() {
-    struct Bomb;
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("expected");
-        }
-    }
     let pool = pool(1);
     let release = occupy(&pool, 1);
     for _ in 0..10 {

@@ -125,8 +125,9 @@ impl<T> Injector<T> {
         if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        orphan.state.store(SPOKEN_FOR, Relaxed); // Relaxed: it is that already, or only we change it
-                                                 // SAFETY: I5 — as above.
+        // Relaxed: it is that already, or only we change it.
+        orphan.state.store(SPOKEN_FOR, Relaxed);
+        // SAFETY: I5 — as above.
         let content = unsafe { orphan.look() };
         // SAFETY: I3 — it is ours, and SPOKEN if we have not seen it ourselves.
         unsafe { self.settle(orphan, content) }

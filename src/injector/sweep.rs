@@ -223,7 +223,7 @@ impl<T> Drop for Injector<T> {
         if cfg!(debug_assertions) {
             rest.0.sweep();
             let orphans = rest.0.shelf.orphans.load(Relaxed); // Relaxed: nobody else has it
-            debug_assert!(orphans.is_null(), "an orphan whose slot is settled stays in its list");
+            assert!(orphans.is_null(), "an orphan whose slot is settled stays in its list");
         }
     }
 }

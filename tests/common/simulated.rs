@@ -1,0 +1,20 @@
+//! Work for queues on a virtual clock.
+
+#![allow(dead_code)] // each test binary uses its own part of this
+
+use filch::fair::Queue;
+use filch::sim;
+use std::time::Duration;
+
+pub(crate) fn us(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Spawns so many tasks that take so long each.
+pub(crate) fn fill(queue: &Queue, tasks: usize, cost: Duration) {
+    (0..tasks).for_each(|_| queue.spawn_detached(move || sim::work(cost)).unwrap());
+}
