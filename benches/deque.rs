@@ -5,7 +5,7 @@
 //! `versus` measure the same code. Compare within one run; README.md says on which machine the
 //! published numbers were taken.
 
-use criterion::{criterion_group, criterion_main, Criterion};
+use criterion::{Criterion, criterion_group, criterion_main};
 use filch_benches::{scenarios, statistics};
 
 fn measure(criterion: &mut Criterion) {

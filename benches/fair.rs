@@ -3,7 +3,7 @@
 //! Names read `fair/a lease of one task/<policy>/<ready queues>`. What a task costs above the bare pool is a difference, taken
 //! in one run by `cargo xtask versus fair`.
 
-use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use filch_benches::fair;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //!
 //! Names read `idle/<scenario>/<contender>`; otherwise as `injector.rs`.
 
-use criterion::{criterion_group, criterion_main, Criterion};
+use criterion::{Criterion, criterion_group, criterion_main};
 use filch_benches::{idle, statistics};
 
 fn measure(criterion: &mut Criterion) {

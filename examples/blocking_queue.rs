@@ -5,8 +5,8 @@
 //! cargo run --release --example blocking_queue -- 5000
 //! ```
 
-use filch::idle::EventCount;
 use filch::Injector;
+use filch::idle::EventCount;
 use std::time::Instant;
 use std::{env, process, thread};
 

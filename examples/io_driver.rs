@@ -9,8 +9,8 @@
 //! The driver is `polling::Poller`. To be what a worker sleeps in, it implements `Park`: parking waits
 //! for events, and unparking is the poller's own `notify`.
 
-use filch::idle::{EventCount, Park};
 use filch::Injector;
+use filch::idle::{EventCount, Park};
 use polling::{Event, Events, Poller};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};

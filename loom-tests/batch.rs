@@ -13,8 +13,8 @@
 
 mod common;
 
-use common::deques::{an_item_is_taken_once, Program, FIFO, LIFO};
-use common::{each_once, model, spawn, Bound::*};
+use common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+use common::{Bound::*, each_once, model, spawn};
 use filch::deque::{Flavor, Worker};
 
 const FOUR: Program = Program { before: "pppp", ..LIFO };

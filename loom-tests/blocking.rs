@@ -5,7 +5,7 @@
 mod common;
 
 use common::thieves::retry;
-use common::{model, spawn, Bound::*};
+use common::{Bound::*, model, spawn};
 use filch::idle::EventCount;
 use filch::{Injector, Steal};
 use loom::sync::Arc;

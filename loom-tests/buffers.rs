@@ -10,8 +10,8 @@
 
 mod common;
 
-use common::deques::{an_item_is_taken_once, Program, FIFO, LIFO};
 use common::Bound::*;
+use common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 
 /// Row 2 of the list of known bugs: a thief that reads a slot which the new buffer lacks.
 #[test]

@@ -7,9 +7,9 @@
 
 mod common;
 
-use common::{canary::must_fail, each_once, model, spawn, Bound::*};
+use common::{Bound::*, canary::must_fail, each_once, model, spawn};
 use filch::for_models::Slot;
-use loom::sync::atomic::{fence, AtomicI64, AtomicPtr, Ordering::*};
+use loom::sync::atomic::{AtomicI64, AtomicPtr, Ordering::*, fence};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -65,11 +65,7 @@ impl Small {
 
     /// `order`, unless this bug is planted.
     fn unless(&self, bug: Bug, order: std::sync::atomic::Ordering) -> std::sync::atomic::Ordering {
-        if self.bug == bug {
-            Relaxed
-        } else {
-            order
-        }
+        if self.bug == bug { Relaxed } else { order }
     }
 
     fn buffer(&self, order: std::sync::atomic::Ordering) -> &Buffer {

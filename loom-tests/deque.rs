@@ -12,12 +12,12 @@
 
 mod common;
 
-use common::deques::{an_item_is_taken_once, Program, FIFO, LIFO};
-use common::{each_once, model, spawn, Bound::*};
+use common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+use common::{Bound::*, each_once, model, spawn};
 use filch::deque::{Flavor, Worker};
 use loom::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 #[test]
 fn an_item_is_taken_once_lifo() {

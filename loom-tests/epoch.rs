@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{canary::must_fail, model, spawn, Bound::*};
+use common::{Bound::*, canary::must_fail, model, spawn};
 use filch::for_models::{Domain, Guard, Protected};
 use loom::sync::atomic::{AtomicPtr, Ordering::*};
 use std::sync::Arc;

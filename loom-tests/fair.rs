@@ -20,10 +20,10 @@
 mod common;
 
 use common::trace::Trace;
-use common::tray::{scheduler, submit, First, Ticking, Tray};
-use common::{model, spawn, Bound::*};
-use filch::fair::{FairScheduler, WeightedFair};
+use common::tray::{First, Ticking, Tray, scheduler, submit};
+use common::{Bound::*, model, spawn};
 use filch::Job;
+use filch::fair::{FairScheduler, WeightedFair};
 use std::time::Duration;
 
 #[test]

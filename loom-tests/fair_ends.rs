@@ -6,8 +6,8 @@
 mod common;
 
 use common::trace::Trace;
-use common::tray::{scheduler, submit, First, Tray};
-use common::{model, spawn, Bound::*};
+use common::tray::{First, Tray, scheduler, submit};
+use common::{Bound::*, model, spawn};
 use filch::fair::FairScheduler;
 
 #[test]

@@ -15,10 +15,10 @@
 mod common;
 
 use common::trace::Trace;
-use common::{model, spawn, Bound::*};
+use common::{Bound::*, model, spawn};
 use filch::fair::for_models::{Least, Life, Once, ReadySet};
-use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[test]
 fn what_is_made_once_is_seen() {
@@ -42,11 +42,7 @@ fn what_is_made_once_is_seen() {
 
 /// Takes a place: as tickets do, or as those who must not be kept out.
 fn begin(life: &Life, anyway: bool) -> bool {
-    if anyway {
-        life.begin_lease_anyway()
-    } else {
-        life.begin_lease(2)
-    }
+    if anyway { life.begin_lease_anyway() } else { life.begin_lease(2) }
 }
 
 #[test]

@@ -8,10 +8,10 @@
 
 mod common;
 
-use common::{model, on_a_board, spawn, Bound::*};
+use common::{Bound::*, model, on_a_board, spawn};
 use filch::idle::{EventCount, Park, ThreadPark};
-use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::task::Waker;
 use std::time::Duration;
 

@@ -6,9 +6,9 @@
 
 mod common;
 
-use common::{canary::must_fail, model, spawn, thieves::retry, Bound::*};
+use common::{Bound::*, canary::must_fail, model, spawn, thieves::retry};
 use filch::idle::EventCount;
-use loom::sync::atomic::{fence, AtomicBool, AtomicUsize, Ordering::*};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 
 #[derive(Clone, Copy, PartialEq, Debug)]

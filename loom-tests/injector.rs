@@ -8,10 +8,10 @@
 mod common;
 
 use common::injectors::is_a_queue;
-use common::{model, spawn, Bound::*};
+use common::{Bound::*, model, spawn};
 use filch::Injector;
-use loom::sync::atomic::{fence, AtomicBool, Ordering::*};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering::*, fence};
 
 #[test]
 fn one_producer_one_consumer() {

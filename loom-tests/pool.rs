@@ -20,9 +20,9 @@
 mod common;
 
 use common::trace::Trace;
-use common::{model, note_spawn, spawn, Bound::*};
-use filch::pool::{Shutdown, Start};
+use common::{Bound::*, model, note_spawn, spawn};
 use filch::ThreadPool;
+use filch::pool::{Shutdown, Start};
 
 /// A pool of so many modelled threads.
 fn pool(threads: usize) -> ThreadPool {

@@ -9,10 +9,10 @@
 
 mod common;
 
-use common::{canary::must_fail, model, on_a_board, spawn, Bound::*};
+use common::{Bound::*, canary::must_fail, model, on_a_board, spawn};
 use filch::idle::{Searchers, ThreadPark};
-use loom::sync::atomic::{AtomicUsize, Ordering::*};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering::*};
 use std::time::Duration;
 
 /// What there is to take, and those who look for it.

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{model, spawn, Bound::*};
+use common::{Bound::*, model, spawn};
 use filch::for_models::Snapshot;
 use filch::{Steal, Stealer, Worker};
 use loom::sync::Arc;

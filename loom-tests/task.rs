@@ -12,7 +12,7 @@
 mod common;
 
 use common::trace::Trace;
-use common::{model, spawn, Bound::*};
+use common::{Bound::*, model, spawn};
 use filch::executor::{Executor, Rejected, TaskBuilder};
 use filch::task::{Cancel, CancelToken, TaskGroup};
 use filch::{Job, Worker};

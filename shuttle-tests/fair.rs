@@ -9,8 +9,8 @@ use filch::fair::{FairScheduler, Queue, RoundRobin};
 use filch::pool::{Shutdown, Start};
 use filch::{JoinHandle, LockedPool, ThreadPool};
 use shuttle::thread;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 fn stealing(threads: usize) -> FairScheduler {
     let pool = ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap();

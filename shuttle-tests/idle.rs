@@ -7,8 +7,8 @@ use common::{explore, fails};
 use filch::idle::{EventCount, Searchers};
 use filch::{Injector, Stealer, Worker};
 use shuttle::thread;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
 /// Takes an item, and sleeps until there is one.
@@ -94,11 +94,13 @@ fn canary_no_second_look() {
     fails("canary_no_second_look", "deadlock", || {
         let (queue, pushes) = (Arc::new(Injector::new()), Arc::new(EventCount::new()));
         let (same_queue, same_pushes) = (Arc::clone(&queue), Arc::clone(&pushes));
-        let taker = thread::spawn(move || loop {
-            if let Some(item) = same_queue.steal().success() {
-                return item;
+        let taker = thread::spawn(move || {
+            loop {
+                if let Some(item) = same_queue.steal().success() {
+                    return item;
+                }
+                same_pushes.prepare().commit();
             }
-            same_pushes.prepare().commit();
         });
         queue.push(7);
         pushes.notify_one();

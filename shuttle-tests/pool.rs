@@ -8,8 +8,8 @@ use filch::pool::{Shutdown, Start};
 use filch::{LockedPool, ThreadPool};
 use shuttle::sync::Barrier;
 use shuttle::thread;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 fn pool(threads: usize) -> ThreadPool {
     ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()

@@ -1,11 +1,11 @@
 //! The promises of the documentation, one by one.
 #![cfg(not(any(loom, shuttle)))]
 
-use filch::deque::{Builder, Flavor, Full};
 use filch::Steal::{self, Empty, Retry, Success};
+use filch::deque::{Builder, Flavor, Full};
 use filch::{Stealer, Worker};
 use std::error::Error;
-use std::panic::{catch_unwind, UnwindSafe};
+use std::panic::{UnwindSafe, catch_unwind};
 use std::{iter, thread};
 
 const FLAVORS: [Flavor; 2] = [Flavor::Lifo, Flavor::Fifo];

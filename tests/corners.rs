@@ -1,16 +1,16 @@
 //! What is promised and nobody had asked for, until `cargo xtask mutants` changed it and nothing failed.
 #![cfg(not(any(loom, shuttle)))]
 
-use filch::executor::{from_fn, Inline, Rejected, ThreadPerJob};
+use filch::executor::{Inline, Rejected, ThreadPerJob, from_fn};
 use filch::fair::{Priority, Queue};
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::{Executor, FairScheduler, Injector, Job, ThreadPool, Worker};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
-use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ mod common;
 mod program;
 
 use common::{scaled, seed};
-use program::{Reference, Settings, Step, System, DEQUES};
+use program::{DEQUES, Reference, Settings, Step, System};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};

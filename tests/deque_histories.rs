@@ -7,10 +7,10 @@
 mod common;
 mod history;
 
-use common::{scaled, seed, Random};
+use common::{Random, scaled, seed};
 use filch::deque::{Builder, Flavor};
 use filch::{Steal, Stealer, Worker};
-use history::{together, Body, Clock, History, Operation, What};
+use history::{Body, Clock, History, Operation, What, together};
 
 /// What the owner does.
 fn own(random: &mut Random, clock: &Clock, worker: &Worker<u32>, flavor: Flavor) -> Vec<Operation> {

@@ -10,7 +10,7 @@ use filch::executor::Inline;
 use filch::idle::EventCount;
 use filch::{FairScheduler, Steal, Stealer, Worker};
 use std::iter;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 /// Flavor, and whether the deque shrinks.

@@ -9,7 +9,7 @@ mod queueing;
 
 use closures::keep_quiet;
 use proptest::prelude::*;
-use queueing::{check, programs, EXPECTED};
+use queueing::{EXPECTED, check, programs};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]

@@ -4,9 +4,9 @@
 #[path = "common/simulated.rs"]
 mod simulated;
 
+use filch::Executor;
 use filch::fair::{Builder, Clock as _, FairScheduler, Priority, Queue, RoundRobin};
 use filch::sim::{self, Stepper};
-use filch::Executor;
 use proptest::prelude::*;
 use simulated::{fill, ms, us};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -542,8 +542,7 @@ fn the_same_seed_gives_the_same_run() {
             }
         }
         stepper.run_until_idle();
-        let log = log.lock().unwrap().clone();
-        log
+        log.lock().unwrap().clone()
     };
     assert_eq!(run(1), run(1));
     assert!((2..10).any(|seed| run(seed) != run(1)), "and another seed another one");

@@ -14,10 +14,10 @@ use filch::task::ContextFlow;
 use filch::{Injector, Job, LockedPool, ThreadPool, Worker};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Has no memory to give while `EMPTY` says so, but for the small blocks of whoever reports that.

@@ -2,7 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 #![cfg(feature = "async")]
 
-use filch::executor::{spawn_future, FutureHandle, Inline};
+use filch::executor::{FutureHandle, Inline, spawn_future};
 use filch::pool::Shutdown;
 use filch::{FairScheduler, LockedPool, ThreadPool};
 use std::future::{pending, poll_fn};

@@ -3,7 +3,7 @@
 
 mod house;
 
-use house::{all_code, first_names, names, rust_files, words, Findings, Named, Source};
+use house::{Findings, Named, Source, all_code, first_names, names, rust_files, words};
 use std::collections::BTreeSet;
 
 /// From the ground up: a module uses only what comes before it.

@@ -9,7 +9,7 @@ mod common;
 use blocking_queue::BlockingQueue;
 use common::scaled;
 use filch::idle::{EventCount, Park, Searchers, ThreadPark};
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Relaxed, SeqCst},

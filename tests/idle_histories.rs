@@ -9,9 +9,9 @@
 mod common;
 mod history;
 
-use common::{scaled, seed, Random};
+use common::{Random, scaled, seed};
 use filch::idle::EventCount;
-use history::{together, Body};
+use history::{Body, together};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]

@@ -5,11 +5,11 @@ mod common;
 mod heap;
 
 use common::tally::{Counted, Tally};
-use common::{scaled, SANITIZED};
+use common::{SANITIZED, scaled};
 use filch::deque::{Builder, Flavor};
 use filch::{Injector, Steal, Worker};
 use std::cell::Cell;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 

@@ -13,9 +13,9 @@ use common::scaled;
 use filch::deque::{Builder, Flavor};
 use filch::{Steal, Stealer, Worker};
 use std::mem::ManuallyDrop;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::thread;
 
 const FLAVORS: [Flavor; 2] = [Flavor::Lifo, Flavor::Fifo];

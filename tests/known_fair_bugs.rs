@@ -2,14 +2,14 @@
 //! B7–B11 are about pools: `known_pool_bugs.rs`.
 #![cfg(not(any(loom, shuttle)))]
 
+use filch::ThreadPool;
 use filch::fair::{FairScheduler, Queue, QueueError, RoundRobin, WorkQueue};
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::task::{self, Cancel, CancelToken};
-use filch::ThreadPool;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{mpsc, Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 

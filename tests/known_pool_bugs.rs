@@ -9,7 +9,7 @@ use filch::pool::{Shutdown, Start, WouldDeadlock};
 use filch::task::{self, Cancel};
 use filch::{Executor, Job, ThreadPool};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{mpsc, Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 
 fn pool(threads: usize) -> ThreadPool {

@@ -7,9 +7,9 @@
 mod common;
 mod history;
 
-use common::{scaled, seed, Random};
+use common::{Random, scaled, seed};
 use filch::{Injector, Steal, Worker};
-use history::{together, Body, Clock, History, Operation, What};
+use history::{Body, Clock, History, Operation, What, together};
 use proptest::prelude::*;
 
 /// What one thread does.

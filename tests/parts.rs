@@ -2,8 +2,8 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use filch::fair::for_models::{Joiners, Tickets};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Wake, Waker};
 
 /// How often somebody was woken.

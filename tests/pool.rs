@@ -12,7 +12,7 @@ use filch::pool::{Shutdown, WouldDeadlock};
 use filch::{Executor, Job, LockedPool, Rejected, ThreadPool};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{mpsc, Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 /// What a pool can do besides running jobs.
@@ -89,7 +89,7 @@ impl Tally {
     }
 
     /// A job that counts itself.
-    fn job(&self, index: usize) -> impl FnOnce() + Send + 'static {
+    fn job(&self, index: usize) -> impl FnOnce() + Send + use<> {
         let tally = self.clone();
         move || {
             tally.0[index].fetch_add(1, SeqCst);

@@ -13,7 +13,7 @@ use filch::idle::{Park, ThreadPark};
 use filch::pool::{self, Shutdown, ShutdownError, Start, WorkerMetrics};
 use filch::{Executor, LockedPool, ThreadPool};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::sync::{mpsc, Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::Waker;
 use std::thread;
 use std::time::Duration;

@@ -8,7 +8,7 @@ mod closures;
 mod pooling;
 
 use closures::keep_quiet;
-use pooling::{check, programs, EXPECTED};
+use pooling::{EXPECTED, check, programs};
 use proptest::prelude::*;
 
 proptest! {

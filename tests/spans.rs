@@ -5,8 +5,8 @@
 use filch::task::{CurrentSpan, TaskSpan};
 use filch::{FairScheduler, ThreadPool};
 use std::sync::{Arc, LazyLock, Mutex};
-use tracing::span::{Attributes, Id};
 use tracing::Subscriber;
+use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 

@@ -103,8 +103,7 @@ fn seeds_differ_in_who_goes_first() {
             stepper.execute(Job::new(job)).unwrap();
         }
         stepper.run_until_idle();
-        let order = log.lock().unwrap().clone();
-        order
+        log.lock().unwrap().clone()
     };
     let orders: BTreeSet<Vec<usize>> = (0..400).map(order).collect();
     assert_eq!(orders.len(), 24, "every order comes");

@@ -14,7 +14,7 @@
 mod common;
 mod theft;
 
-use common::{scaled, seed, Random, THREAD_SANITIZED};
+use common::{Random, THREAD_SANITIZED, scaled, seed};
 use filch::deque::{Builder, Flavor};
 use filch::fair::Queue;
 use filch::idle::{EventCount, Park, ThreadPark};
@@ -27,7 +27,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
-use theft::{each_item_is_taken_once, item, warm_up, Item, Owner, Taken, Ways};
+use theft::{Item, Owner, Taken, Ways, each_item_is_taken_once, item, warm_up};
 
 /// Trees of jobs and of halves, with what they write read by whoever waited.
 ///

@@ -4,7 +4,7 @@
 #[allow(dead_code)] // it is for the house rules too
 mod house;
 
-use house::{all_code, root, rust_files, words, Findings, Source, CODE};
+use house::{CODE, Findings, Source, all_code, root, rust_files, words};
 use std::collections::BTreeSet;
 
 const TEXTS: [&str; 5] =
@@ -18,11 +18,7 @@ fn prose() -> Vec<Source> {
         let lines = source.text.lines().map(|line| {
             let is_fence = line.trim_start().starts_with("```");
             is_inside ^= is_fence;
-            if is_inside || is_fence {
-                ""
-            } else {
-                line
-            }
+            if is_inside || is_fence { "" } else { line }
         });
         let text = lines.collect::<Vec<_>>().join("\n");
         Source { text, path: source.path }

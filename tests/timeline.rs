@@ -1,11 +1,11 @@
 //! Timelines: what ran where and when, and the picture that is written of it.
 #![cfg(not(any(loom, shuttle)))]
 
+use filch::ThreadPool;
 use filch::executor::{Inline, ThreadPerJob};
 use filch::fair::FairScheduler;
 use filch::task::CancelToken;
 use filch::trace::{Slice, Timeline};
-use filch::ThreadPool;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::mpsc;

@@ -3,9 +3,9 @@
 //! The rival is the article's own: a `RoundRobinThreadPool` as printed, one lock and one ticket for each
 //! task, over the same pool.
 
+use filch::ThreadPool;
 use filch::executor::Inline;
 use filch::fair::{FairScheduler, Queue, RoundRobin, WeightedFair};
-use filch::ThreadPool;
 use std::collections::VecDeque;
 use std::hint::spin_loop;
 use std::num::NonZeroUsize;
@@ -33,13 +33,13 @@ struct Queues {
 
 impl Toub {
     fn spawn(&self, queue: usize, f: impl FnOnce() + Send + 'static) {
-        self.0 .1.lock().unwrap().queues[queue].push_back(Box::new(f));
+        self.0.1.lock().unwrap().queues[queue].push_back(Box::new(f));
         let same = self.clone();
-        self.0 .0.spawn_detached(move || same.dequeue_and_execute()).unwrap();
+        self.0.0.spawn_detached(move || same.dequeue_and_execute()).unwrap();
     }
 
     fn dequeue_and_execute(&self) {
-        let mut all = self.0 .1.lock().unwrap();
+        let mut all = self.0.1.lock().unwrap();
         let count = all.queues.len();
         let order = (all.next..count).chain(0..all.next);
         let found = { order }.find(|&at| !all.queues[at].is_empty());

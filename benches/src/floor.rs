@@ -1,7 +1,7 @@
 //! What the processor asks for the instructions that nobody can do without.
 
 use std::hint::black_box;
-use std::sync::atomic::{fence, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicUsize, Ordering::*, fence};
 use std::time::Instant;
 
 const TIMES: usize = 500_000;

@@ -4,8 +4,8 @@ use crate::scenarios::{Run, Scenario};
 use event_listener::Event;
 use filch::idle::EventCount;
 use std::hint::black_box;
-use std::sync::atomic::{fence, AtomicU64, Ordering::*};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::*, fence};
 use std::thread;
 use std::time::Instant;
 

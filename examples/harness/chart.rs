@@ -1,7 +1,7 @@
 //! A bar for each executor and shape, on a logarithmic scale.
 
-use crate::run::SHAPES;
 use crate::Row;
+use crate::run::SHAPES;
 use plotters::prelude::*;
 use std::error::Error;
 use std::path::Path;

@@ -11,16 +11,16 @@ mod chart;
 mod heap;
 mod run;
 
-use filch::executor::{from_fn, Inline, Rejected, ThreadPerJob};
+use filch::executor::{Inline, Rejected, ThreadPerJob, from_fn};
 use filch::task::ContextFlow;
 use filch::{Executor, Job, LockedPool, ThreadPool};
 use indicatif::{ProgressBar, ProgressStyle};
-use run::{Measured, Shape, SHAPES};
+use run::{Measured, SHAPES, Shape};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{mpsc, Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::{env, fs, io, thread};
 
 struct Options {
@@ -141,11 +141,13 @@ fn channel(threads: usize) -> impl Executor {
     let jobs = Arc::new(Mutex::new(jobs));
     for _ in 0..threads {
         let jobs = Arc::clone(&jobs);
-        thread::spawn(move || loop {
-            let job = jobs.lock().expect("nobody panics there").recv();
-            match job {
-                Ok(job) => job.run(),
-                Err(_) => return,
+        thread::spawn(move || {
+            loop {
+                let job = jobs.lock().expect("nobody panics there").recv();
+                match job {
+                    Ok(job) => job.run(),
+                    Err(_) => return,
+                }
             }
         });
     }

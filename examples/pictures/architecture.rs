@@ -1,7 +1,7 @@
 //! The storeys of the crate: each module imports only what is below it.
 
-use crate::svg::{area, Anchor, Area, Font, Picture, Stroke, Tone};
 use crate::svg::{AMBER, BLUE, GREEN, GREY, INK, PALE, QUIET, VIOLET};
+use crate::svg::{Anchor, Area, Font, Picture, Stroke, Tone, area};
 
 const NAME: Font = Font::code(13.0).bold();
 const NOTE: Font = Font::plain(11.0).colored(QUIET);

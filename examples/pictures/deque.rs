@@ -1,6 +1,6 @@
 //! A deque's ring of slots, after some operations on a real one.
 
-use crate::svg::{Anchor, Font, Picture, Point, Stroke, Tone, BLUE, INK, PALE, QUIET, RED};
+use crate::svg::{Anchor, BLUE, Font, INK, PALE, Picture, Point, QUIET, RED, Stroke, Tone};
 use filch::deque::{Flavor, Worker};
 use std::f64::consts::TAU;
 use std::iter;

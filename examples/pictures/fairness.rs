@@ -1,7 +1,7 @@
 //! The service of two batches over time, under three schedulers: the lines of a simulation.
 
-use crate::simulation::{self, Run, Sharing, ARRIVAL, LARGE, SMALL, THREADS};
-use crate::svg::{self, Anchor, Font, Picture, Stroke, INK, QUIET};
+use crate::simulation::{self, ARRIVAL, LARGE, Run, SMALL, Sharing, THREADS};
+use crate::svg::{self, Anchor, Font, INK, Picture, QUIET, Stroke};
 use plotters::prelude::*;
 use std::error::Error;
 use std::time::Duration;

@@ -51,7 +51,7 @@ fn arguments() -> Result<(PathBuf, bool), String> {
             }
             "--check" => is_check = true,
             option if option.starts_with('-') => {
-                return Err(format!("there is no option `{option}`"))
+                return Err(format!("there is no option `{option}`"));
             }
             "" => return Err("FOLDER is empty".into()),
             _ if folder.is_some() => return Err("one FOLDER at most".into()),

@@ -1,7 +1,7 @@
 //! The event count's protocol: a sleeper and a notifier, of which at least one sees the other.
 
-use crate::svg::{area, Anchor, Area, Font, Line, Picture, Stroke, Tone};
 use crate::svg::{AMBER, BLUE, GREEN, INK, PAPER, QUIET, RED};
+use crate::svg::{Anchor, Area, Font, Line, Picture, Stroke, Tone, area};
 
 const TEXT: Font = Font::plain(12.0);
 const CODE: Font = Font::code(13.0).bold();
@@ -118,7 +118,10 @@ fn never(picture: &mut Picture) {
     let lines = [
         (Font::plain(14.0).bold().colored(RED.edge), "Never: both miss"),
         (TEXT, "3 misses what a changed, and c misses the sleeper of 1."),
-        (TEXT, "One of the fences comes first in the order of all SeqCst operations; the side of the later one sees the other."),
+        (
+            TEXT,
+            "One of the fences comes first in the order of all SeqCst operations; the side of the later one sees the other.",
+        ),
         (TEXT, "Without them both can miss (store buffering), and the sleeper sleeps on work."),
     ];
     picture.card(area(SLEEPER, 560.0, NOTIFIER + WIDTH - SLEEPER, 96.0), RED, &lines);

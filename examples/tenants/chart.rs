@@ -1,6 +1,6 @@
 //! The service of both batches over time, for each setting and policy.
 
-use crate::{Outcome, Sharing, SETTINGS};
+use crate::{Outcome, SETTINGS, Sharing};
 use plotters::prelude::*;
 use std::error::Error;
 use std::path::Path;

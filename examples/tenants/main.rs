@@ -17,8 +17,8 @@ use std::error::Error;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 use walkdir::WalkDir;
@@ -143,7 +143,9 @@ fn tenants(svg: PathBuf, is_quick: bool) -> Result<(), Box<dyn Error>> {
             outcomes.push(outcome);
         }
     }
-    println!("\nJain's index and the share are of the time in which both had work; a dash: they had one queue.");
+    println!(
+        "\nJain's index and the share are of the time in which both had work; a dash: they had one queue."
+    );
     if let Some(folder) = svg.parent() {
         fs::create_dir_all(folder)?;
     }

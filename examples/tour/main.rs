@@ -60,7 +60,7 @@ fn argument() -> Result<PathBuf, String> {
             std::process::exit(0);
         }
         Some(option) if option.starts_with('-') => {
-            return Err(format!("there is no option `{option}`; see --help"))
+            return Err(format!("there is no option `{option}`; see --help"));
         }
         _ if arguments.next().is_some() => return Err("one PATH at most; see --help".into()),
         _ => {}

@@ -1,6 +1,6 @@
 //! One pass over all files: serially, or on a pool.
 
-use crate::files::{digest, Digest, FileAt};
+use crate::files::{Digest, FileAt, digest};
 use filch::fair::{FairScheduler, Queue};
 use filch::{Executor, Job, LockedPool, ThreadPool};
 use indicatif::{ProgressBar, ProgressStyle};

@@ -13,7 +13,7 @@ mod program;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use program::{Reference, Settings, Step, System, DEQUES};
+use program::{DEQUES, Reference, Settings, Step, System};
 use std::fmt;
 
 /// A few small numbers per step, so that nearly every change of a byte is another program.

@@ -1,6 +1,6 @@
 //! Small programs on deques that several models share.
 
-use super::{each_once, model, spawn, Bound};
+use super::{Bound, each_once, model, spawn};
 use filch::deque::{Builder, Flavor, Stealer, Worker};
 
 /// What happens on one thread, one letter a step: `p`ush the next number, p`o`p, `r`eserve, `s`teal, steal a

@@ -1,6 +1,6 @@
 //! Small programs on an injector that several models share.
 
-use super::{each_once, model, spawn, Bound};
+use super::{Bound, each_once, model, spawn};
 use filch::{Injector, Steal, Worker};
 use loom::sync::Arc;
 

@@ -16,8 +16,8 @@ pub mod tray;
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 use std::{env, fmt};
 

@@ -46,7 +46,7 @@ fn with<R>(wanted: impl Fn(&Stack) -> bool, f: impl FnOnce(&mut Stack) -> R) -> 
 /// # Safety
 ///
 /// That of `mmap`.
-#[no_mangle]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(
     address: *mut c_void,
     length: size_t,
@@ -80,7 +80,7 @@ unsafe extern "C" fn mmap(
 /// # Safety
 ///
 /// That of `mprotect`.
-#[no_mangle]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     let ours = |it: &Stack| it.length > 0 && it.address == address;
     let guarded = with(ours, |it| std::mem::replace(&mut it.guarded, true));
@@ -94,7 +94,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: 
 /// # Safety
 ///
 /// That of `munmap`.
-#[no_mangle]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     let ours = |it: &Stack| it.in_use && it.address == address && it.length == length;
     if with(ours, |it| it.in_use = false).is_some() {

@@ -1,6 +1,6 @@
 //! Thieves that sleep when there is nothing to steal.
 
-use super::{each_once, model, spawn, Bound::Preemptions};
+use super::{Bound::Preemptions, each_once, model, spawn};
 use filch::idle::EventCount;
 use filch::{Steal, Worker};
 use loom::sync::Arc;
@@ -13,15 +13,17 @@ pub fn retry(name: &str, is_retry_work: bool) {
         let thieves: Vec<_> = (0..2)
             .map(|_| {
                 let (stealer, pushes) = (owner.stealer(), pushes.clone());
-                spawn(move || loop {
-                    let prepared = pushes.prepare();
-                    match stealer.steal() {
-                        Steal::Success(item) => {
-                            prepared.cancel();
-                            return item;
+                spawn(move || {
+                    loop {
+                        let prepared = pushes.prepare();
+                        match stealer.steal() {
+                            Steal::Success(item) => {
+                                prepared.cancel();
+                                return item;
+                            }
+                            Steal::Retry if is_retry_work => prepared.cancel(),
+                            _ => prepared.commit(),
                         }
-                        Steal::Retry if is_retry_work => prepared.cancel(),
-                        _ => prepared.commit(),
                     }
                 })
             })

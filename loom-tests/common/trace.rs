@@ -19,7 +19,7 @@ impl Trace {
     }
 
     /// A closure that leaves it.
-    pub fn job(&self) -> impl FnOnce() + Send + 'static {
+    pub fn job(&self) -> impl FnOnce() + Send + use<> {
         let trace = self.clone();
         move || trace.leave()
     }

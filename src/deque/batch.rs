@@ -21,10 +21,10 @@
 //! A thief that stops between 1 and 5 holds up nobody: single steals go on from `ANNOUNCED`, and the
 //! owner withdraws.
 
-use super::index::{after, distance, Top};
-use super::{Flavor, Stealer, Worker, LAST_ITEM, MAX_BATCH};
+use super::index::{Top, after, distance};
+use super::{Flavor, LAST_ITEM, MAX_BATCH, Stealer, Worker};
 use crate::steal::Steal;
-use crate::sync::{Index, Relaxed, MAX_ANNOUNCED};
+use crate::sync::{Index, MAX_ANNOUNCED, Relaxed};
 
 impl<T> Stealer<T> {
     /// Moves about half of the items, at most 32, into another deque.
@@ -224,11 +224,7 @@ impl<T> Stealer<T> {
             // Worth nothing until the claim (I5).
             buffer.slot(after(top.index(), i)).copy_to(dest.slot(after(free, place)));
         }
-        if self.claim(top, count) {
-            count
-        } else {
-            0
-        }
+        if self.claim(top, count) { count } else { 0 }
     }
 
     fn move_by_announcement(&self, mut top: Top, count: usize, dest: &Worker<T>) -> usize {
@@ -268,11 +264,7 @@ impl<T> Stealer<T> {
             // Worth nothing until the claim (I5).
             buffer.slot(after(top.index(), i)).copy_to(dest.slot(after(free, i)));
         }
-        if count > 0 && self.claim(claimed, count) {
-            count
-        } else {
-            0
-        }
+        if count > 0 && self.claim(claimed, count) { count } else { 0 }
     }
 }
 

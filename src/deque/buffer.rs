@@ -1,9 +1,9 @@
 //! The circular array that a deque lives in, until it outgrows it.
 
 use super::index::{after, place};
+use crate::sync::Index;
 use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
-use crate::sync::Index;
 use alloc::boxed::Box;
 
 /// A power of two of slots, addressed by indices that wrap.

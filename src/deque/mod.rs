@@ -69,7 +69,7 @@ use buffer::Buffer;
 use core::mem;
 use core::ptr;
 use crossbeam_utils::CachePadded;
-use index::{after, Top, FIRST};
+use index::{FIRST, Top, after};
 
 /// A thief that sees an index below `bottom` also sees the item stored there.
 ///

@@ -1,10 +1,10 @@
 //! The owner's end: push and pop.
 
-use super::index::{after, before, signed_distance, Top};
-use super::{Flavor, Full, Worker, CLAIM, LAST_ITEM, PUBLISH};
+use super::index::{Top, after, before, signed_distance};
+use super::{CLAIM, Flavor, Full, LAST_ITEM, PUBLISH, Worker};
 use crate::sync::order::both;
 use crate::sync::slot::Slot;
-use crate::sync::{Index, Relaxed, MAX_ANNOUNCED};
+use crate::sync::{Index, MAX_ANNOUNCED, Relaxed};
 
 impl<T> Worker<T> {
     /// Pushes an item to the bottom.

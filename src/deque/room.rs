@@ -1,8 +1,8 @@
 //! Room in a deque: growing, shrinking, limits.
 
 use super::buffer::Buffer;
-use super::index::{after, distance, Top};
-use super::{Chain, Worker, CLAIM, GROWN};
+use super::index::{Top, after, distance};
+use super::{CLAIM, Chain, GROWN, Worker};
 use crate::sync::{Arc, Index, Relaxed};
 use core::ptr;
 

@@ -1,8 +1,8 @@
 //! The thieves' end: `Stealer`.
 
 use super::buffer::Buffer;
-use super::index::{distance, Top};
-use super::{Flavor, Shared, Worker, CLAIM, GROWN, LAST_ITEM, PUBLISH};
+use super::index::{Top, distance};
+use super::{CLAIM, Flavor, GROWN, LAST_ITEM, PUBLISH, Shared, Worker};
 use crate::steal::Steal;
 use crate::sync::epoch::{Domain, Protected};
 use crate::sync::{Arc, Index, Relaxed};

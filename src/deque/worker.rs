@@ -1,7 +1,7 @@
 //! The owner's handle: `Worker`, and what is not pushing, popping or making room.
 
 use super::buffer::Buffer;
-use super::index::{distance, Top, FIRST};
+use super::index::{FIRST, Top, distance};
 use super::room::power_of_two;
 use super::{Builder, Flavor, Shared, Stealer};
 use crate::sync::epoch::Protected;

@@ -1,8 +1,8 @@
 //! Spawning a task with settings of its own.
 
 use super::{Executor, Reason, Rejected};
-use crate::sync::lock::{Common, Mutex};
 use crate::sync::Unwatched;
+use crate::sync::lock::{Common, Mutex};
 use crate::task::{self, CancelToken, Flow, JoinHandle, Link, TaskGroup};
 use alloc::boxed::Box;
 use core::fmt;
@@ -217,7 +217,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// A closure that lets go of the token before it begins, and the place for the link to that.
-    fn linked<T, F>(&self, f: F) -> (impl FnOnce() -> T + Send, Option<Place>)
+    fn linked<T, F>(&self, f: F) -> (impl FnOnce() -> T + Send + use<T, F>, Option<Place>)
     where
         F: FnOnce() -> T + Send + 'static,
     {

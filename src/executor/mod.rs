@@ -12,11 +12,11 @@ mod panic;
 mod thread_per_job;
 
 pub use builder::{SpawnError, TaskBuilder};
-pub use from_fn::{from_fn, FromFn};
+pub use from_fn::{FromFn, from_fn};
 #[cfg(feature = "async")]
 pub(crate) use future::spawn_future_in;
 #[cfg(feature = "async")]
-pub use future::{spawn_future, FutureHandle};
+pub use future::{FutureHandle, spawn_future};
 pub use inline::Inline;
 pub(crate) use panic::PanicHandler;
 pub use thread_per_job::ThreadPerJob;

@@ -1,6 +1,6 @@
 //! What becomes of a panic that nobody waits for.
 
-use crate::sync::{thread, Unwatched};
+use crate::sync::{Unwatched, thread};
 use alloc::boxed::Box;
 use core::any::Any;
 

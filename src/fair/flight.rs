@@ -5,7 +5,7 @@ use super::handle::LineRef;
 use super::life::MAX_TASKS;
 use super::queue::Queue;
 use super::shared::Shared;
-use crate::executor::{spawn_future_in, Executor, FutureHandle, Reason, Rejected};
+use crate::executor::{Executor, FutureHandle, Reason, Rejected, spawn_future_in};
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed, Unwatched};
 use crate::task::Job;

@@ -9,7 +9,7 @@ use super::tiers::Tier;
 use super::waits::Waits;
 use crate::sync::thread::{self, per_thread};
 use crate::sync::{Arc, Relaxed};
-use crate::task::{current, Job};
+use crate::task::{Job, current};
 use core::cell::Cell;
 use core::ptr;
 use core::time::Duration;

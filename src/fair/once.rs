@@ -1,7 +1,7 @@
 //! A value that is made when it is first wanted, and stays.
 
 use super::MADE;
-use crate::sync::{const_on_the_machine, AtomicPtr};
+use crate::sync::{AtomicPtr, const_on_the_machine};
 use alloc::boxed::Box;
 use core::ptr;
 

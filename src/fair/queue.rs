@@ -3,8 +3,8 @@
 use super::error::QueueError;
 use super::handle::Handle;
 use super::line::Line;
-pub use super::queue_builder::QueueBuilder;
 use super::queue_builder::MAX_WEIGHT;
+pub use super::queue_builder::QueueBuilder;
 use super::report::QueueMetrics;
 use super::shared::Shared;
 use crate::executor::{Executor, Rejected, SpawnError, TaskBuilder};

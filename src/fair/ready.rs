@@ -1,8 +1,8 @@
 //! The set of the queues that are worth a look.
 
-use super::table::Table;
 use super::READY;
-use crate::sync::{array_on_the_machine, AtomicU64, Relaxed, GROUP, GROUPS};
+use super::table::Table;
+use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine};
 use core::fmt;
 
 /// How many words say which groups have members.

@@ -1,8 +1,8 @@
 //! Tickets: how a thread of the executor comes to serve queues.
 
+use super::LOOK;
 use super::lease::Lease;
 use super::shared::Shared;
-use super::LOOK;
 use crate::executor::{Reason, Rejected};
 use crate::sync::spin::give_way;
 use crate::sync::thread::per_thread;

@@ -1,20 +1,20 @@
 //! A scheduler: its queues, and how work in them becomes visible.
 
+use super::LOOK;
 use super::clock::Time;
 use super::counters::add;
 use super::life::{Look, MAX_LEASES};
 use super::line::{Entry, Line};
-use super::table::{Table, SLOTS};
+use super::table::{SLOTS, Table};
 use super::tickets::Tickets;
 use super::tiers::{Tier, Tiers};
-use super::LOOK;
 use crate::executor::{Executor, PanicHandler, Reason, Rejected};
 use crate::idle::EventCount;
 use crate::pool::{Shutdown, WouldDeadlock};
 use crate::sync::lock::Mutex;
 use crate::sync::thread::per_thread;
-use crate::sync::{thread, Arc, AtomicUsize, Relaxed};
-use crate::task::{current, Flow, Job};
+use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
+use crate::task::{Flow, Job, current};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -95,11 +95,7 @@ impl Shared {
     }
 
     pub(super) fn now_if_timed(&self) -> u64 {
-        if self.is_timed {
-            self.clock.nanos().max(1)
-        } else {
-            0
-        }
+        if self.is_timed { self.clock.nanos().max(1) } else { 0 }
     }
 
     /// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a task of it.

@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::once::Once;
-use crate::sync::{array_on_the_machine, GROUP, GROUPS};
+use crate::sync::{GROUP, GROUPS, array_on_the_machine};
 use alloc::boxed::Box;
 
 /// How many queues there can be.

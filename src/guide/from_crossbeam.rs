@@ -75,7 +75,7 @@
 //! assert_eq!(format!("{worker:?}"), "Worker { flavor: Lifo, len: 1, .. }");
 //! ```
 //!
-//! *The injector needs 64-bit atomics*, and the crate needs Rust 1.82; both are in [`limits`](super::limits).
+//! *The injector needs 64-bit atomics*, and the crate needs Rust 1.85; both are in [`limits`](super::limits).
 //!
 //! # What is new
 //!

@@ -132,7 +132,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Rust | 1.82 |
+//! | Rust | 1.85 |
 //! | without `std` | deques, and with 64-bit atomics `Injector`, `EventCount` and `Searchers`; `alloc` is needed. No tasks, pools or queues, no `shrinking`, and no sleeping but in a [`Park`](crate::idle::Park) of yours |
 //! | without 64-bit atomics | deques alone |
 //! | processors | those for which atomic-maybe-uninit has code: items are copied by inline assembly |

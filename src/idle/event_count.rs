@@ -2,12 +2,12 @@
 
 use super::prepared::Prepared;
 use super::waiters::Waiters;
-use super::word::{Word, MOST_PREPARED};
+use super::word::{MOST_PREPARED, Word};
 use super::{LAIN, LOOK_AGAIN, TOLD};
 use crate::sync::barrier::Barrier;
 #[cfg(feature = "std")]
 use crate::sync::clock::Instant;
-use crate::sync::{const_on_the_machine, AtomicU64, Relaxed};
+use crate::sync::{AtomicU64, Relaxed, const_on_the_machine};
 use core::fmt;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;

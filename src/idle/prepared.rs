@@ -6,10 +6,10 @@ use super::park::ThreadPark;
 use super::waiters::Use;
 use super::word::{Stamp, Word};
 use super::{EventCount, LAIN, TOLD};
+use crate::sync::Relaxed;
 #[cfg(feature = "std")]
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
-use crate::sync::Relaxed;
 use core::fmt;
 use core::mem;
 use core::task::Waker;

@@ -20,7 +20,7 @@
 //! (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
-use crate::sync::{const_on_the_machine, AtomicUsize, Relaxed};
+use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};
 use core::fmt;
 use core::mem;
 use core::time::Duration;

@@ -22,7 +22,7 @@ use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};
 use crate::sync::place::Place;
 use crate::sync::{
-    array_on_the_machine, const_on_the_machine, AtomicPtr, AtomicUsize, Relaxed, MANY_GONE,
+    AtomicPtr, AtomicUsize, MANY_GONE, Relaxed, array_on_the_machine, const_on_the_machine,
 };
 use alloc::boxed::Box;
 use core::ptr;

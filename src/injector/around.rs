@@ -21,7 +21,7 @@
 
 use super::segment::{Content, Segment};
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
-use super::{Injector, CLAIMED, LINKED, SPOKEN};
+use super::{CLAIMED, Injector, LINKED, SPOKEN};
 use crate::steal::Steal;
 use crate::sync::order::both;
 use crate::sync::place::Watch;

@@ -1,7 +1,7 @@
 //! The consumers' end: several items at once.
 
 use super::Injector;
-use crate::deque::{Worker, MAX_BATCH};
+use crate::deque::{MAX_BATCH, Worker};
 use crate::steal::Steal;
 use crate::sync::spin::{Contention, Patience};
 

@@ -1,7 +1,7 @@
 //! Closing an injector.
 
-use super::word::{closed_bit, Tail};
-use super::{Injector, CLOSED, PUSHED};
+use super::word::{Tail, closed_bit};
+use super::{CLOSED, Injector, PUSHED};
 use crate::sync::order::both;
 use core::fmt;
 

@@ -68,14 +68,14 @@ pub use closed::Closed;
 pub use collect::{Drain, IntoIter};
 
 use crate::sync::order::{FencePair, Pair};
-use crate::sync::{const_on_the_machine, AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Relaxed};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Relaxed, const_on_the_machine};
 use around::Orphan;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr;
 use crossbeam_utils::CachePadded;
 use segment::{Segment, Tagged};
-use word::{end_of, Head, Position, Tail, FIRST};
+use word::{FIRST, Head, Position, Tail, end_of};
 
 /// Whoever sees a slot marked sees the item in it.
 const FILLED: Pair = Pair::named("injector::FILLED");

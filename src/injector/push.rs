@@ -2,8 +2,8 @@
 
 use super::closed::Closed;
 use super::segment::{Segment, Slot};
-use super::word::{number_after, Position, Tail};
-use super::{Injector, CLOSED, LINKED, PUSHED, SPARED, WAS_EMPTY};
+use super::word::{Position, Tail, number_after};
+use super::{CLOSED, Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::{AtomicPtr, Relaxed};
 use alloc::vec::Vec;
@@ -275,11 +275,7 @@ impl<T> Injector<T> {
     fn entered(&self, number: u64) -> *mut Segment<T> {
         let newest = self.tail.segment.load(LINKED.acquire());
         // SAFETY: I4 and I7 — not before ours, so it stays as long as ours is not settled.
-        if unsafe { &*newest }.number() == number {
-            newest
-        } else {
-            self.find(number)
-        }
+        if unsafe { &*newest }.number() == number { newest } else { self.find(number) }
     }
 
     /// As `entered`, if the newest is newer.

@@ -2,7 +2,7 @@
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
-use crate::sync::{AtomicPtr, AtomicU64, AtomicU8, Relaxed, MAX_SLOTS};
+use crate::sync::{AtomicPtr, AtomicU8, AtomicU64, MAX_SLOTS, Relaxed};
 use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use core::alloc::Layout;
 use core::marker::PhantomData;
@@ -159,11 +159,7 @@ impl<T> Segment<T> {
     pub(super) const SLOTS: usize = {
         let fit = BYTES / size_of::<Slot<T>>();
         let power = if fit == 0 { 1 } else { 1 << fit.ilog2() };
-        if power < MAX_SLOTS {
-            power
-        } else {
-            MAX_SLOTS
-        }
+        if power < MAX_SLOTS { power } else { MAX_SLOTS }
     };
 
     fn layout() -> (Layout, usize) {

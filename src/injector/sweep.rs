@@ -7,7 +7,7 @@ use super::around::Orphan;
 use super::segment::Segment;
 use super::word::{Position, Spot};
 use super::{Injector, KEPT, LEFT, LINKED, QUIET, SPARED, SPARES, SWEPT, VISIT};
-use crate::sync::{AtomicPtr, Relaxed, MAX_LASTING, MAX_OTHERS};
+use crate::sync::{AtomicPtr, MAX_LASTING, MAX_OTHERS, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
 
@@ -15,21 +15,13 @@ impl<T> Injector<T> {
     /// How many spare segments fit into what may be kept, beside the one or two in use.
     const PLACES: usize = {
         let fit = (KEPT / Segment::<T>::BYTES).saturating_sub(2);
-        if fit < SPARES {
-            fit
-        } else {
-            SPARES
-        }
+        if fit < SPARES { fit } else { SPARES }
     };
 
     /// How many segments last.
     pub(super) const LASTING: usize = {
         let half = Self::PLACES.div_ceil(2);
-        if half < MAX_LASTING {
-            half
-        } else {
-            MAX_LASTING
-        }
+        if half < MAX_LASTING { half } else { MAX_LASTING }
     };
 
     /// Finds out how much has been settled, and takes back what nobody uses any more.

@@ -2,11 +2,11 @@
 
 use super::segment::{Content, Segment, Slot, Tagged};
 use super::word::{Head, Spot, Tail};
-use super::{Injector, CLAIMED, LINKED, PUSHED, QUIET};
+use super::{CLAIMED, Injector, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
-use crate::sync::order::both;
-use crate::sync::spin::{again, Contention, Patience, LOOKS};
 use crate::sync::Relaxed;
+use crate::sync::order::both;
+use crate::sync::spin::{Contention, LOOKS, Patience, again};
 
 /// How many items may be found by looking at their slots before one looks at `tail` again.
 const REFRESH: usize = 32;

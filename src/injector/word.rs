@@ -148,11 +148,7 @@ impl Spot {
     /// The offset, if it is in the segment of this number; otherwise it is in the one before.
     #[inline(always)]
     pub(super) const fn offset_in(self, number: u64) -> usize {
-        if self.0 >> NUMBER_SHIFT == number {
-            (self.0 & TAIL_OFFSET) as usize
-        } else {
-            0
-        }
+        if self.0 >> NUMBER_SHIFT == number { (self.0 & TAIL_OFFSET) as usize } else { 0 }
     }
 }
 
@@ -178,10 +174,6 @@ impl Position {
     #[inline(always)]
     pub(super) const fn distance(self, end: Position, slots: usize) -> usize {
         let difference = end.0.wrapping_sub(self.0) as i64;
-        if difference > 0 {
-            (difference as u64 / Position::unit(slots)) as usize
-        } else {
-            0
-        }
+        if difference > 0 { (difference as u64 / Position::unit(slots)) as usize } else { 0 }
     }
 }

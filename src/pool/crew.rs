@@ -3,7 +3,7 @@
 use super::metrics::WorkerMetrics;
 use super::registry::Seat;
 use super::worker::{Local, NOT_STARTED, SPARE, SURPLUS};
-use super::{at_least_one, name_of, Shared, GONE};
+use super::{GONE, Shared, at_least_one, name_of};
 use crate::deque::Worker;
 use crate::executor::Reason;
 use crate::idle::{Park, ThreadPark};

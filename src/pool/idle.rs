@@ -7,8 +7,8 @@
 use super::RESTED;
 use crate::idle::{EventCount, Searchers};
 use crate::injector::Injector;
-use crate::sync::order::both;
 use crate::sync::AtomicU64;
+use crate::sync::order::both;
 use crossbeam_utils::CachePadded;
 
 /// One worker that is active.

@@ -6,11 +6,11 @@
 
 use super::registry::Seat;
 use super::worker::Local;
-use super::{ThreadPool, JOINED};
+use super::{JOINED, ThreadPool};
 use crate::idle::Park;
 use crate::sync::place::Place;
-use crate::sync::spin::{relax, Patience};
-use crate::sync::{thread, Arc, AtomicUsize, Index, Relaxed};
+use crate::sync::spin::{Patience, relax};
+use crate::sync::{Arc, AtomicUsize, Index, Relaxed, thread};
 use crate::task::{Job, OnStack, StackKind};
 use alloc::vec::Vec;
 use core::mem;

@@ -1,11 +1,11 @@
 //! The pool that is obviously right: one queue under one lock.
 
-use super::{at_least_one, Shutdown, WouldDeadlock};
+use super::{Shutdown, WouldDeadlock, at_least_one};
 use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
+use crate::sync::Arc;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, JoinHandle};
-use crate::sync::Arc;
-use crate::task::{current, Job, JoinHandle as TaskHandle};
+use crate::task::{Job, JoinHandle as TaskHandle, current};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;

@@ -57,13 +57,13 @@ pub use locked::LockedPool;
 pub use metrics::{PoolMetrics, WorkerMetrics};
 pub use scope::Scope;
 pub use shutdown::Shutdown;
-pub use thread_pool::{blocking, ThreadPool};
+pub use thread_pool::{ThreadPool, blocking};
 pub use worker::worker_index;
 
 use crate::injector::Injector;
+use crate::sync::AtomicUsize;
 use crate::sync::lock::Mutex;
 use crate::sync::order::Pair;
-use crate::sync::AtomicUsize;
 use crate::task::Job;
 use alloc::format;
 use builder::Settings;

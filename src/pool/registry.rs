@@ -3,8 +3,8 @@
 use super::metrics::Counters;
 use crate::deque::Stealer;
 use crate::injector::Injector;
-use crate::sync::snapshot::Snapshot;
 use crate::sync::Arc;
+use crate::sync::snapshot::Snapshot;
 use crate::task::Job;
 use alloc::vec::Vec;
 use core::task::Waker;

@@ -2,8 +2,8 @@
 
 use super::worker::{Local, Next, SURPLUS};
 use crate::steal::Steal;
-use crate::sync::spin::{relax, Vigil};
 use crate::sync::Relaxed;
+use crate::sync::spin::{Vigil, relax};
 use crate::task::Job;
 use core::time::Duration;
 

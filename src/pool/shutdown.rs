@@ -2,10 +2,10 @@
 
 use super::error::{ShutdownError, WouldDeadlock};
 use super::thread_pool::Handle;
-use super::worker::{Local, CLOSED, DISCARD};
-use super::{Shared, ThreadPool, CALLED, GONE};
-use crate::sync::clock::{self, Instant};
+use super::worker::{CLOSED, DISCARD, Local};
+use super::{CALLED, GONE, Shared, ThreadPool};
 use crate::sync::Relaxed;
+use crate::sync::clock::{self, Instant};
 use core::time::Duration;
 
 /// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.

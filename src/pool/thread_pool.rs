@@ -1,9 +1,9 @@
 //! The handle of a work-stealing pool.
 
+use super::Shared;
 use super::builder::Builder;
 use super::error::WouldDeadlock;
-use super::worker::{Local, CLOSED, NOT_STARTED};
-use super::Shared;
+use super::worker::{CLOSED, Local, NOT_STARTED};
 use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{Flow, Job, JoinHandle};
@@ -95,7 +95,7 @@ impl ThreadPool {
 
     #[inline]
     pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.0 .0
+        &self.0.0
     }
 
     /// Spawns a closure, and returns the handle to wait for what it returns. One allocation.

@@ -1,13 +1,13 @@
 //! The life of a worker: find a job and run it, or sleep.
 
 use super::registry::Seat;
-use super::{Shared, CALLED};
+use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
-use crate::sync::{thread, Arc, Relaxed};
-use crate::task::{current, Job};
+use crate::sync::{Arc, Relaxed, thread};
+use crate::task::{Job, current};
 use alloc::boxed::Box;
 use core::cell::{Cell, RefCell};
 use core::ptr;

@@ -3,9 +3,9 @@
 use super::turns::Turns;
 use crate::executor::{Executor, Reason, Rejected};
 use crate::fair::{self, Clock, FairScheduler};
+use crate::sync::Arc;
 use crate::sync::clock;
 use crate::sync::thread::{self, JoinHandle};
-use crate::sync::Arc;
 use crate::task::Job;
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,10 +1,10 @@
 //! Threads that take turns.
 
+use crate::sync::Arc;
 use crate::sync::clock;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, per_thread};
-use crate::sync::Arc;
-use crate::task::{current, Job};
+use crate::task::{Job, current};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::cell::RefCell;

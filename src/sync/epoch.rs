@@ -133,8 +133,8 @@ mod model {
     use loom::cell::UnsafeCell;
     use loom::sync::atomic::AtomicUsize;
     use std::boxed::Box;
-    use std::sync::atomic::Ordering::{Acquire, Release};
     use std::sync::Arc;
+    use std::sync::atomic::Ordering::{Acquire, Release};
     use std::vec::Vec;
     use std::{fmt, mem};
 

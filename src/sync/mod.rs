@@ -65,9 +65,9 @@ mod machine {
     pub(crate) use atomic::AtomicI64 as AtomicIndex;
     #[cfg(not(target_has_atomic = "64"))]
     pub(crate) use atomic::AtomicIsize as AtomicIndex;
-    pub(crate) use atomic::{fence, AtomicPtr, AtomicUsize};
     #[cfg(target_has_atomic = "64")]
-    pub(crate) use atomic::{AtomicBool, AtomicU64, AtomicU8};
+    pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU64};
+    pub(crate) use atomic::{AtomicPtr, AtomicUsize, fence};
 
     /// How many items a deque moves before its indices wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
@@ -115,9 +115,9 @@ mod machine {
 
 #[cfg(loom)]
 mod model {
-    pub(crate) use loom::sync::atomic::{fence, AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize};
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicU8};
     pub(crate) use loom::sync::Arc;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+    pub(crate) use loom::sync::atomic::{AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize, fence};
 
     /// How many items a deque moves before its indices wrap: models are small.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 2;
@@ -183,7 +183,7 @@ pub mod for_models {
     #[cfg(loom)]
     pub use super::epoch::{Domain, Guard, Protected};
     #[cfg(loom)]
-    pub use super::order::{both, Dekker, FencePair, Pair};
+    pub use super::order::{Dekker, FencePair, Pair, both};
     #[cfg(loom)]
     pub use super::slot::{Copied, Slot};
     #[cfg(loom)]

@@ -108,11 +108,7 @@ impl Dekker {
     /// The ordering of an access on that side, where it asks for `written` by itself.
     #[inline(always)]
     pub fn strong(&self, written: Ordering) -> Ordering {
-        if cfg!(loom) {
-            written
-        } else {
-            SeqCst
-        }
+        if cfg!(loom) { written } else { SeqCst }
     }
 }
 

@@ -23,10 +23,10 @@ pub use model::{Copied, Slot};
 mod machine {
     use crate::sync::Relaxed;
     use alloc::boxed::Box;
-    use atomic_maybe_uninit::raw::{AtomicLoad, AtomicStore};
     use atomic_maybe_uninit::AtomicMaybeUninit;
+    use atomic_maybe_uninit::raw::{AtomicLoad, AtomicStore};
     use core::cell::UnsafeCell;
-    use core::mem::{size_of, MaybeUninit};
+    use core::mem::{MaybeUninit, size_of};
     use core::ptr;
 
     /// Room for one `T`, aligned for words.
@@ -196,8 +196,8 @@ mod model {
     use core::{iter, ptr};
     use loom::cell::UnsafeCell;
     use std::boxed::Box;
-    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     use std::vec::Vec;
 
     /// An item as loom sees it.

@@ -46,7 +46,7 @@ impl<T> Snapshot<T> {
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();
         let old = self.current.load(Relaxed); // Relaxed: 1 orders it
-                                              // SAFETY: I1 — pinned.
+        // SAFETY: I1 — pinned.
         let new = Protected::new(change(unsafe { &*old }));
         self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());
         // SAFETY: I1, 1 and 2 — just replaced, and by nobody else.
@@ -57,7 +57,7 @@ impl<T> Snapshot<T> {
 impl<T> Drop for Snapshot<T> {
     fn drop(&mut self) {
         let current = self.current.load(Relaxed); // Relaxed: we are alone
-                                                  // SAFETY: I1 — nobody else has the place any more.
+        // SAFETY: I1 — nobody else has the place any more.
         drop(unsafe { Box::from_raw(current) });
     }
 }

@@ -6,11 +6,11 @@
 //! spinning is a run without, in which the thread arrived later.
 
 #[cfg(all(not(any(loom, shuttle)), not(feature = "std")))]
-pub(crate) use counted::{relax, Patience};
+pub(crate) use counted::{Patience, relax};
 #[cfg(all(not(any(loom, shuttle)), feature = "std"))]
-pub(crate) use machine::{relax, Patience, Vigil};
+pub(crate) use machine::{Patience, Vigil, relax};
 #[cfg(any(loom, shuttle))]
-pub(crate) use model::{relax, Patience, Vigil};
+pub(crate) use model::{Patience, Vigil, relax};
 
 /// How often one looks again for what another thread is about to write, before it counts as waiting.
 ///

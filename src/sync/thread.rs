@@ -12,7 +12,7 @@ pub(crate) use model::*;
 
 #[cfg(not(any(loom, shuttle)))]
 mod machine {
-    pub(crate) use std::thread::{current, JoinHandle};
+    pub(crate) use std::thread::{JoinHandle, current};
 
     /// What each thread has for itself. Its first value is a constant expression.
     macro_rules! per_thread {
@@ -25,7 +25,7 @@ mod machine {
     use std::any::Any;
     use std::boxed::Box;
     use std::num::NonZeroUsize;
-    use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::string::String;
     use std::{io, mem, thread};
 
@@ -82,7 +82,7 @@ mod machine {
 #[cfg(any(loom, shuttle))]
 mod model {
     use crate::sync::checker;
-    pub(crate) use crate::sync::checker::thread::{current, JoinHandle};
+    pub(crate) use crate::sync::checker::thread::{JoinHandle, current};
 
     /// As on the machine; the checkers have no form for constants.
     macro_rules! per_thread {

@@ -1,7 +1,7 @@
 //! Telling many that something is no longer wanted.
 
-use super::cell::AnyTask;
 use super::CANCELLED;
+use super::cell::AnyTask;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, Text};
 use alloc::vec::Vec;

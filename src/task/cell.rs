@@ -7,7 +7,7 @@ use super::handle::{Cancel, JoinHandle};
 use super::job::Job;
 use super::state::{Asked, State};
 use crate::sync::place::{Place, Watch};
-use crate::sync::{thread, Text};
+use crate::sync::{Text, thread};
 use alloc::boxed::Box;
 use core::mem;
 use core::ops::Deref;
@@ -164,9 +164,9 @@ struct Entry(AnyTask);
 impl Drop for Entry {
     /// If it has not run, nobody will run it.
     fn drop(&mut self) {
-        if self.0 .0.state().claim() {
+        if self.0.0.state().claim() {
             // SAFETY: I1 — claimed just now.
-            unsafe { self.0 .0.cancel_claimed(None) };
+            unsafe { self.0.0.cancel_claimed(None) };
         }
     }
 }

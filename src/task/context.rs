@@ -96,7 +96,7 @@ impl Flow {
     }
 
     /// The closure, in what is captured now.
-    pub(crate) fn around<T, F>(&self, f: F) -> impl FnOnce() -> T + Send
+    pub(crate) fn around<T, F>(&self, f: F) -> impl FnOnce() -> T + Send + use<T, F>
     where
         F: FnOnce() -> T + Send,
     {

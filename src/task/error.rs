@@ -1,6 +1,6 @@
 //! Why there is no result.
 
-use crate::sync::{thread, Text};
+use crate::sync::{Text, thread};
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;

@@ -1,14 +1,14 @@
 //! Waiting for several tasks.
 
+use super::GROUP;
 use super::cell::AnyTask;
 use super::error::{JoinError, WITH_GROUP};
 use super::gate::Here;
 use super::job::Job;
-use super::GROUP;
 use crate::idle::EventCount;
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
-use crate::sync::{thread, Arc, AtomicUsize, Relaxed};
+use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
@@ -101,7 +101,7 @@ impl TaskGroup {
     /// ```
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.0 .0.pending.load(GROUP.acquire())
+        self.0.0.pending.load(GROUP.acquire())
     }
 
     /// Waits until every task of the group has run or was dropped unrun, those included that come meanwhile.

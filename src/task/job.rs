@@ -5,7 +5,7 @@ use super::handle::JoinHandle;
 use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::{self, align_of, size_of, ManuallyDrop, MaybeUninit};
+use core::mem::{self, ManuallyDrop, MaybeUninit, align_of, size_of};
 use core::ptr;
 
 /// The words of a job that hold what its closure captures.

@@ -1,6 +1,6 @@
 //! The context that records.
 
-use super::tracks::{of_this_thread, Event, Tracks, NOWHERE};
+use super::tracks::{Event, NOWHERE, Tracks, of_this_thread};
 use crate::sync::Unwatched;
 use crate::task::ContextFlow;
 use core::fmt;

@@ -2,7 +2,7 @@
 
 use super::chrome;
 use super::record::Record;
-use super::tracks::{self, Event, Tracks, ASLEEP, NOWHERE};
+use super::tracks::{self, ASLEEP, Event, NOWHERE, Tracks};
 use crate::sync::{Text, Unwatched};
 use alloc::vec::Vec;
 use core::fmt;
@@ -128,7 +128,7 @@ impl Timeline {
     /// # Examples
     ///
     /// See [`Timeline`].
-    pub fn parks(&self) -> impl Fn(usize) + Send + Sync + 'static {
+    pub fn parks(&self) -> impl Fn(usize) + Send + Sync + use<> {
         let tracks = Unwatched::clone(&self.0);
         move |_| {
             let now = tracks.now();
@@ -141,7 +141,7 @@ impl Timeline {
     /// # Examples
     ///
     /// See [`Timeline`].
-    pub fn unparks(&self) -> impl Fn(usize) + Send + Sync + 'static {
+    pub fn unparks(&self) -> impl Fn(usize) + Send + Sync + use<> {
         let tracks = Unwatched::clone(&self.0);
         move |_| {
             let ended = tracks.now();

@@ -5,7 +5,7 @@ use crate::deque::{Builder, Flavor, Stealer, Worker};
 use crate::steal::Steal;
 use crate::sync::lock::Mutex;
 use crate::sync::thread::{self, per_thread};
-use crate::sync::{clock, AtomicBool, AtomicU64, Relaxed, Text, Unwatched};
+use crate::sync::{AtomicBool, AtomicU64, Relaxed, Text, Unwatched, clock};
 use alloc::format;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};

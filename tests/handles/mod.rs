@@ -4,7 +4,7 @@
 //! `tests/task_programs.rs` writes them with proptest, the fuzz target `tasks` with libFuzzer.
 
 use crate::closures::{Counted, Counts};
-use filch::executor::{from_fn, Reason, Rejected, TaskBuilder};
+use filch::executor::{Reason, Rejected, TaskBuilder, from_fn};
 use filch::task::{self, Cancel, CancelToken, Job, JoinError, TaskGroup};
 use filch::{Executor, JoinHandle};
 #[cfg(fuzzing)]
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::num::NonZeroUsize;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -186,7 +186,7 @@ impl Run {
         panics: bool,
         token: Option<usize>,
         in_group: bool,
-    ) -> (Kind, impl FnOnce() -> usize + Send) {
+    ) -> (Kind, impl FnOnce() -> usize + Send + use<>) {
         let kind = Kind { id: self.states.len(), panics, token, in_group };
         self.states.push(State::Waits);
         self.kinds.push(kind);

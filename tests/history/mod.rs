@@ -15,8 +15,8 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
 /// A clock that both orders operations and never shows the same time twice.

@@ -5,15 +5,15 @@
 //! fails; what hangs does not end.
 
 use crate::closures::{Counted, Counts};
+use filch::JoinHandle;
 use filch::pool::{Shutdown, ThreadPool};
 use filch::task::{Cancel, CancelToken, TaskGroup};
-use filch::JoinHandle;
 #[cfg(fuzzing)]
 use filch_fuzz::from;
 use proptest::prelude::*;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 /// The panics that programs cause.
@@ -103,7 +103,11 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
 }
 
 /// The closure of a body. It returns how many closures have run in it and those it waited for.
-fn task(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> impl FnOnce() -> usize + Send {
+fn task(
+    pool: &ThreadPool,
+    counts: &Arc<Counts>,
+    body: Body,
+) -> impl FnOnce() -> usize + Send + use<> {
     let (pool, counts, counted) = (pool.clone(), Arc::clone(counts), Counted::new(counts));
     move || {
         let counted = counted;

@@ -1,6 +1,6 @@
 //! What the deques must do, on `VecDeque`s.
 
-use super::{Answer, Settings, Step, DEQUES};
+use super::{Answer, DEQUES, Settings, Step};
 use filch::deque::Flavor;
 use std::collections::VecDeque;
 
@@ -149,20 +149,12 @@ impl Reference {
 
     fn with_worker(&mut self, deque: usize, f: impl FnOnce(&mut Expected) -> Answer) -> Answer {
         let it = &mut self.deques[deque];
-        if it.has_worker {
-            f(it)
-        } else {
-            Answer::Impossible
-        }
+        if it.has_worker { f(it) } else { Answer::Impossible }
     }
 
     fn with_handle(&mut self, deque: usize, f: impl FnOnce(&mut Expected) -> Answer) -> Answer {
         let it = &mut self.deques[deque];
-        if it.has_worker || it.stealers > 0 {
-            f(it)
-        } else {
-            Answer::Impossible
-        }
+        if it.has_worker || it.stealers > 0 { f(it) } else { Answer::Impossible }
     }
 
     fn push(&mut self, deque: usize, step: Step) -> Answer {

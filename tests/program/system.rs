@@ -1,7 +1,7 @@
 //! The deques themselves.
 
 use super::reference::{Capacity, Expected};
-use super::{Answer, Reference, Step, DEQUES};
+use super::{Answer, DEQUES, Reference, Step};
 use crate::common::tally::{Counted, Tally};
 use filch::deque::Full;
 use filch::{Steal, Stealer, Worker};

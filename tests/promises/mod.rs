@@ -2,13 +2,13 @@
 //!
 //! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end.
 
+use filch::Job;
 use filch::executor::{Executor, TaskBuilder};
 use filch::task::{CancelToken, JoinHandle, TaskGroup};
-use filch::Job;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 

@@ -133,7 +133,7 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
         .prop_map(|(kind, by_turns, steps)| Program { kind, by_turns, steps })
 }
 
-fn task(fair: &FairScheduler, counts: &Arc<Counts>, body: Body) -> impl FnOnce() + Send {
+fn task(fair: &FairScheduler, counts: &Arc<Counts>, body: Body) -> impl FnOnce() + Send + use<> {
     let (fair, counts, counted) = (fair.clone(), Arc::clone(counts), Counted::new(counts));
     move || {
         let counted = counted;
@@ -188,11 +188,7 @@ impl Base {
 }
 
 fn how(cancels: bool) -> Shutdown {
-    if cancels {
-        Shutdown::Cancel
-    } else {
-        Shutdown::Drain
-    }
+    if cancels { Shutdown::Cancel } else { Shutdown::Drain }
 }
 
 pub(crate) fn check(program: Program) {

@@ -8,7 +8,7 @@ use filch::fair::{FairScheduler, Queue, QueueError, RoundRobin, WorkQueue};
 use filch::pool::Shutdown;
 use filch::task::{self, CancelToken, TaskGroup};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{mpsc, Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 /// Runs the suite over executors: a name for each, and how to make it.

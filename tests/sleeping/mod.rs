@@ -11,8 +11,8 @@ use filch::idle::{EventCount, Park};
 use filch_fuzz::from;
 use proptest::prelude::*;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 

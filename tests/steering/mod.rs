@@ -4,9 +4,9 @@
 //! `tests/virtual_time.rs` writes them with proptest, the fuzz target of the same name with libFuzzer.
 
 use crate::closures::{Counted, Counts};
+use filch::JoinHandle;
 use filch::fair::{Clock as _, FairScheduler, Priority, Queue, RoundRobin};
 use filch::sim::{self, Handle, Stepper};
-use filch::JoinHandle;
 #[cfg(fuzzing)]
 use filch_fuzz::from;
 use proptest::prelude::*;
@@ -144,7 +144,7 @@ struct Run {
 }
 
 impl Run {
-    fn task(&mut self, which: usize, cost: u64) -> impl FnOnce() + Send {
+    fn task(&mut self, which: usize, cost: u64) -> impl FnOnce() + Send + use<> {
         let id = self.made;
         self.made += 1;
         let counted = Counted::new(&self.counts);
@@ -289,8 +289,7 @@ fn run(program: &Program) -> Vec<(u128, usize)> {
         assert_eq!(accepted, begun + dropped, "a task was lost, or ran twice");
     }
     run.counts.finish();
-    let log = std::mem::take(&mut *run.log.lock().unwrap());
-    log
+    std::mem::take(&mut *run.log.lock().unwrap())
 }
 
 /// Checks a program, and that it runs the same way twice.

@@ -1,13 +1,13 @@
 //! An owner and its thieves, on real threads.
 
-use crate::common::{scaled, seed, Random};
+use crate::common::{Random, scaled, seed};
 use filch::deque::{Builder, Flavor};
 use filch::{Steal, Stealer, Worker};
 use std::iter;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::thread;
 
 const THIEVES: usize = 3;

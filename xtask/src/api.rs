@@ -1,6 +1,6 @@
 //! `cargo xtask api`: the public interface, line by line, as it is committed. A change of it is seen, or it fails.
 
-use crate::{cargo, nightly, Arguments, Result};
+use crate::{Arguments, Result, cargo, nightly};
 use std::collections::BTreeSet;
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! Running cargo, and finding what it built.
 
-use crate::{process, Result};
+use crate::{Result, process};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ pub(crate) fn plain_name(test: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{listed, plain_name, test_binaries, TestBinary};
+    use super::{TestBinary, listed, plain_name, test_binaries};
 
     #[test]
     fn test_executables_are_found_among_other_messages() {

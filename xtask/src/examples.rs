@@ -2,7 +2,7 @@
 
 use crate::process::{self, End, Progress};
 use crate::table::Table;
-use crate::{all_well, cargo, Arguments, Result};
+use crate::{Arguments, Result, all_well, cargo};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::cargo::{self, relative};
 use crate::process::{self, Progress};
 use crate::table::Table;
-use crate::{all_well, nightly, Arguments, Result};
+use crate::{Arguments, Result, all_well, nightly};
 use std::env;
 use std::process::Stdio;
 

@@ -45,7 +45,7 @@ fn parse(text: &str) -> Result<Vec<Listed>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, Listed};
+    use super::{Listed, parse};
 
     #[test]
     fn rows_are_lines_whose_first_cell_is_code() {

@@ -3,9 +3,9 @@
 //! Each model runs in a process of its own, because a model that fails may well abort while it
 //! unwinds. A model that passes is not believed unless it reports how much it explored.
 
-use crate::cargo::{self, plain_name, relative, TestBinary};
+use crate::cargo::{self, TestBinary, plain_name, relative};
 use crate::process::{self, Progress};
-use crate::table::{grouped, Table};
+use crate::table::{Table, grouped};
 use crate::{Arguments, Result};
 use std::env;
 use std::fs;
@@ -203,7 +203,7 @@ fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{doubt, Explored, Test};
+    use super::{Explored, Test, doubt};
     use crate::cargo::TestBinary;
 
     fn test(name: &str) -> Test {

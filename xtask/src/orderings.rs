@@ -212,7 +212,7 @@ fn objection(key: &str, verdict: &Verdict, listed: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{objection, Verdict};
+    use super::{Verdict, objection};
 
     #[test]
     fn the_list_and_the_models_must_agree() {

@@ -4,8 +4,8 @@ use crate::Result;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -80,11 +80,13 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     let done = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..cores.min(items.len()) {
-            scope.spawn(|| loop {
-                let at = next.fetch_add(1, Relaxed);
-                let Some(item) = items.get(at) else { break };
-                let result = work(item);
-                done.lock().unwrap().push((at, result));
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Relaxed);
+                    let Some(item) = items.get(at) else { break };
+                    let result = work(item);
+                    done.lock().unwrap().push((at, result));
+                }
             });
         }
     });
@@ -113,7 +115,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::{each, run, End};
+    use super::{End, each, run};
     use std::process::Command;
     use std::time::Duration;
 

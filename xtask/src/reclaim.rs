@@ -5,7 +5,7 @@
 
 use crate::process::{self, End, Progress};
 use crate::table::Table;
-use crate::{all_well, cargo, Arguments, Result};
+use crate::{Arguments, Result, all_well, cargo};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -136,11 +136,7 @@ fn alone(manifest: &Path) -> Result {
     let text = fs::read_to_string(manifest)?;
     let kept = text.lines().map(|line| {
         let is_list = line.starts_with("members =") || line.starts_with("default-members =");
-        if is_list {
-            ""
-        } else {
-            line
-        }
+        if is_list { "" } else { line }
     });
     let kept: Vec<&str> = kept.collect();
     fs::write(manifest, kept.join("\n"))?;

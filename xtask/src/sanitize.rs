@@ -4,10 +4,10 @@
 //! A sanitizer that reports nothing is believed only if it reports the canaries: planted errors in
 //! the same binary, run in the same way.
 
-use crate::cargo::{self, plain_name, relative, TestBinary};
+use crate::cargo::{self, TestBinary, plain_name, relative};
 use crate::process::{self, End, Progress};
 use crate::table::Table;
-use crate::{all_well, nightly, Arguments, Result};
+use crate::{Arguments, Result, all_well, nightly};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -222,7 +222,7 @@ fn is_frame_of_std(frame: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_in_std, relevant, reports, SANITIZERS};
+    use super::{SANITIZERS, is_in_std, relevant, reports};
 
     /// A report with one frame on each stack.
     fn race(first: &str, second: &str) -> String {

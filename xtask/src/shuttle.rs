@@ -5,8 +5,8 @@
 
 use crate::cargo::{self, TestBinary};
 use crate::process::{self, Progress};
-use crate::table::{grouped, Table};
-use crate::{all_well, Arguments, Result};
+use crate::table::{Table, grouped};
+use crate::{Arguments, Result, all_well};
 use std::fs;
 
 /// How many schedules of each kind a program is played under, if it is not said.

@@ -3,7 +3,7 @@
 //! A run reports a site by its line. A line moves with every edit above it, so a site is known by
 //! its key: `deque::PUBLISH.release in src/deque/owner.rs::publish`.
 
-use crate::{cargo, Result};
+use crate::{Result, cargo};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -120,7 +120,7 @@ fn module(file: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{enclosing_function, function_name, in_text, keys, Site};
+    use super::{Site, enclosing_function, function_name, in_text, keys};
 
     const OWNER: &str = "\
 impl<T> Worker<T> {

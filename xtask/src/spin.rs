@@ -5,7 +5,7 @@
 
 use crate::cargo;
 use crate::table::Table;
-use crate::{all_well, Arguments, Result};
+use crate::{Arguments, Result, all_well};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -4,7 +4,7 @@
 //! changes flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
-use crate::{api, cargo, nightly, spin, targets, valgrind, Result};
+use crate::{Result, api, cargo, nightly, spin, targets, valgrind};
 use std::env;
 use std::path::Path;
 use std::process::Command;

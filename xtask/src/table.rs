@@ -1,6 +1,6 @@
 //! A table for people, and the same as TSV for programs.
 
-use crate::{cargo, Result};
+use crate::{Result, cargo};
 use std::fs;
 
 /// Rows of text under one head.
@@ -107,7 +107,7 @@ pub(crate) fn grouped(cell: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, Table};
+    use super::{Table, grouped};
 
     fn sample() -> Table {
         let mut table = Table::new(&["model", "executions", "note"]);

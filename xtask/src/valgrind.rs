@@ -1,9 +1,9 @@
 //! `cargo xtask valgrind`: memcheck over tests that count drops, and over planted errors that it must find.
 
-use crate::cargo::{self, plain_name, relative, TestBinary};
+use crate::cargo::{self, TestBinary, plain_name, relative};
 use crate::process::{self, End, Progress};
 use crate::table::Table;
-use crate::{all_well, Arguments, Result};
+use crate::{Arguments, Result, all_well};
 use std::process::Command;
 
 /// What memcheck's own errors end a process with.

@@ -6,7 +6,7 @@
 use crate::cargo::{self, relative};
 use crate::steps::{self, Step};
 use crate::table::Table;
-use crate::{process, Arguments, Result};
+use crate::{Arguments, Result, process};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;

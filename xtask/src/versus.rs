@@ -1,7 +1,7 @@
 //! `cargo xtask versus`: our speed as a ratio to the rivals', measured in one run.
 
 use crate::cargo::{self, relative};
-use crate::{process, Arguments, Result};
+use crate::{Arguments, Result, process};
 
 pub(crate) fn command(arguments: Arguments) -> Result {
     let structure = arguments.last()?.unwrap_or_else(|| "deque".to_owned());

@@ -11,10 +11,10 @@ macro_rules! programs {
         pub mod $module {
             use crate::Rng;
             use std::fmt::{Debug, Write as _};
+            use std::sync::Arc;
             use std::sync::atomic::{
                 AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release,
             };
-            use std::sync::Arc;
             use $the_crate::{Injector, Steal, Stealer, Worker};
 
             /// Every method, as a function of exactly the signature that crossbeam-deque gives it.
@@ -76,11 +76,7 @@ macro_rules! programs {
             }
 
             fn new<T>(fifo: bool) -> Worker<T> {
-                if fifo {
-                    Worker::new_fifo()
-                } else {
-                    Worker::new_lifo()
-                }
+                if fifo { Worker::new_fifo() } else { Worker::new_lifo() }
             }
 
             /// A random program of every operation on two deques of these flavors.

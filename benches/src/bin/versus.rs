@@ -73,11 +73,11 @@ fn main() -> ExitCode {
     let rows: Vec<_> =
         scenarios.into_iter().map(|(it, against)| measure(it, against, rounds)).collect();
     print!("{}", report(columns, &rows, rounds));
-    if let Ok(path) = env::var("FILCH_TSV") {
-        if let Err(error) = fs::write(&path, tsv(columns, &rows)) {
-            eprintln!("{path}: {error}");
-            return ExitCode::FAILURE;
-        }
+    if let Ok(path) = env::var("FILCH_TSV")
+        && let Err(error) = fs::write(&path, tsv(columns, &rows))
+    {
+        eprintln!("{path}: {error}");
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
@@ -228,11 +228,7 @@ fn report(columns: Columns, rows: &[Row], rounds: usize) -> String {
 }
 
 fn verdict(row: &Row) -> &'static str {
-    if row.to_rival <= row.goal {
-        "ok"
-    } else {
-        "above goal"
-    }
+    if row.to_rival <= row.goal { "ok" } else { "above goal" }
 }
 
 fn circumstances(rounds: usize) -> String {

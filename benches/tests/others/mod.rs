@@ -1,6 +1,6 @@
 //! Other people's pools as executors.
 
-use filch::executor::{from_fn, Executor};
+use filch::executor::{Executor, from_fn};
 use std::num::NonZeroUsize;
 
 pub(crate) fn on_rayon(threads: usize) -> impl Executor {

@@ -1,8 +1,8 @@
 //! Which member of a group has the least virtual time.
 
-use crate::fair::ready::{Bits, ReadySet};
 use crate::fair::LEAST;
-use crate::sync::{AtomicU64, Relaxed, GROUP, GROUPS};
+use crate::fair::ready::{Bits, ReadySet};
+use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed};
 use alloc::boxed::Box;
 
 /// There is no member.

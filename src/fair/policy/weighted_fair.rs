@@ -1,10 +1,10 @@
 //! Shares by weight, in time.
 
-use super::least::{is_before, Least};
+use super::least::{Least, is_before};
 use super::{Pick, Policy, Ready, Service};
 use crate::fair::once::Once;
 use crate::sync::clock;
-use crate::sync::{array_on_the_machine, AtomicU64, Relaxed, GROUP, GROUPS};
+use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine};
 use alloc::boxed::Box;
 use core::fmt;
 

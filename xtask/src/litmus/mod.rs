@@ -12,8 +12,8 @@ mod relation;
 mod trace;
 
 use crate::table::Table;
-use crate::{all_well, cargo, process, Arguments, Result};
-use model::{judge, Verdict};
+use crate::{Arguments, Result, all_well, cargo, process};
+use model::{Verdict, judge};
 use program::{Program, Site};
 use std::fmt;
 use std::fs;
@@ -126,7 +126,7 @@ fn use_of(text: &str, sites: &[Site], site: &Site) -> Result<Use> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cargo, examine, judge, use_of, Program, Use, Verdict};
+    use super::{Program, Use, Verdict, cargo, examine, judge, use_of};
     use std::path::Path;
 
     const MESSAGE: &str = "C message

@@ -6,7 +6,7 @@
 //! too: there a read may be overtaken by every later store that does not depend on it.
 
 use super::program::{Condition, Order, Program};
-use super::relation::{bits, Relation};
+use super::relation::{Relation, bits};
 use super::trace::{self, Event, Trace};
 use std::collections::BTreeMap;
 

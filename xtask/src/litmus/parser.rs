@@ -1,6 +1,6 @@
 //! Reading a litmus test.
 
-use super::program::{Condition, Expression, Modify, Order, Statement, ORDERS};
+use super::program::{Condition, Expression, Modify, ORDERS, Order, Statement};
 use crate::Result;
 use std::collections::BTreeMap;
 

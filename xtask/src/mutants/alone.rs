@@ -1,9 +1,9 @@
 //! Mutants that cannot be switched, each built and tried by cargo-mutants.
 
-use super::listed::Mutant;
 use super::End;
+use super::listed::Mutant;
 use crate::process;
-use crate::{cargo, Result};
+use crate::{Result, cargo};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

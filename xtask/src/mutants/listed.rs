@@ -1,6 +1,6 @@
 //! The mutants there are, as cargo-mutants lists them, and those that are explained.
 
-use crate::{cargo, Result};
+use crate::{Result, cargo};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -100,7 +100,7 @@ pub(super) fn explained(text: &str) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{explained, parse, without_place, Kind, Place};
+    use super::{Kind, Place, explained, parse, without_place};
 
     const NAME: &str = "src/idle/word.rs:50:32: replace << with >> in Word::is_nobody";
 

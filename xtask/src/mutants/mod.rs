@@ -16,7 +16,7 @@ mod weave;
 
 use crate::process::Progress;
 use crate::table::Table;
-use crate::{all_well, cargo, Arguments, Result};
+use crate::{Arguments, Result, all_well, cargo};
 use listed::Mutant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -290,7 +290,7 @@ fn survivors_list() -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Shard, PARTS};
+    use super::{PARTS, Shard};
     use std::collections::BTreeSet;
     use std::fs;
 

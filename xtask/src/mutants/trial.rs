@@ -1,11 +1,11 @@
 //! Who notices a mutant that is switched on.
 
-use super::viable::Tree;
 use super::End;
+use super::viable::Tree;
+use crate::Result;
 use crate::cargo::{self, TestBinary};
 use crate::loom::Test;
 use crate::process::{self, Progress};
-use crate::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};

@@ -2,7 +2,7 @@
 
 use super::listed::{Kind, Mutant};
 use super::weave::{self, Piece};
-use crate::{cargo, Result};
+use crate::{Result, cargo};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -205,7 +205,7 @@ fn place(span: &Value) -> Option<(String, usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{errors, Piece, Pieces};
+    use super::{Piece, Pieces, errors};
 
     #[test]
     fn an_error_belongs_to_the_smallest_piece_around_it() {

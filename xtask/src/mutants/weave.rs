@@ -199,7 +199,7 @@ impl Unfinished<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{weave, Mutant, Numbered, Place};
+    use super::{Mutant, Numbered, Place, weave};
     use crate::mutants::listed::Kind;
 
     const SOURCE: &str = "\

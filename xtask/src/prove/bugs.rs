@@ -1,6 +1,6 @@
 //! The bugs that peers and articles had, and whether what is said to cover each is there.
 
-use crate::{cargo, Result};
+use crate::{Result, cargo};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -85,7 +85,7 @@ fn names() -> Result<BTreeSet<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{missing, named_tests, Bug};
+    use super::{Bug, missing, named_tests};
 
     #[test]
     fn tests_are_found_with_what_is_said_of_them() {

@@ -8,7 +8,7 @@ mod report;
 mod tsv;
 
 use crate::process;
-use crate::{all_well, cargo, nightly, spin, valgrind, Arguments, Result};
+use crate::{Arguments, Result, all_well, cargo, nightly, spin, valgrind};
 use std::env;
 use std::process::Command;
 use std::time::Instant;

@@ -1,10 +1,10 @@
 //! The report: what was checked, how far, and what was not.
 
 use super::bugs;
-use super::tsv::{self, cell, count, number, sum, Row};
+use super::tsv::{self, Row, cell, count, number, sum};
 use crate::mutants::EXPLAINED;
-use crate::table::{grouped, Table};
-use crate::{cargo, Result};
+use crate::table::{Table, grouped};
+use crate::{Result, cargo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;

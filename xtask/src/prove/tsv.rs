@@ -1,6 +1,6 @@
 //! Reading back what the other commands wrote.
 
-use crate::{cargo, Result};
+use crate::{Result, cargo};
 use std::collections::BTreeMap;
 use std::fs;
 
