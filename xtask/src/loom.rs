@@ -3,10 +3,13 @@
 //! Each model runs in a process of its own, because a model that fails may well abort while it
 //! unwinds. A model that passes is not believed unless it reports how much it explored.
 
-use crate::cargo::{self, TestBinary, plain_name, relative};
-use crate::process::{self, Progress};
-use crate::table::{Table, grouped};
-use crate::{Arguments, Result};
+use crate::usage::{number, word};
+use clap::ArgMatches;
+use runner::Result;
+use runner::cargo::{self, Test};
+use runner::folders::{self, relative};
+use runner::process::{self, Progress};
+use runner::table::{Table, grouped};
 use std::env;
 use std::fs;
 use std::process::Command;
@@ -14,13 +17,21 @@ use std::process::Command;
 /// Fewer executions than this hold no concurrency worth the name.
 const FLOOR: u64 = 12;
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let bound = arguments.number("--bound")?;
-    let filter = arguments.last()?.unwrap_or_default();
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("loom")
+        .about("Run the models, and count the executions that loom explores")
+        .arg(number("bound", "Allow N preemptions at most, instead of what each model says"))
+        .arg(word("FILTER", "Run the models whose names contain this"))
+        .after_help("Example: cargo xtask loom --bound 5 withdrawn")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let bound = given.get_one::<u64>("bound").copied();
+    let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     refuse_early_ends()?;
 
     let tests: Vec<Test> =
-        tests()?.into_iter().filter(|test| test.full_name().contains(&filter)).collect();
+        tests()?.into_iter().filter(|test| test.full_name().contains(filter)).collect();
     if tests.is_empty() {
         return Err(format!("no model is called `{filter}`").into());
     }
@@ -49,43 +60,15 @@ pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
     let mut command = cargo::stable();
     command.env("RUSTFLAGS", "--cfg loom");
     command.args([subcommand, "--package", "filch", "--target-dir"]);
-    command.arg(cargo::target_dir()?.join("loom"));
+    command.arg(folders::target_dir()?.join("loom"));
     Ok(command)
-}
-
-/// One test of a test binary.
-#[derive(Clone)]
-pub(crate) struct Test {
-    pub(crate) binary: TestBinary,
-    pub(crate) name: String,
-}
-
-impl Test {
-    pub(crate) fn full_name(&self) -> String {
-        format!("{}::{}", self.binary.target, self.name)
-    }
-
-    /// Whether it explores a structure, rather than checking that the harness would notice.
-    pub(crate) fn is_model(&self) -> bool {
-        let name = plain_name(&self.name);
-        !name.starts_with("canary_") && !name.starts_with("harness_")
-    }
-
-    /// Its name as part of a file's.
-    pub(crate) fn file_stem(&self) -> String {
-        format!("{}-{}", self.binary.target, self.name.replace("::", "-"))
-    }
 }
 
 /// Builds the model binaries and lists their tests.
 pub(crate) fn tests() -> Result<Vec<Test>> {
     let mut build = model_build("test")?;
     build.args(["--release", "--test", "loom_*"]);
-    let mut tests = Vec::new();
-    for binary in cargo::build_tests(build)? {
-        let names = binary.tests()?.into_iter();
-        tests.extend(names.map(|name| Test { binary: binary.clone(), name }));
-    }
+    let tests = cargo::tests(cargo::build_tests(build)?)?;
     if tests.is_empty() {
         return Err("there are no models: the test targets called `loom_…` have no tests".into());
     }
@@ -125,13 +108,13 @@ struct Outcome {
 }
 
 fn run(test: &Test, bound: Option<u64>) -> Result<Outcome> {
-    let folder = cargo::folder(cargo::reports()?.join("models"))?;
+    let folder = folders::folder(folders::reports()?.join("models"))?;
     let log = folder.join(test.file_stem() + ".log");
     let rows = folder.join(test.file_stem() + ".tsv");
     // The harness appends: rows of an earlier run must not count.
     let _ = fs::remove_file(&rows);
 
-    let mut child = test.binary.test(&test.name);
+    let mut child = test.command();
     child.env("FILCH_MODELS_TO", &rows);
     if let Some(bound) = bound {
         child.env("FILCH_PREEMPTIONS", bound.to_string());
@@ -204,7 +187,7 @@ fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {
 #[cfg(test)]
 mod tests {
     use super::{Explored, Test, doubt};
-    use crate::cargo::TestBinary;
+    use runner::cargo::TestBinary;
 
     fn test(name: &str) -> Test {
         let binary = TestBinary { target: "loom_deque".into(), path: "/t/loom_deque-1".into() };
@@ -240,6 +223,5 @@ mod tests {
     fn checks_of_the_harness_need_no_executions() {
         assert!(doubt(&test("canary_missing_pin"), &[]).is_none());
         assert!(doubt(&test("inner::harness_needs_a_thread"), &[]).is_none());
-        assert_eq!(test("inner::harness_x").file_stem(), "loom_deque-inner-harness_x");
     }
 }

@@ -3,19 +3,27 @@
 //! Every step runs even if an earlier one failed. What a step prints goes to
 //! `target/filch/verify-<step>.log`, and its end is shown if the step fails.
 
-use crate::cargo::{self, relative};
 use crate::steps::{self, Step};
-use crate::table::Table;
-use crate::{Arguments, Result, process};
+use crate::usage::flag;
+use clap::ArgMatches;
+use runner::folders::{self, relative};
+use runner::table::Table;
+use runner::{Result, process};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let quick = arguments.flag("--quick");
-    arguments.end()?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("verify")
+        .about("Run everything, and print a table")
+        .arg(flag("quick", "Leave out the audit, the sanitizers and fuzzing"))
+        .after_help("Example: cargo xtask verify --quick")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let quick = given.get_flag("quick");
 
     let start = Instant::now();
     let mut table = Table::new(&["step", "verdict", "seconds", "detail"]);
@@ -62,7 +70,7 @@ struct Outcome {
 }
 
 fn run(step: Step) -> Result<Outcome> {
-    let log = cargo::reports()?.join(format!("verify-{}.log", step.name));
+    let log = folders::reports()?.join(format!("verify-{}.log", step.name));
     let mut file = File::create(&log)?;
     let start = Instant::now();
     let mut passed = true;

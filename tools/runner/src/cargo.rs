@@ -1,58 +1,25 @@
 //! Running cargo, and finding what it built.
 
-use crate::{Result, process};
-use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::process;
+use crate::result::Result;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Makes the repository's root the current folder, wherever the command was typed.
-pub(crate) fn enter_repository() -> Result {
-    // Cargo names the folder when it runs us. Compiled in, it may be that of another clone which
-    // shares the target folder.
-    let ours = env::var("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").to_owned());
-    let root = Path::new(&ours).parent().ok_or("the root folder cannot be this package")?;
-    env::set_current_dir(root).map_err(|error| format!("{}: {error}", root.display()).into())
-}
-
-/// Where cargo builds: `target`, unless the environment says otherwise.
-pub(crate) fn target_dir() -> Result<PathBuf> {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    Ok(std::path::absolute(target)?)
-}
-
-/// Where tables and logs go.
-pub(crate) fn reports() -> Result<PathBuf> {
-    folder(target_dir()?.join("filch"))
-}
-
-/// The folder of that path, which is made if need be.
-pub(crate) fn folder(path: PathBuf) -> Result<PathBuf> {
-    fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(path)
-}
-
-/// A path as a person would type it.
-pub(crate) fn relative(path: &Path) -> String {
-    let here = env::current_dir().unwrap_or_default();
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
-}
-
-/// The cargo that runs us.
-pub(crate) fn stable() -> Command {
+/// Returns the cargo that runs us.
+pub fn stable() -> Command {
     let mut command = Command::new("cargo");
     isolate(&mut command);
     command
 }
 
-/// A command of cargo's that is not there: how to get it.
-pub(crate) fn missing(command: &str) -> Option<String> {
+/// Tells how to get a command of cargo's, if it is not there.
+pub fn missing(command: &str) -> Option<String> {
     let there = process::succeeds(stable().args([command, "--version"]));
     (!there).then(|| format!("no cargo-{command}: `cargo install cargo-{command} --locked`"))
 }
 
-/// What we run must depend on our flags alone, and must not install a toolchain on the way.
-pub(crate) fn isolate(command: &mut Command) {
+/// Makes a child depend on our flags alone, and keeps it from installing a toolchain on the way.
+pub fn isolate(command: &mut Command) {
     for flags in [
         "RUSTFLAGS",
         "RUSTDOCFLAGS",
@@ -66,30 +33,17 @@ pub(crate) fn isolate(command: &mut Command) {
     command.env("RUSTUP_AUTO_INSTALL", "0");
 }
 
-/// The files in a folder and those below it that have this extension, by name.
-pub(crate) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(self::files(&path, extension)?);
-        } else if path.extension().is_some_and(|it| it == extension) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
 /// A test target, as built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TestBinary {
-    pub(crate) target: String,
-    pub(crate) path: PathBuf,
+pub struct TestBinary {
+    /// The name of the target.
+    pub target: String,
+    /// The executable.
+    pub path: PathBuf,
 }
 
 /// Builds tests with a `cargo test` command, without running them.
-pub(crate) fn build_tests(mut command: Command) -> Result<Vec<TestBinary>> {
+pub fn build_tests(mut command: Command) -> Result<Vec<TestBinary>> {
     command.args(["--no-run", "--message-format=json-render-diagnostics"]);
     let output = command.stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
@@ -114,8 +68,8 @@ fn test_binaries(messages: &str) -> Result<Vec<TestBinary>> {
 }
 
 impl TestBinary {
-    /// The names of its tests, ignored ones included.
-    pub(crate) fn tests(&self) -> Result<Vec<String>> {
+    /// Lists the names of its tests, ignored ones included.
+    pub fn names(&self) -> Result<Vec<String>> {
         let output = Command::new(&self.path).args(["--list", "--format", "terse"]).output()?;
         if !output.status.success() {
             return Err(format!("{} cannot list its tests", self.target).into());
@@ -123,15 +77,15 @@ impl TestBinary {
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// A process that runs all of its tests.
-    pub(crate) fn all(&self) -> Command {
+    /// Makes a process that runs all of its tests.
+    pub fn all(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.env("RUST_BACKTRACE", "0").env("FILCH_STRESS", "0.3").env("PROPTEST_CASES", "500");
         command
     }
 
-    /// A process that runs one test, even an ignored one.
-    pub(crate) fn test(&self, name: &str) -> Command {
+    /// Makes a process that runs one test, even an ignored one.
+    pub fn test(&self, name: &str) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--exact", name, "--include-ignored", "--test-threads=1"]);
         command.env("RUST_BACKTRACE", "0");
@@ -139,18 +93,60 @@ impl TestBinary {
     }
 }
 
+/// One test of a test binary.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// The binary that holds it.
+    pub binary: TestBinary,
+    /// Its name, with the modules around it.
+    pub name: String,
+}
+
+impl Test {
+    /// Returns its name with its binary in front.
+    pub fn full_name(&self) -> String {
+        format!("{}::{}", self.binary.target, self.name)
+    }
+
+    /// Tells whether it explores a structure, rather than checking that the harness would notice.
+    pub fn is_model(&self) -> bool {
+        let name = plain_name(&self.name);
+        !name.starts_with("canary_") && !name.starts_with("harness_")
+    }
+
+    /// Returns its name as part of a file's.
+    pub fn file_stem(&self) -> String {
+        format!("{}-{}", self.binary.target, self.name.replace("::", "-"))
+    }
+
+    /// Makes a process that runs it, even if it is ignored.
+    pub fn command(&self) -> Command {
+        self.binary.test(&self.name)
+    }
+}
+
+/// Lists the tests of these binaries.
+pub fn tests(binaries: impl IntoIterator<Item = TestBinary>) -> Result<Vec<Test>> {
+    let mut tests = Vec::new();
+    for binary in binaries {
+        let names = binary.names()?.into_iter();
+        tests.extend(names.map(|name| Test { binary: binary.clone(), name }));
+    }
+    Ok(tests)
+}
+
 fn listed(terse: &str) -> Vec<String> {
     terse.lines().filter_map(|line| line.strip_suffix(": test")).map(String::from).collect()
 }
 
-/// A test's own name, without the modules around it.
-pub(crate) fn plain_name(test: &str) -> &str {
+/// Returns a test's own name, without the modules around it.
+pub fn plain_name(test: &str) -> &str {
     test.rsplit("::").next().unwrap_or(test)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TestBinary, listed, plain_name, test_binaries};
+    use super::{Test, TestBinary, listed, plain_name, test_binaries};
 
     #[test]
     fn test_executables_are_found_among_other_messages() {
@@ -172,5 +168,15 @@ mod tests {
         let terse = "an_item_is_taken_once: test\nbatch::two: test\nspeed: benchmark\n";
         assert_eq!(listed(terse), ["an_item_is_taken_once", "batch::two"]);
         assert_eq!(plain_name("batch::two"), "two");
+    }
+
+    #[test]
+    fn checks_of_the_harness_are_no_models() {
+        let binary = TestBinary { target: "loom_deque".into(), path: "/t/loom_deque-1".into() };
+        let test = |name: &str| Test { binary: binary.clone(), name: name.into() };
+        assert!(test("inner::an_item_is_taken_once").is_model());
+        assert!(!test("canary_missing_pin").is_model());
+        assert!(!test("inner::harness_x").is_model());
+        assert_eq!(test("inner::harness_x").file_stem(), "loom_deque-inner-harness_x");
     }
 }
