@@ -1,12 +1,14 @@
-//! `cargo xtask verify`: everything, and a table.
+//! `cargo xtask verify`: all that a change must pass, and a table; with `--all`, all that CI runs.
 //!
 //! Every step runs even if an earlier one failed. What a step prints goes to
-//! `target/filch/verify-<step>.log`, and its end is shown if the step fails.
+//! `target/filch/verify-<step>.log`, and its end is shown if the step fails. A step that takes longer
+//! than its share of the time is named, which is no failure: the machine may be busy.
 
 use crate::cargo::{self, relative};
-use crate::steps::{self, Step};
+use crate::slowest;
+use crate::steps::{self, Step, Tier};
 use crate::table::Table;
-use crate::{Arguments, Result, process};
+use crate::{Arguments, Result, process, unrun};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -14,41 +16,75 @@ use std::process::Command;
 use std::time::Instant;
 
 pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let quick = arguments.flag("--quick");
+    let (all, list) = (arguments.flag("--all"), arguments.flag("--list"));
+    let only = arguments.option("--only")?;
     arguments.end()?;
+    let steps = chosen(steps::steps(all)?, all, only.as_deref())?;
+    if list {
+        steps.iter().for_each(|step| println!("{}", step.name));
+        return Ok(());
+    }
 
     let start = Instant::now();
-    let mut table = Table::new(&["step", "verdict", "seconds", "detail"]);
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for step in steps::all(quick)? {
-        let name = step.name.to_owned();
+    let mut table = Table::new(&["step", "verdict", "seconds", "share", "detail"]);
+    let (mut passed, mut failed, mut skipped, mut slow) = (0, 0, 0, Vec::new());
+    for step in steps {
+        let (name, share) = (step.name.to_owned(), step.budget);
         if let Some(reason) = step.skipped {
             eprintln!("{name}: skipped: {reason}");
-            table.row([name, "skipped".to_owned(), "0.0".to_owned(), reason]);
+            table.row([name, "skipped".into(), "0.0".into(), share.to_string(), reason]);
             skipped += 1;
             continue;
         }
         eprint!("{name} ... ");
         let outcome = run(step)?;
         let seconds = format!("{:.1}", outcome.seconds);
-        if outcome.passed {
+        if outcome.seconds > f64::from(share) {
+            slow.push(format!("{name} ({seconds} s; its share is {share} s)"));
+        }
+        let (verdict, detail) = if outcome.passed {
             eprintln!("ok, {seconds} s");
-            table.row([name, "ok".to_owned(), seconds, outcome.detail]);
             passed += 1;
+            ("ok", outcome.detail)
         } else {
             eprintln!("FAILED, {seconds} s; {}:\n{}", outcome.log, outcome.tail);
-            table.row([name, "FAILED".to_owned(), seconds, outcome.log]);
             failed += 1;
-        }
+            ("FAILED", outcome.log)
+        };
+        table.row([name, verdict.into(), seconds, share.to_string(), detail]);
     }
-    eprintln!("{:.0} s\n", start.elapsed().as_secs_f64());
     table.publish("verify")?;
-    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    slowest::show()?;
+    if !slow.is_empty() {
+        println!("\nover their share of the time: {}", slow.join(", "));
+    }
+    if only.is_none() {
+        let unrun = unrun::tests(all)?;
+        failed += usize::from(!unrun.is_empty());
+        unrun.iter().for_each(|test| println!("no step has run {test}"));
+    }
+    println!("\n{:.0} s in all", start.elapsed().as_secs_f64());
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     match failed {
         0 => Ok(()),
         // The line above is the last one, and says it all.
         _ => std::process::exit(1),
     }
+}
+
+/// The steps of a tier, or those that are named.
+fn chosen(mut steps: Vec<Step>, all: bool, only: Option<&str>) -> Result<Vec<Step>> {
+    let Some(only) = only else {
+        steps.retain(|step| all || step.tier == Tier::Change);
+        return Ok(steps);
+    };
+    let names: Vec<&str> = only.split(',').collect();
+    if let Some(unknown) = names.iter().find(|name| !steps.iter().any(|it| it.name == **name)) {
+        let known: Vec<&str> = steps.iter().map(|it| it.name).collect();
+        return Err(format!("no step `{unknown}`: {}", known.join(", ")).into());
+    }
+    steps.retain(|step| names.contains(&step.name));
+    Ok(steps)
 }
 
 struct Outcome {
@@ -97,10 +133,12 @@ fn detail(step: &str, log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     match step {
-        "tests" => tests_in(&text),
+        "tests" | "tools" | "fairness" | "benches" => tests_in(&text),
         // Our own commands end with a sentence that sums them up.
-        "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "audit"
-        | "sanitizers" | "fuzz" => text.lines().next_back().unwrap_or_default().to_owned(),
+        "models" | "api" | "litmus" | "schedules" | "valgrind"
+        | "reclamation" | "audit" | "sanitizers" | "fuzz" => {
+            text.lines().next_back().unwrap_or_default().to_owned()
+        }
         _ => String::new(),
     }
 }
