@@ -212,7 +212,7 @@
 //! # Sleeping in something of your own
 //!
 //! [`Park`](crate::idle::Park) is two functions. It returns at once if it was woken since it returned the last time,
-//! and may return for reasons of its own. Here it is the thread; `examples/io_driver.rs` has a poller of sockets:
+//! and may return for reasons of its own. Here it is the thread; `examples/io_driver/main.rs` has a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};

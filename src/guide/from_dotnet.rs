@@ -200,7 +200,7 @@
 //! |---|---|
 //! | dynamic thread injection | [`resize`](crate::ThreadPool::resize), [`blocking`](crate::pool::blocking) |
 //! | several pools on the same threads | a [`Queue`](crate::fair::Queue) for each: it is an executor. [`fair`](crate::fair) has the example |
-//! | I/O completion ports | [`Builder::parker`](crate::pool::Builder::parker), `examples/io_driver.rs` |
+//! | I/O completion ports | [`Builder::parker`](crate::pool::Builder::parker), `examples/io_driver/main.rs` |
 //! | `IAsyncResult` | [`JoinHandle`](crate::JoinHandle): `is_finished`, `join`, `join_timeout`, and a future |
 //! | cancellation | [`CancelToken`](crate::task::CancelToken), [`JoinHandle::cancel`](crate::JoinHandle::cancel), [`Queue::cancel`](crate::fair::Queue::cancel) |
 //!

@@ -26,7 +26,7 @@ const USAGE: &str = "usage: cargo run --release --example trace [-- FILE]";
 /// How many tasks `gold` and `free` get each.
 const TASKS: usize = 400;
 /// What a task hashes, again and again: this file.
-const TEXT: &str = include_str!("trace.rs");
+const TEXT: &str = include_str!("main.rs");
 
 fn main() -> ExitCode {
     match file().and_then(|file| record(&file)) {
