@@ -97,13 +97,9 @@ fn ours(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// All models; quickly, with two preemptions at most.
+/// All models; quickly, those for every change.
 fn models(quick: bool) -> Result<Command> {
-    let mut command = ours(&["loom"])?;
-    if quick {
-        command.env("FILCH_PREEMPTIONS_AT_MOST", "2");
-    }
-    Ok(command)
+    ours(if quick { &["loom", "--usual"] } else { &["loom"] })
 }
 
 fn formatting() -> Vec<Command> {
