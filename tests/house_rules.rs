@@ -251,7 +251,11 @@ fn models_and_tests_keep_out_of_each_others_builds() {
         ("shuttle-tests", "#![cfg(shuttle)]"),
         ("tests", "#![cfg(not(any(loom, shuttle)))]"),
     ] {
-        for file in rust_files(folder).iter().filter(|file| file.depth() == 1) {
+        let is_target = |file: &&Source| match folder {
+            "tests" => file.depth() == 1,
+            _ => file.path.ends_with("/main.rs"),
+        };
+        for file in rust_files(folder).iter().filter(is_target) {
             if !file.text.lines().any(|line| line == gate) {
                 findings.add(&file.path, &format!("has no `{gate}`"));
             }
@@ -269,10 +273,45 @@ fn every_model_is_a_test_target() {
         let paths = manifest.lines().filter_map(|line| line.strip_prefix("path = \""));
         let paths = paths.map(|path| path.trim_end_matches('"').to_owned());
         let listed: BTreeSet<_> = paths.filter(|path| path.starts_with(folder)).collect();
-        let files = rust_files(folder).into_iter().filter(|file| file.depth() == 1);
+        let files = rust_files(folder).into_iter().filter(|file| file.path.ends_with("/main.rs"));
         let there: BTreeSet<_> = files.map(|file| file.path).collect();
         assert_eq!(there, listed, "left: files in {folder}; right: [[test]] targets in Cargo.toml");
     }
+}
+
+#[test]
+fn every_file_of_models_is_in_a_test_target() {
+    let mut findings = Findings::of("rustc ignores a file that no file names as its module");
+    let files: Vec<Source> =
+        ["loom-tests", "shuttle-tests"].into_iter().flat_map(rust_files).collect();
+    let named: BTreeSet<String> = files.iter().flat_map(modules_of).collect();
+    for file in files.iter().filter(|file| !file.path.ends_with("/main.rs")) {
+        if !named.contains(&file.path) {
+            findings.add(&file.path, "is in no test target");
+        }
+    }
+}
+
+/// Where the modules may be that a `main.rs` or `mod.rs` names.
+fn modules_of(file: &Source) -> Vec<String> {
+    let (folder, name) = file.path.rsplit_once('/').expect("a file in a folder");
+    let mut paths = Vec::new();
+    if !["main.rs", "mod.rs"].contains(&name) {
+        return paths;
+    }
+    let mut elsewhere = None;
+    for (_, line) in file.lines() {
+        if let Some(path) = line.strip_prefix("#[path = \"../") {
+            let above = folder.rsplit_once('/').expect("a folder in a folder").0;
+            elsewhere = Some(format!("{above}/{}", path.trim_end_matches("\"]")));
+        }
+        let item = line.trim_start_matches("pub ").strip_prefix("mod ");
+        if let Some(module) = item.and_then(|it| it.strip_suffix(';')) {
+            let beside = [format!("{folder}/{module}.rs"), format!("{folder}/{module}/mod.rs")];
+            paths.extend(elsewhere.take().map_or(beside.to_vec(), |path| vec![path]));
+        }
+    }
+    paths
 }
 
 #[test]

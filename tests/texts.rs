@@ -43,7 +43,8 @@ fn names(quoted: &str) -> Option<Vec<&str>> {
     parts.iter().all(|it| is_name(it)).then_some(parts)
 }
 
-/// A file or folder of the repository; those of the library may be named from `src` on.
+/// A file or folder of the repository; those of the library may be named from `src` on, and those of a text's own
+/// folder from there on.
 fn is_path(quoted: &str) -> bool {
     let first = quoted.split('/').next().unwrap_or_default();
     let is_ours = CODE.contains(&first) || ["docs", "proofs"].contains(&first);
@@ -64,7 +65,8 @@ fn what_is_quoted_exists() {
             for name in quoted(content) {
                 if is_path(name) {
                     seen += 1;
-                    let places = [root().join(name), root().join("src").join(name)];
+                    let beside = root().join(&text.path).with_file_name(name);
+                    let places = [root().join(name), root().join("src").join(name), beside];
                     if !places.iter().any(|it| it.exists()) {
                         findings.add_line(&text, line, &format!("there is no `{name}`"));
                     }

@@ -134,7 +134,8 @@ impl TestBinary {
     pub(crate) fn test(&self, name: &str) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--exact", name, "--include-ignored", "--test-threads=1"]);
-        command.env("RUST_BACKTRACE", "0");
+        // Set, it would keep models from running.
+        command.env("RUST_BACKTRACE", "0").env_remove("FILCH_DECLARE_TO");
         command
     }
 }

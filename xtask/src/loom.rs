@@ -2,11 +2,13 @@
 //!
 //! Each model runs in a process of its own, because a model that fails may well abort while it
 //! unwinds. A model that passes is not believed unless it reports how much it explored.
+//!
+//! With `--usual`, models that declare themselves too long for every change are left out.
 
 use crate::cargo::{self, TestBinary, plain_name, relative};
 use crate::process::{self, Progress};
 use crate::table::{Table, grouped};
-use crate::{Arguments, Result};
+use crate::{Arguments, Result, tiers};
 use std::env;
 use std::fs;
 use std::process::Command;
@@ -14,7 +16,11 @@ use std::process::Command;
 /// Fewer executions than this hold no concurrency worth the name.
 const FLOOR: u64 = 12;
 
+/// So many of the slowest models are listed at the end.
+const SLOWEST: usize = 10;
+
 pub(crate) fn command(mut arguments: Arguments) -> Result {
+    let usual = arguments.flag("--usual");
     let bound = arguments.number("--bound")?;
     let filter = arguments.last()?.unwrap_or_default();
     refuse_early_ends()?;
@@ -24,13 +30,27 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     if tests.is_empty() {
         return Err(format!("no model is called `{filter}`").into());
     }
+    let declared = tiers::declared(&tests)?;
+    // A filter names what is to run.
+    let is_left_out = |it: &tiers::Declared| usual && filter.is_empty() && it.is_long;
+    let (left_out, mut chosen): (Vec<_>, Vec<_>) =
+        tests.into_iter().zip(declared).partition(|(_, declared)| is_left_out(declared));
+    tiers::longest_first(&mut chosen, &tiers::last_run()?);
+    let tests: Vec<Test> = chosen.into_iter().map(|(test, _)| test).collect();
+
     let progress = Progress::of(tests.len());
     let outcomes = process::each(&tests, |test| {
         let outcome = run(test, bound);
         progress.step(describe(test, &outcome));
         outcome
     });
-    report(&tests, outcomes.into_iter().collect::<Result<Vec<_>>>()?)
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut ran: Vec<(Test, Outcome)> = tests.into_iter().zip(outcomes).collect();
+    ran.sort_by_key(|(test, _)| test.full_name());
+    for (test, _) in &left_out {
+        eprintln!("left to `cargo xtask loom`: {}", test.full_name());
+    }
+    report(ran, left_out.len())
 }
 
 /// loom stops at these limits and reports success.
@@ -63,6 +83,12 @@ pub(crate) struct Test {
 impl Test {
     pub(crate) fn full_name(&self) -> String {
         format!("{}::{}", self.binary.target, self.name)
+    }
+
+    /// The file that it is in, as the binary and its module.
+    pub(crate) fn file(&self) -> String {
+        let full = self.full_name();
+        full.rsplit_once("::").map_or(full.clone(), |(file, _)| file.to_owned())
     }
 
     /// Whether it explores a structure, rather than checking that the harness would notice.
@@ -169,11 +195,19 @@ fn describe(test: &Test, outcome: &Result<Outcome>) -> String {
     format!("{verdict}  {}", test.full_name())
 }
 
-fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {
+/// The slowest tests, slowest first.
+fn slowest(ran: &[(Test, Outcome)]) -> Vec<&(Test, Outcome)> {
+    let mut all: Vec<_> = ran.iter().collect();
+    all.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds));
+    all.truncate(SLOWEST);
+    all
+}
+
+fn report(ran: Vec<(Test, Outcome)>, left_out: usize) -> Result {
     let mut table = Table::new(&["target", "model", "bound", "executions", "seconds", "verdict"]);
     let (mut models, mut executions, mut seconds, mut failures) = (0, 0, 0.0, Vec::new());
-    for (test, outcome) in tests.iter().zip(outcomes) {
-        let target = &test.binary.target;
+    for (test, outcome) in &ran {
+        let target = test.file();
         let verdict = if outcome.failure.is_some() { "FAILED" } else { "ok" };
         for row in &outcome.explored {
             models += 1;
@@ -188,22 +222,33 @@ fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {
             table.row([target.clone(), name, dash.clone(), dash, time, verdict.into()]);
         }
         seconds += outcome.seconds;
-        failures.extend(outcome.failure.map(|why| format!("{target}::{}: {why}", test.name)));
+        let failure = outcome.failure.as_ref();
+        failures.extend(failure.map(|why| format!("{}: {why}", test.full_name())));
     }
     table.publish("loom")?;
 
-    let checks = tests.iter().filter(|test| !test.is_model()).count();
+    println!("\nthe slowest:");
+    for (test, outcome) in slowest(&ran) {
+        println!("{:>7.2} s  {}", outcome.seconds, test.full_name());
+    }
+    let checks = ran.iter().filter(|(test, _)| !test.is_model()).count();
     let executions = grouped(&executions.to_string());
-    println!("\n{models} models, {executions} executions, {checks} harness checks, {seconds:.1} s");
+    let left = match left_out {
+        0 => String::new(),
+        n => format!("; {n} long models are left to `cargo xtask loom`"),
+    };
+    println!(
+        "\n{models} models, {executions} executions, {checks} harness checks, {seconds:.1} s{left}"
+    );
     match failures.len() {
         0 => Ok(()),
-        n => Err(format!("{n} of {} failed\n\n{}", tests.len(), failures.join("\n")).into()),
+        n => Err(format!("{n} of {} failed\n\n{}", ran.len(), failures.join("\n")).into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Explored, Test, doubt};
+    use super::{Explored, Outcome, SLOWEST, Test, doubt, slowest};
     use crate::cargo::TestBinary;
 
     fn test(name: &str) -> Test {
@@ -241,5 +286,22 @@ mod tests {
         assert!(doubt(&test("canary_missing_pin"), &[]).is_none());
         assert!(doubt(&test("inner::harness_needs_a_thread"), &[]).is_none());
         assert_eq!(test("inner::harness_x").file_stem(), "loom_deque-inner-harness_x");
+    }
+
+    #[test]
+    fn a_test_knows_its_file() {
+        assert_eq!(test("batch::two").file(), "loom_deque::batch");
+        assert_eq!(test("two").file(), "loom_deque");
+    }
+
+    #[test]
+    fn the_slowest_come_first() {
+        let ran = |seconds| {
+            (test(&format!("t{seconds}")), Outcome { explored: vec![], failure: None, seconds })
+        };
+        let all: Vec<_> = [3.0, 1.0, 2.0].into_iter().cycle().take(SLOWEST + 2).map(ran).collect();
+        let first = slowest(&all);
+        assert_eq!((first.len(), first[0].1.seconds), (SLOWEST, 3.0));
+        assert!(first.is_sorted_by(|a, b| a.1.seconds >= b.1.seconds));
     }
 }

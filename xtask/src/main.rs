@@ -23,6 +23,7 @@ mod spin;
 mod steps;
 mod table;
 mod targets;
+mod tiers;
 mod valgrind;
 mod verify;
 mod versus;
@@ -43,7 +44,8 @@ pub(crate) fn all_well(failures: Vec<String>) -> Result {
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  loom [--bound N] [FILTER]       run the models, with N preemptions at most if N is given
+  loom [--usual] [--bound N] [FILTER]  run the models, with N preemptions at most if N is given; usual: without
+                                  those that take too long for every change
   orderings [--quick] [FILTER]    weaken each named ordering in turn: which model notices?
   litmus [FILTER]                 judge what no model can, one small program at a time
   fuzz [--seconds N] [TARGET]     fuzz each target for N seconds (60)

@@ -58,7 +58,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
 fn build() -> Result<Vec<TestBinary>> {
     let mut build = cargo::stable();
     build.env("RUSTFLAGS", "--cfg shuttle");
-    build.args(["test", "--release", "--package", "filch", "--test", "shuttle_*", "--target-dir"]);
+    build.args(["test", "--release", "--package", "filch", "--test", "shuttle", "--target-dir"]);
     build.arg(cargo::target_dir()?.join("shuttle"));
     cargo::build_tests(build)
 }
@@ -70,7 +70,8 @@ fn play(
     schedules: u64,
 ) -> Result<std::result::Result<Vec<[String; 5]>, String>> {
     let folder = cargo::folder(cargo::reports()?.join("shuttle"))?;
-    let (log, rows) = (folder.join(format!("{name}.log")), folder.join(format!("{name}.tsv")));
+    let stem = name.replace("::", "-");
+    let (log, rows) = (folder.join(format!("{stem}.log")), folder.join(format!("{stem}.tsv")));
     // The harness appends: rows of an earlier run must not count.
     let _ = fs::remove_file(&rows);
     let mut child = binary.test(name);

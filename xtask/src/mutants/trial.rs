@@ -42,7 +42,7 @@ pub(super) fn witnesses(
     build.arg("--tests");
     let of_kind = |target: &str| match who {
         Who::Models(_) => target.starts_with("loom_"),
-        Who::Tests => !target.contains("loom_") && !target.contains("shuttle_"),
+        Who::Tests => !target.contains("loom_") && target != "shuttle",
     };
     let wanted = |it: &TestBinary| of_kind(&it.target) && is_wanted(&it.target);
     let mut tests = Vec::new();

@@ -6,8 +6,8 @@
 //! everybody.
 //!
 //! A whole pool is large for loom: with one worker and no preemption there are tens of thousands of executions, with
-//! two workers too many. So each of its parts has models of its own, with higher bounds (`searchers.rs`,
-//! `snapshot.rs`, `task.rs`, `idle.rs`, `injector.rs`, `deque.rs`), and here it is whether they fit together. Two workers,
+//! two workers too many. So each of its parts has models of its own, with higher bounds (`snapshot.rs`
+//! and the folders `idle`, `task`, `injector` and `deque`), and here it is whether they fit together. Two workers,
 //! and pools that grow and shrink, are for the random programs of `tests/pool_programs.rs`.
 //!
 //! | pair | site | fails when weakened |
@@ -15,12 +15,9 @@
 //! | `RESTED` | `rest`, `is_quiet` | `an_accepted_job_runs` |
 //! | `GONE` | `go`, `wait_until_gone` | `a_closed_pool_runs_what_it_accepted` |
 //! | `JOINED` | `end`, `wait_for` | `both_halves_of_a_join_run` |
-#![cfg(loom)]
 
-mod common;
-
-use common::trace::Trace;
-use common::{Bound::*, model, note_spawn, spawn};
+use crate::common::trace::Trace;
+use crate::common::{Bound::*, model, note_spawn, spawn};
 use filch::ThreadPool;
 use filch::pool::{Shutdown, Start};
 

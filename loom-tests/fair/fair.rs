@@ -15,13 +15,10 @@
 //! | `LOOK` | `serve`, having found work | `submit_meets_a_ticket_that_has_found_something` |
 //!
 //! The other pairs are in the parts: `fair_parts.rs`.
-#![cfg(loom)]
 
-mod common;
-
-use common::trace::Trace;
-use common::tray::{First, Ticking, Tray, scheduler, submit};
-use common::{Bound::*, model, spawn};
+use crate::common::trace::Trace;
+use crate::common::tray::{First, Ticking, Tray, scheduler, submit};
+use crate::common::{Bound::*, model, spawn};
 use filch::Job;
 use filch::fair::{FairScheduler, WeightedFair};
 use std::time::Duration;

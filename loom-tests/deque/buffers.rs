@@ -6,12 +6,9 @@
 //!
 //! A deque that shrinks gives its old buffers to the most eager reclaimer that epoch's contract
 //! permits (`src/sync/epoch.rs`): a thief that used one without being pinned would fail the model.
-#![cfg(loom)]
 
-mod common;
-
-use common::Bound::*;
-use common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+use crate::common::Bound::*;
+use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 
 /// Row 2 of the list of known bugs: a thief that reads a slot which the new buffer lacks.
 #[test]

@@ -9,12 +9,9 @@
 //! meets both kinds of item: within the reach of a batch, and beyond it. In `deques::Program` a
 //! letter is a step: `p`ush, p`o`p, `s`teal, steal a `b`atch of two, a batch of `f`our, a batch of
 //! two `a`nd pop.
-#![cfg(loom)]
 
-mod common;
-
-use common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
-use common::{Bound::*, each_once, model, spawn};
+use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+use crate::common::{Bound::*, each_once, model, spawn};
 use filch::deque::{Flavor, Worker};
 
 const FOUR: Program = Program { before: "pppp", ..LIFO };

@@ -5,11 +5,8 @@
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `SEARCHED` | fence in `found` | `a_searcher_that_finds_wakes_the_next` |
-#![cfg(loom)]
 
-mod common;
-
-use common::{Bound::*, canary::must_fail, model, on_a_board, spawn};
+use crate::common::{Bound, Bound::*, canary::must_fail, model, on_a_board, spawn};
 use filch::idle::{Searchers, ThreadPark};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::*};
@@ -76,7 +73,7 @@ impl Board {
 }
 
 /// Runs a program for each thread on one board; the last is the main thread's.
-fn program(name: &str, bound: common::Bound, threads: &'static [fn(&Board)]) {
+fn program(name: &str, bound: Bound, threads: &'static [fn(&Board)]) {
     on_a_board(name, bound, Board::new, threads, |board| assert!(!board.is_there_more()));
 }
 

@@ -1,11 +1,8 @@
 //! Models of queues that block: an injector, or deques, with an event count to sleep on. A receiver that is not woken is
 //! a deadlock, which loom reports.
-#![cfg(loom)]
 
-mod common;
-
-use common::thieves::retry;
-use common::{Bound::*, model, spawn};
+use crate::common::thieves::retry;
+use crate::common::{Bound::*, each_once, model, spawn};
 use filch::idle::EventCount;
 use filch::{Injector, Steal};
 use loom::sync::Arc;
@@ -54,7 +51,7 @@ fn an_injector_that_blocks_two() {
             shared.1.notify_one();
         }
         let received = receivers.into_iter().map(|it| it.join().unwrap()).collect();
-        common::each_once(1..=2, received);
+        each_once(1..=2, received);
     });
 }
 

@@ -7,12 +7,9 @@
 //! | `FREED` | both in `release` | `join_and_finish` |
 //! | `CANCELLED` | release in `cancel`; acquire in `is_cancelled` | `whoever_sees_a_token_cancelled_sees_what_was_done` |
 //! | `GROUP` | both in `Place::drop`; acquire in `is_done` | `a_group_waits_for_its_members` |
-#![cfg(loom)]
 
-mod common;
-
-use common::trace::Trace;
-use common::{Bound::*, model, spawn};
+use crate::common::trace::Trace;
+use crate::common::{Bound::*, model, spawn};
 use filch::executor::{Executor, Rejected, TaskBuilder};
 use filch::task::{Cancel, CancelToken, TaskGroup};
 use filch::{Job, Worker};

@@ -10,12 +10,9 @@
 //! | `READY` | `insert`, `members` | `who_finds_a_member_sees_what_came_before` |
 //! | `READY` | `insert`, `remove` | `a_member_is_in_the_summary` |
 //! | `LEAST` | `refresh` | `a_refresh_that_fails_twice_was_done_by_another` |
-#![cfg(loom)]
 
-mod common;
-
-use common::trace::Trace;
-use common::{Bound::*, model, spawn};
+use crate::common::trace::Trace;
+use crate::common::{Bound::*, model, spawn};
 use filch::fair::for_models::{Least, Life, Once, ReadySet};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};

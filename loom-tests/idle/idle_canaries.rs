@@ -2,11 +2,8 @@
 //!
 //! Some are planted in the use of the real event count, some in a small one made of a lock, a bell and
 //! the same protocol. What weakening the orderings of the real one shows is the audit's business.
-#![cfg(loom)]
 
-mod common;
-
-use common::{Bound::*, canary::must_fail, model, spawn, thieves::retry};
+use crate::common::{Bound::*, canary::must_fail, model, spawn, thieves::retry};
 use filch::idle::EventCount;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*, fence};
 use loom::sync::{Arc, Condvar, Mutex};

@@ -3,11 +3,8 @@
 //! The bugs are planted in a small deque made of the library's slots, with the steps of Lê et al. and
 //! one batch steal. Without a bug it passes the programs in which each bug shows. What weakening the
 //! orderings of the real deque shows is the audit's business (`cargo xtask orderings`).
-#![cfg(loom)]
 
-mod common;
-
-use common::{Bound::*, canary::must_fail, each_once, model, spawn};
+use crate::common::{Bound::*, canary::must_fail, each_once, model, spawn};
 use filch::for_models::Slot;
 use loom::sync::atomic::{AtomicI64, AtomicPtr, Ordering::*, fence};
 use std::cell::RefCell;

@@ -4,11 +4,8 @@
 //! without ordering, so that it is the event count that has to bring it.
 //!
 //! The stamp starts below its wrap, so each model that wakes a sleeper, or everybody, goes over it.
-#![cfg(loom)]
 
-mod common;
-
-use common::{Bound::*, model, on_a_board, spawn};
+use crate::common::{Bound, Bound::*, model, on_a_board, spawn};
 use filch::idle::{EventCount, Park, ThreadPark};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -72,7 +69,7 @@ impl Board {
 }
 
 /// Runs a program for each thread on one board; the last is the main thread's.
-fn program(name: &str, bound: common::Bound, threads: &'static [fn(&Board)]) {
+fn program(name: &str, bound: Bound, threads: &'static [fn(&Board)]) {
     on_a_board(name, bound, Board::new, threads, |board| assert_eq!(board.items.load(Relaxed), 0));
 }
 
@@ -267,7 +264,7 @@ fn a_place_left_behind_is_used_again() {
 }
 
 /// What was done before a notification is seen by whoever it reaches, without another look.
-fn it_is_seen(name: &str, bound: common::Bound, another: Option<fn(&Board)>) {
+fn it_is_seen(name: &str, bound: Bound, another: Option<fn(&Board)>) {
     model(name, bound, move || {
         let board = Board::new();
         let prepared = board.events.prepare();

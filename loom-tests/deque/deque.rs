@@ -8,12 +8,9 @@
 //!
 //! In `deques::Program` a letter is a step: `p`ush, p`o`p, `s`teal. Models with one thief are
 //! exhaustive; those with two thieves and more than two steps of the owner's are bounded.
-#![cfg(loom)]
 
-mod common;
-
-use common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
-use common::{Bound::*, each_once, model, spawn};
+use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+use crate::common::{Bound::*, each_once, model, spawn};
 use filch::deque::{Flavor, Worker};
 use loom::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::Arc;

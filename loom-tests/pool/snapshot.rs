@@ -3,11 +3,8 @@
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `SNAPSHOT` | release in `replace`; acquire in `with`, `replace` | `look_and_replace` |
-#![cfg(loom)]
 
-mod common;
-
-use common::{Bound::*, model, spawn};
+use crate::common::{Bound::*, model, spawn};
 use filch::for_models::Snapshot;
 use filch::{Steal, Stealer, Worker};
 use loom::sync::Arc;

@@ -3,11 +3,8 @@
 //! A register: one pointer, one writer that replaces what it points to and retires the old object,
 //! readers that pin and look. The planted bugs are the ways to break epoch's contract; if one of
 //! them goes unnoticed, a passing model of a deque that shrinks shows nothing about reclamation.
-#![cfg(loom)]
 
-mod common;
-
-use common::{Bound::*, canary::must_fail, model, spawn};
+use crate::common::{Bound::*, canary::must_fail, model, spawn};
 use filch::for_models::{Domain, Guard, Protected};
 use loom::sync::atomic::{AtomicPtr, Ordering::*};
 use std::sync::Arc;

@@ -3,12 +3,9 @@
 //!
 //! In `injectors` a letter is a step: `p`ush, a batch of `2` or `3`, `t`ry to push, `c`lose,
 //! `s`teal, steal a `b`atch of two, steal a batch `a`nd pop, ask whether it is `e`mpty.
-#![cfg(loom)]
 
-mod common;
-
-use common::injectors::is_a_queue;
-use common::{Bound::*, model, spawn};
+use crate::common::injectors::is_a_queue;
+use crate::common::{Bound::*, model, spawn};
 use filch::Injector;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering::*, fence};
@@ -20,7 +17,12 @@ fn one_producer_one_consumer() {
 
 #[test]
 fn two_producers_one_consumer() {
-    is_a_queue("two_producers_one_consumer", Slow(3), "p", &["p", "ss", "p"]);
+    is_a_queue(
+        "two_producers_one_consumer",
+        Long { preemptions: 3, seconds: 19 },
+        "p",
+        &["p", "ss", "p"],
+    );
 }
 
 #[test]
@@ -30,7 +32,12 @@ fn one_producer_two_consumers() {
 
 #[test]
 fn two_producers_two_consumers() {
-    is_a_queue("two_producers_two_consumers", Slow(1), "", &["p", "p", "s", "s"]);
+    is_a_queue(
+        "two_producers_two_consumers",
+        Long { preemptions: 1, seconds: 28 },
+        "",
+        &["p", "p", "s", "s"],
+    );
 }
 
 /// The one that pushes looks for its own item, while another may be giving up its slot.
@@ -117,13 +124,23 @@ fn an_orphan_is_not_overtaken() {
 
 #[test]
 fn an_orphan_is_not_overtaken_by_a_third() {
-    is_a_queue("an_orphan_is_not_overtaken_by_a_third", Slow(1), "", &["ss", "p", "p"]);
+    is_a_queue(
+        "an_orphan_is_not_overtaken_by_a_third",
+        Long { preemptions: 1, seconds: 18 },
+        "",
+        &["ss", "p", "p"],
+    );
 }
 
 /// Who gives a slot up has counted it, and has still to look: it is not for others yet.
 #[test]
 fn an_orphan_is_not_taken_after_its_successor() {
-    is_a_queue("an_orphan_is_not_taken_after_its_successor", Slow(3), "", &["pps", "s", "js"]);
+    is_a_queue(
+        "an_orphan_is_not_taken_after_its_successor",
+        Long { preemptions: 3, seconds: 67 },
+        "",
+        &["pps", "s", "js"],
+    );
 }
 
 #[test]
@@ -164,7 +181,12 @@ fn close_against_push() {
 
 #[test]
 fn close_against_push_and_steal() {
-    is_a_queue("close_against_push_and_steal", Slow(2), "", &["c", "s", "ts"]);
+    is_a_queue(
+        "close_against_push_and_steal",
+        Long { preemptions: 2, seconds: 18 },
+        "",
+        &["c", "s", "ts"],
+    );
 }
 
 /// Whoever goes to sleep fences before its last look, and so does a push that asks.

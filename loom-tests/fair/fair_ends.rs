@@ -1,13 +1,10 @@
 //! Models of how queues of the fair scheduler end: closed, cancelled, paused, or with their executor.
 //!
 //! On a tray, as those in `fair.rs`: what was accepted runs once, or is reported cancelled, and who waits is told.
-#![cfg(loom)]
 
-mod common;
-
-use common::trace::Trace;
-use common::tray::{First, Tray, scheduler, submit};
-use common::{Bound::*, model, spawn};
+use crate::common::trace::Trace;
+use crate::common::tray::{First, Tray, scheduler, submit};
+use crate::common::{Bound::*, model, spawn};
 use filch::fair::FairScheduler;
 
 #[test]
@@ -130,7 +127,7 @@ fn cancel_meets_submit() {
 
 #[test]
 fn cancel_meets_a_lease() {
-    model("cancel_meets_a_lease", Slow(2), || {
+    model("cancel_meets_a_lease", Long { preemptions: 2, seconds: 14 }, || {
         let tray = Tray::new(1);
         let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
         let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
