@@ -163,8 +163,17 @@ pub(crate) fn rust_files(folder: &str) -> Vec<Source> {
 }
 
 /// The folders with code.
-pub(crate) const CODE: [&str; 8] =
-    ["src", "loom-tests", "shuttle-tests", "tests", "fuzz", "benches", "xtask", "examples"];
+pub(crate) const CODE: [&str; 9] = [
+    "src",
+    "loom-tests",
+    "shuttle-tests",
+    "tests",
+    "fuzz",
+    "benches",
+    "tools",
+    "xtask",
+    "examples",
+];
 
 pub(crate) fn all_code() -> Vec<Source> {
     CODE.iter().flat_map(|folder| rust_files(folder)).collect()

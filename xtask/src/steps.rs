@@ -4,7 +4,8 @@
 //! flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
-use crate::{Result, api, cargo, nightly, spin, targets, valgrind};
+use crate::{api, nightly, spin, targets, valgrind};
+use runner::{Result, cargo};
 use std::env;
 use std::process::Command;
 

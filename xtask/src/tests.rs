@@ -3,11 +3,16 @@
 //! libtest measures each test itself, behind an option that stable toolchains lock. The key,
 //! `RUSTC_BOOTSTRAP`, is set for the test binaries alone: cargo and rustc never see it.
 
-use crate::cargo::{self, TestBinary, relative};
-use crate::process::{self, Progress};
-use crate::table::Table;
-use crate::{Arguments, Result, all_well};
+use crate::slowest;
+use crate::usage::{flag, number, word};
+use clap::ArgMatches;
+use runner::cargo::{self, TestBinary};
+use runner::folders::{self, relative};
+use runner::process::{self, Progress};
+use runner::table::Table;
+use runner::{Result, all_well};
 use std::fs;
+use std::hint;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -16,23 +21,27 @@ use std::time::Duration;
 /// A test binary that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// The file of rows in `target/filch`.
-pub(crate) const ROWS: &str = "tests";
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("tests")
+        .about("Run the tests, and time each")
+        .arg(number("runs", "Run them N times in a row (1)"))
+        .arg(number("load", "Keep N threads busy meanwhile (0)"))
+        .arg(flag("release", "Build them with the profile `release`"))
+        .arg(word("FILTER", "Run the tests whose names contain this"))
+        .after_help("Example: cargo xtask tests --runs 20 --load 4 deque")
+}
 
-/// How many of the slowest tests are shown.
-const SLOWEST: usize = 10;
-
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let runs = arguments.number("--runs")?.unwrap_or(1);
-    let load = arguments.number("--load")?.unwrap_or(0);
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let number = |name, otherwise| given.get_one::<u64>(name).copied().unwrap_or(otherwise);
+    let filter = given.get_one::<String>("FILTER").map(String::as_str);
     let mut build = cargo::stable();
     build.args(["test", "--tests"]);
-    if arguments.flag("--release") {
+    if given.get_flag("release") {
         build.arg("--release");
     }
-    let filter = arguments.last()?;
     let binaries = cargo::build_tests(build)?;
-    let (times, failures) = under_load(load, || repeat(&binaries, runs, filter.as_deref()))?;
+    let (times, failures) =
+        under_load(number("load", 0), || repeat(&binaries, number("runs", 1), filter))?;
     report(times)?;
     all_well(failures)
 }
@@ -71,7 +80,7 @@ fn run(
     number: u64,
     filter: Option<&str>,
 ) -> Result<(Vec<Timed>, Option<String>)> {
-    let folder = cargo::folder(cargo::reports()?.join(ROWS))?;
+    let folder = folders::folder(folders::reports()?.join("tests"))?;
     let log = folder.join(format!("{}-{number}.log", binary.target));
     let mut child = Command::new(&binary.path);
     child.current_dir(&binary.folder).env("RUSTC_BOOTSTRAP", "1");
@@ -100,7 +109,11 @@ fn under_load<R>(threads: u64, work: impl FnOnce() -> R) -> R {
     thread::scope(|scope| {
         for _ in 0..threads {
             // Relaxed: the flag brings nothing with it.
-            scope.spawn(|| while !is_over.load(Relaxed) {});
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    hint::spin_loop()
+                }
+            });
         }
         let result = work();
         is_over.store(true, Relaxed); // Relaxed: as above
@@ -109,21 +122,15 @@ fn under_load<R>(threads: u64, work: impl FnOnce() -> R) -> R {
 }
 
 /// Writes every row; prints the slowest and the sum.
-fn report(mut times: Vec<Timed>) -> Result {
-    times.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+fn report(times: Vec<Timed>) -> Result {
+    let mut table = Table::new(&["binary", "test", "seconds"]);
     let (count, seconds) = (times.len(), times.iter().map(|it| it.seconds).sum::<f64>());
-    let mut all = Table::new(&["binary", "test", "seconds"]);
-    let mut slowest = Table::new(&["binary", "slowest tests", "seconds"]);
-    for (at, Timed { binary, test, seconds }) in times.into_iter().enumerate() {
-        let row = [binary, test, format!("{seconds:.2}")];
-        if at < SLOWEST {
-            slowest.row(row.clone());
-        }
-        all.row(row);
+    for Timed { binary, test, seconds } in times {
+        table.row([binary, test, format!("{seconds:.2}")]);
     }
-    all.save(ROWS)?;
-    slowest.print();
-    println!("\n{count} tests passed or failed, {seconds:.0} s");
+    table.save("tests")?;
+    slowest::tests()?;
+    println!("\n{count} tests, {seconds:.0} s");
     match count {
         0 => Err("no test ran".into()),
         _ => Ok(()),
@@ -136,9 +143,8 @@ mod tests {
 
     #[test]
     fn a_line_of_libtest_is_read() {
-        let row = |test: &str, seconds| {
-            Some(Timed { binary: "pool".into(), test: test.into(), seconds })
-        };
+        let row =
+            |test: &str, seconds| Some(Timed { binary: "pool".into(), test: test.into(), seconds });
         assert_eq!(timed("pool", "test a::b ... ok <0.012s>"), row("a::b", 0.012));
         assert_eq!(timed("pool", "test b - should panic ... FAILED <1.5s>"), row("b", 1.5));
         assert_eq!(timed("pool", "test c ... ignored"), None);

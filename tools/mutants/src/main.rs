@@ -8,23 +8,27 @@
 //! left out: a first look, of which the survivors are for `--again`.
 
 mod alone;
+mod end;
 mod listed;
 mod sites;
 mod trial;
 mod viable;
 mod weave;
 
-use crate::process::Progress;
-use crate::table::Table;
-use crate::{Arguments, Result, all_well, cargo};
+use clap::{Arg, ArgAction, ArgMatches};
+use end::End;
 use listed::Mutant;
+use runner::process::Progress;
+use runner::table::Table;
+use runner::{Result, all_well, cargo, folders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use trial::Who;
 use viable::Tree;
 
-pub(crate) const EXPLAINED: &str = "proofs/mutants.md";
+const EXPLAINED: &str = "proofs/mutants.md";
 
 /// Most of what models find they find with few. A mutant that is no loss makes them all run to their ends.
 const FEW: Who = Who::Models(Some("2"));
@@ -66,23 +70,63 @@ const PARTS: [Part; 6] = [
     },
 ];
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let shard = arguments.option("--shard")?.map(|it| Shard::parse(&it)).transpose()?;
-    let [all_models, tests_only] = ["--all-models", "--tests"].map(|it| arguments.flag(it));
-    let again = arguments.option("--again")?.map(|it| names_in(&it)).transpose()?;
-    let only = arguments.last()?;
+fn usage() -> clap::Command {
+    let flag = |name, help| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
+    clap::Command::new("mutants")
+        .bin_name("cargo xtask mutants")
+        .about("Changes the source in one place at a time: does a test or a model notice?")
+        .arg(flag("all-models", "Ask every model, and not those of a mutant's part alone"))
+        .arg(flag("tests", "Ask the tests alone: a first look, of minutes"))
+        .arg(
+            Arg::new("shard")
+                .long("shard")
+                .value_name("K/N")
+                .value_parser(Shard::parse)
+                .help("Try every Nth mutant, from the Kth on"),
+        )
+        .arg(
+            Arg::new("again")
+                .long("again")
+                .value_name("FILE")
+                .help("Try those of mutants-survivors.txt of a run before"),
+        )
+        .arg(
+            Arg::new("PART")
+                .num_args(0..)
+                .value_delimiter(',')
+                .value_parser(PARTS.map(|it| it.name))
+                .help("Try the mutants of these parts of the source"),
+        )
+        .after_help("Example: cargo xtask mutants --shard 0/16 deque,injector")
+}
+
+fn main() -> ExitCode {
+    let given = usage().get_matches();
+    match folders::enter_repository().and_then(|()| run(&given)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(given: &ArgMatches) -> Result {
     if let Some(reason) = cargo::missing("mutants") {
         return Err(reason.into());
     }
-    let asked: Vec<&str> = only.iter().flat_map(|it| it.split(',')).collect();
-    let names = PARTS.map(|it| it.name);
-    if let Some(unknown) = asked.iter().find(|it| !names.contains(it)) {
-        return Err(format!("no part `{unknown}`: {}", names.join(", ")).into());
-    }
-    let chosen: Vec<&Part> =
-        PARTS.iter().filter(|it| asked.is_empty() || asked.contains(&it.name)).collect();
+    let shard = given.get_one::<Shard>("shard");
+    let again = given.get_one::<String>("again").map(|it| names_in(it)).transpose()?;
+    let asked: Vec<&String> = given.get_many("PART").unwrap_or_default().collect();
+    let is_asked = |it: &&Part| asked.is_empty() || asked.iter().any(|name| *name == it.name);
+    let chosen: Vec<&Part> = PARTS.iter().filter(is_asked).collect();
     let explained = listed::explained(&fs::read_to_string(EXPLAINED)?);
-    let mut all = Campaign { explained, all_models, tests_only, ..Campaign::default() };
+    let mut all = Campaign {
+        explained,
+        all_models: given.get_flag("all-models"),
+        tests_only: given.get_flag("tests"),
+        ..Campaign::default()
+    };
     for part in &chosen {
         for mutant in listed::list(part.files)? {
             all.parts.push(part);
@@ -91,7 +135,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     }
     let holds = |number: usize| {
         let name = listed::without_place(&all.mutants[number].name);
-        shard.as_ref().is_none_or(|it| it.holds(number))
+        shard.is_none_or(|it| it.holds(number))
             && again.as_ref().is_none_or(|it| it.contains(&name))
     };
     let wanted = (0..all.mutants.len()).filter(|it| holds(*it)).collect();
@@ -106,6 +150,7 @@ fn names_in(file: &str) -> Result<BTreeSet<String>> {
 }
 
 /// `2/16`: every sixteenth, from the third.
+#[derive(Clone)]
 struct Shard {
     at: usize,
     of: usize,
@@ -123,19 +168,6 @@ impl Shard {
     fn holds(&self, number: usize) -> bool {
         number % self.of == self.at
     }
-}
-
-/// What became of a mutant.
-#[derive(Clone, Debug, PartialEq)]
-enum End {
-    /// It does not compile.
-    Refused,
-    ByTest(String),
-    ByTime(String),
-    ByModel(String),
-    /// No test and no model passes it.
-    Unreached,
-    Missed,
 }
 
 #[derive(Default)]
@@ -274,14 +306,14 @@ impl Campaign {
             table.row([part.name.to_owned(), all, tests, time, models, explained, survive]);
         }
         table.publish("mutants")?;
-        let (count, list) = (survivors.len(), cargo::relative(&survivors_list()?));
+        let (count, list) = (survivors.len(), folders::relative(&survivors_list()?));
         println!("\n{count} survive that {EXPLAINED} does not explain; {list}");
         all_well(survivors)
     }
 }
 
 fn survivors_list() -> Result<PathBuf> {
-    Ok(cargo::reports()?.join("mutants-survivors.txt"))
+    Ok(folders::reports()?.join("mutants-survivors.txt"))
 }
 
 #[cfg(test)]
@@ -292,7 +324,7 @@ mod tests {
 
     #[test]
     fn every_binary_of_models_is_about_one_part() {
-        let manifest = fs::read_to_string("../Cargo.toml").unwrap();
+        let manifest = fs::read_to_string("../../Cargo.toml").unwrap();
         let named = manifest.lines().filter_map(|it| it.strip_prefix("name = \""));
         let named = named.map(|it| it.trim_end_matches('"')).filter(|it| it.starts_with("loom_"));
         let named: BTreeSet<&str> = named.collect();

@@ -1,71 +1,61 @@
 //! Child processes: with a time limit, into a log, several at a time.
 
-use crate::Result;
+use crate::result::Result;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+use wait_timeout::ChildExt as _;
 
 /// How a child ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub enum End {
+    /// By itself.
     Exited(ExitStatus),
     /// It outlived its limit and was killed.
     Hung,
 }
 
 impl End {
-    pub(crate) fn is_success(&self) -> bool {
+    /// Tells whether the child exited with success.
+    pub fn is_success(&self) -> bool {
         matches!(self, End::Exited(status) if status.success())
     }
 }
 
 /// Runs a child to its end, or kills it when `limit` is over; also tells the seconds it took.
-pub(crate) fn run(command: &mut Command, limit: Option<Duration>) -> Result<(End, f64)> {
+pub fn run(command: &mut Command, limit: Option<Duration>) -> Result<(End, f64)> {
     let start = Instant::now();
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
-    let end = match limit {
-        None => End::Exited(child.wait()?),
-        Some(limit) => wait(&mut child, start + limit)?,
+    let status = match limit {
+        None => Some(child.wait()?),
+        Some(limit) => child.wait_timeout(limit)?,
     };
-    Ok((end, start.elapsed().as_secs_f64()))
-}
-
-fn wait(child: &mut Child, deadline: Instant) -> Result<End> {
-    // Most children live for milliseconds, a few for minutes.
-    let mut pause = Duration::from_millis(1);
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(End::Exited(status));
-        }
-        if Instant::now() >= deadline {
-            child.kill()?;
-            child.wait()?;
-            return Ok(End::Hung);
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(50));
+    if status.is_none() {
+        child.kill()?;
+        child.wait()?;
     }
+    Ok((status.map_or(End::Hung, End::Exited), start.elapsed().as_secs_f64()))
 }
 
-/// Whether the child ends well. What it prints is nobody's business.
-pub(crate) fn succeeds(command: &mut Command) -> bool {
+/// Tells whether the child ends well. Its output is thrown away.
+pub fn succeeds(command: &mut Command) -> bool {
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
-/// Sends whatever the child prints to a file.
-pub(crate) fn log_to<'a>(command: &'a mut Command, path: &Path) -> Result<&'a mut Command> {
+/// Sends all that the child prints to a file.
+pub fn log_to<'a>(command: &'a mut Command, path: &Path) -> Result<&'a mut Command> {
     let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(command.stdout(file.try_clone()?).stderr(file))
 }
 
-/// The last lines of a log, indented; tests that passed are left out.
-pub(crate) fn tail(path: &Path, lines: usize) -> String {
+/// Returns the last lines of a log, indented; tests that passed are left out.
+pub fn tail(path: &Path, lines: usize) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let passed = |line: &&str| line.starts_with("test ") && line.ends_with(" ok");
@@ -74,7 +64,7 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
 }
 
 /// Does `work` to every item, on as many threads as there are cores; results keep their order.
-pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
@@ -96,17 +86,20 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
 }
 
 /// Numbers the steps of a long command as they finish, on stderr.
-pub(crate) struct Progress {
+#[derive(Debug)]
+pub struct Progress {
     total: usize,
     done: AtomicUsize,
 }
 
 impl Progress {
-    pub(crate) fn of(total: usize) -> Self {
+    /// Begins to count to this total.
+    pub fn of(total: usize) -> Self {
         Progress { total, done: AtomicUsize::new(0) }
     }
 
-    pub(crate) fn step(&self, what: impl std::fmt::Display) {
+    /// Prints a step that is done, with its number.
+    pub fn step(&self, what: impl std::fmt::Display) {
         let done = self.done.fetch_add(1, Relaxed) + 1;
         let width = self.total.to_string().len();
         eprintln!("[{done:>width$}/{}] {what}", self.total);

@@ -1,11 +1,11 @@
 //! Reading a litmus test.
 
-use super::program::{Condition, Expression, Modify, ORDERS, Order, Statement};
-use crate::Result;
+use crate::result::Result;
+use crate::syntax::{Condition, Expression, Modify, ORDERS, Order, Statement};
 use std::collections::BTreeMap;
 
 /// Reads a test, word by word.
-pub(super) struct Parser {
+pub(crate) struct Parser {
     words: Vec<String>,
     at: usize,
 }
@@ -14,7 +14,7 @@ pub(super) struct Parser {
 type Test = (BTreeMap<String, i64>, Vec<Vec<Statement>>, Condition);
 
 impl Parser {
-    pub(super) fn new(text: &str) -> Result<Self> {
+    pub(crate) fn new(text: &str) -> Result<Self> {
         let mut words = Vec::new();
         let mut rest = text.trim_start();
         while let Some(first) = rest.chars().next() {
@@ -71,7 +71,7 @@ impl Parser {
     }
 
     /// The whole test.
-    pub(super) fn test(&mut self) -> Result<Test> {
+    pub(crate) fn test(&mut self) -> Result<Test> {
         let mut first = BTreeMap::new();
         self.expect("{")?;
         while !self.is("}") {

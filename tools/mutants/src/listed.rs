@@ -1,19 +1,19 @@
 //! The mutants there are, as cargo-mutants lists them, and those that are explained.
 
-use crate::{Result, cargo};
+use runner::{Result, cargo};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A place in a file: line from 1, column from 0, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
-    pub(super) line: usize,
-    pub(super) column: usize,
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
 }
 
 /// What is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// The body of a function becomes a value.
     Body,
     /// An operator becomes another, or nothing.
@@ -28,20 +28,20 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Mutant {
+pub(crate) struct Mutant {
     /// As cargo-mutants prints it.
-    pub(super) name: String,
-    pub(super) file: String,
-    pub(super) kind: Kind,
-    pub(super) from: Place,
-    pub(super) to: Place,
-    pub(super) replacement: String,
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) kind: Kind,
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+    pub(crate) replacement: String,
     /// What the function around it returns, as written.
-    pub(super) returns: String,
+    pub(crate) returns: String,
 }
 
 /// The mutants of these files.
-pub(super) fn list(files: &[&str]) -> Result<Vec<Mutant>> {
+pub(crate) fn list(files: &[&str]) -> Result<Vec<Mutant>> {
     let mut command = cargo::stable();
     command.args(["mutants", "--package", "filch", "--list", "--json"]);
     files.iter().for_each(|file| _ = command.args(["--file", file]));
@@ -85,14 +85,14 @@ fn mutant(it: &Value) -> Option<Mutant> {
 }
 
 /// A mutant without its line and column, which every change moves.
-pub(super) fn without_place(name: &str) -> String {
+pub(crate) fn without_place(name: &str) -> String {
     let mut parts = name.splitn(4, ':');
     let file = parts.next().unwrap_or_default();
     format!("{file}:{}", parts.nth(2).unwrap_or_default())
 }
 
 /// The mutants that are explained, as they stand between the first two backticks of their lines.
-pub(super) fn explained(text: &str) -> BTreeSet<String> {
+pub(crate) fn explained(text: &str) -> BTreeSet<String> {
     let rows = text.lines().filter(|line| line.starts_with("| `"));
     // In a table a bar is written with a backslash.
     rows.filter_map(|line| line.split('`').nth(1)).map(|it| it.replace("\\|", "|")).collect()

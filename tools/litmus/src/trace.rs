@@ -1,6 +1,7 @@
-//! What one thread may do, if every read may give any value that somebody writes.
+//! All ways through one thread, if every read may give any value that some thread writes.
 
-use super::program::{Expression, Modify, Order, Program, Statement};
+use crate::program::Program;
+use crate::syntax::{Expression, Modify, Order, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An access to memory, or a fence.

@@ -1,11 +1,10 @@
 //! Who notices a mutant that is switched on.
 
-use super::End;
-use super::viable::Tree;
-use crate::Result;
-use crate::cargo::{self, TestBinary};
-use crate::loom::Test;
-use crate::process::{self, Progress};
+use crate::end::End;
+use crate::viable::Tree;
+use runner::cargo::{self, Test, TestBinary};
+use runner::process::{self, Progress};
+use runner::{Result, folders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -19,21 +18,21 @@ const KIBIBYTES: &str = "8388608";
 
 /// Who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(crate) enum Who {
     Tests,
     /// With these preemptions at most, or as they are written.
     Models(Option<&'static str>),
 }
 
 /// A test or model, with the mutants whose code it passes.
-pub(super) struct Witness {
+pub(crate) struct Witness {
     test: Test,
     reached: BTreeSet<usize>,
     seconds: f64,
 }
 
 /// Runs all of the binaries that are wanted once without a mutant; cheapest first in the result.
-pub(super) fn witnesses(
+pub(crate) fn witnesses(
     tree: &Tree,
     who: Who,
     is_wanted: impl Fn(&str) -> bool,
@@ -44,14 +43,10 @@ pub(super) fn witnesses(
         Who::Models(_) => target.starts_with("loom_"),
         Who::Tests => !target.contains("loom_") && target != "shuttle",
     };
-    let wanted = |it: &TestBinary| of_kind(&it.target) && is_wanted(&it.target);
-    let mut tests = Vec::new();
-    for binary in cargo::build_tests(build)?.into_iter().filter(wanted) {
-        if !READERS.contains(&binary.target.as_str()) {
-            let names = binary.tests()?.into_iter();
-            tests.extend(names.map(|name| Test { binary: binary.clone(), name }));
-        }
-    }
+    let is_reader = |target: &str| READERS.contains(&target);
+    let wanted =
+        |it: &TestBinary| of_kind(&it.target) && is_wanted(&it.target) && !is_reader(&it.target);
+    let mut tests = cargo::tests(cargo::build_tests(build)?.into_iter().filter(wanted))?;
     tests.retain(Test::is_model);
     let progress = Progress::of(tests.len());
     let runs = process::each(&tests, |test| {
@@ -70,7 +65,7 @@ pub(super) fn witnesses(
 }
 
 fn witness(tree: &Tree, test: &Test, who: Who) -> Result<Option<Witness>> {
-    let folder = cargo::folder(cargo::reports()?.join("mutants/reached"))?;
+    let folder = folders::folder(folders::reports()?.join("mutants/reached"))?;
     let [log, list] = ["log", "txt"].map(|kind| folder.join(test.file_stem() + "." + kind));
     // The switch appends.
     let _ = fs::remove_file(&list);
@@ -104,7 +99,7 @@ fn child(tree: &Tree, test: &Test, who: Who) -> Command {
 }
 
 /// Tries each mutant on those that pass it and are `asked` about it.
-pub(super) fn judge(
+pub(crate) fn judge(
     tree: &Tree,
     mutants: &BTreeSet<usize>,
     witnesses: &[Witness],

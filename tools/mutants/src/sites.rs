@@ -1,22 +1,22 @@
 //! Where in a file mutants can be switched.
 
-use super::listed::{Kind, Mutant, Place};
-use crate::Result;
+use crate::listed::{Kind, Mutant, Place};
 use proc_macro2::{LineColumn, Span};
+use runner::Result;
 use std::collections::HashMap;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 /// Where a mutant can be switched.
 #[derive(Clone, Debug)]
-pub(super) struct Site {
-    pub(super) from: Place,
-    pub(super) to: Place,
-    pub(super) shape: Shape,
+pub(crate) struct Site {
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+    pub(crate) shape: Shape,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// The statements of a body.
     Body,
     /// An expression with two operands.
@@ -33,7 +33,7 @@ pub(super) enum Shape {
 
 impl Shape {
     /// Of shapes with the same ends the outer one has the lower rank.
-    pub(super) fn rank(&self) -> u8 {
+    pub(crate) fn rank(&self) -> u8 {
         match self {
             Shape::Body => 0,
             Shape::Guard | Shape::Pattern => 1,
@@ -44,7 +44,7 @@ impl Shape {
 
 /// Sites, by the start of what cargo-mutants replaces.
 #[derive(Default)]
-pub(super) struct Found {
+pub(crate) struct Found {
     sites: HashMap<(Place, Kind), Site>,
     structs: Vec<(Place, Place)>,
     /// How deep we are in what is computed by the compiler, where nothing can be switched.
@@ -60,13 +60,13 @@ fn ends(span: Span) -> (Place, Place) {
 }
 
 impl Found {
-    pub(super) fn within(text: &str) -> Result<Self> {
+    pub(crate) fn within(text: &str) -> Result<Self> {
         let mut found = Found::default();
         found.visit_file(&syn::parse_file(text)?);
         Ok(found)
     }
 
-    pub(super) fn site(&self, mutant: &Mutant) -> Option<Site> {
+    pub(crate) fn site(&self, mutant: &Mutant) -> Option<Site> {
         match mutant.kind {
             Kind::Field => {
                 let around = |it: &&(Place, Place)| it.0 <= mutant.from && mutant.to <= it.1;

@@ -1,8 +1,8 @@
 //! A tree with every mutant that compiles.
 
-use super::listed::{Kind, Mutant};
-use super::weave::{self, Piece};
-use crate::{Result, cargo};
+use crate::listed::{Kind, Mutant};
+use crate::weave::{self, Piece};
+use runner::{Result, cargo, folders};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,23 +16,23 @@ const SWITCH: &str = include_str!("switch.rs");
 const ROUNDS: usize = 30;
 
 /// A copy of the repository, mutants and all.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     folder: PathBuf,
     target: PathBuf,
     models: bool,
     /// By number; these can be switched on.
-    pub(super) woven: BTreeSet<usize>,
+    pub(crate) woven: BTreeSet<usize>,
     /// What the compiler refuses, as it would by itself.
-    pub(super) refused: BTreeSet<usize>,
+    pub(crate) refused: BTreeSet<usize>,
 }
 
 impl Tree {
     /// Copies what git knows of, and weaves until the rest compiles.
-    pub(super) fn grow(mutants: &[Mutant], models: bool) -> Result<Self> {
+    pub(crate) fn grow(mutants: &[Mutant], models: bool) -> Result<Self> {
         let kind = if models { "models" } else { "tests" };
-        let all = cargo::folder(cargo::reports()?.join("mutants"))?;
+        let all = folders::folder(folders::reports()?.join("mutants"))?;
         let mut tree = Tree {
-            folder: cargo::folder(all.join(format!("tree-{kind}")))?,
+            folder: folders::folder(all.join(format!("tree-{kind}")))?,
             target: all.join(format!("target-{kind}")),
             models,
             woven: BTreeSet::new(),
@@ -71,7 +71,7 @@ impl Tree {
         Err(format!("{kind}: errors without end in {}", tree.folder.display()).into())
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -80,7 +80,7 @@ impl Tree {
             Command::new("git").args(["ls-files", "-co", "--exclude-standard"]).output()?;
         for file in String::from_utf8(listed.stdout)?.lines() {
             let to = self.folder.join(file);
-            cargo::folder(to.parent().ok_or("a file is in a folder")?.to_owned())?;
+            folders::folder(to.parent().ok_or("a file is in a folder")?.to_owned())?;
             // A file that git knows of may be gone.
             if let Ok(text) = fs::read(file) {
                 write(&to, &text)?;
@@ -127,7 +127,7 @@ impl Tree {
     }
 
     /// A command of cargo's on this tree.
-    pub(super) fn cargo(&self, subcommand: &str) -> Command {
+    pub(crate) fn cargo(&self, subcommand: &str) -> Command {
         let mut command = cargo::stable();
         let flags = if self.models { "--cap-lints allow --cfg loom" } else { "--cap-lints allow" };
         command.env("RUSTFLAGS", flags).current_dir(&self.folder);

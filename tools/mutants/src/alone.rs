@@ -1,9 +1,8 @@
 //! Mutants that cannot be switched, each built and tried by cargo-mutants.
 
-use super::End;
-use super::listed::Mutant;
-use crate::process;
-use crate::{Result, cargo};
+use crate::end::End;
+use crate::listed::Mutant;
+use runner::{Result, cargo, folders, process};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -22,11 +21,11 @@ const TESTS: [&str; 9] = [
 ];
 
 /// How each of them ends.
-pub(super) fn run(mutants: &[&Mutant]) -> Result<Vec<End>> {
+pub(crate) fn run(mutants: &[&Mutant]) -> Result<Vec<End>> {
     if mutants.is_empty() {
         return Ok(Vec::new());
     }
-    let folder = cargo::folder(cargo::reports()?.join("mutants"))?;
+    let folder = folders::folder(folders::reports()?.join("mutants"))?;
     let output = folder.join("alone");
     let _ = fs::remove_dir_all(&output);
     let mut command = cargo::stable();
@@ -41,7 +40,7 @@ pub(super) fn run(mutants: &[&Mutant]) -> Result<Vec<End>> {
     // For building too: otherwise every example and test is built for each mutant.
     TESTS.iter().for_each(|test| _ = command.arg(format!("--cargo-arg=--test={test}")));
     let log = folder.join("alone.log");
-    eprintln!("{} that cannot be switched: {}", mutants.len(), cargo::relative(&log));
+    eprintln!("{} that cannot be switched: {}", mutants.len(), folders::relative(&log));
     // Its exit code says whether something was missed, which is looked at below.
     process::run(process::log_to(&mut command, &log)?, None)?;
     let folder = output.join("mutants.out");

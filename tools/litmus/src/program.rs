@@ -1,80 +1,9 @@
 //! A litmus test as it is written: the C of herd7, as much of it as the tests here need.
 
-use super::parser::Parser;
-use crate::Result;
+use crate::parser::Parser;
+use crate::result::Result;
+use crate::syntax::{Condition, ORDERS, Statement};
 use std::collections::BTreeMap;
-
-/// An ordering of C11. `consume` is nobody's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
-    /// A plain access.
-    Plain,
-    Relaxed,
-    Acquire,
-    Release,
-    AcqRel,
-    SeqCst,
-}
-
-impl Order {
-    pub(crate) fn acquires(self) -> bool {
-        matches!(self, Order::Acquire | Order::AcqRel | Order::SeqCst)
-    }
-
-    pub(crate) fn releases(self) -> bool {
-        matches!(self, Order::Release | Order::AcqRel | Order::SeqCst)
-    }
-
-    /// One step weaker, as the audit of the models weakens it.
-    fn without(self, half: &str) -> Option<Order> {
-        match (half, self) {
-            ("fence" | "light_fence" | "heavy_fence", Order::SeqCst) => Some(Order::AcqRel),
-            ("acquire", Order::Acquire) | ("release", Order::Release) => Some(Order::Relaxed),
-            ("acquire", Order::AcqRel) => Some(Order::Release),
-            ("release", Order::AcqRel) => Some(Order::Acquire),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Expression {
-    Number(i64),
-    Register(String),
-    Binary(Box<Expression>, &'static str, Box<Expression>),
-    Load(String, Order),
-    /// What is there afterwards, of what was there (`old`); its value is what was there.
-    Modify(String, Modify, Box<Expression>, Order),
-    /// Place, place of the expected value, new value, orderings of success and failure.
-    CompareExchange(String, String, Box<Expression>, Order, Order),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Modify {
-    Add,
-    Sub,
-    Exchange,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Statement {
-    Assign(String, Expression),
-    Store(String, Expression, Order),
-    Fence(Order),
-    If(Expression, Vec<Statement>, Vec<Statement>),
-    /// For its effect.
-    Evaluate(Expression),
-}
-
-/// What must not be, or may be.
-#[derive(Clone, Debug)]
-pub(crate) enum Condition {
-    Register(usize, String, i64),
-    Place(String, i64),
-    Not(Box<Condition>),
-    All(Vec<Condition>),
-    Any(Vec<Condition>),
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -85,7 +14,7 @@ pub(crate) struct Program {
     pub(crate) bad: Condition,
     /// The orderings that have names: for each, the number of the statement.
     pub(crate) sites: Vec<Site>,
-    /// What the test claims: `(* needs: … *)` and so on, one claim a line.
+    /// The claims of the test, each from a comment `(* claim: … *)`.
     pub(crate) claims: Vec<String>,
 }
 
@@ -174,11 +103,3 @@ fn weaken(code: &str, site: &Site) -> Result<String> {
     }
     Err(format!("`{code}` has no {half} to weaken").into())
 }
-
-pub(super) const ORDERS: [(&str, Order); 5] = [
-    ("memory_order_relaxed", Order::Relaxed),
-    ("memory_order_acquire", Order::Acquire),
-    ("memory_order_release", Order::Release),
-    ("memory_order_acq_rel", Order::AcqRel),
-    ("memory_order_seq_cst", Order::SeqCst),
-];

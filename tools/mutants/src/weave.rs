@@ -3,9 +3,9 @@
 //! A build for each mutant is most of a campaign's hours. Here every one is compiled once, next to what it replaces,
 //! and the environment says which one a process shall be.
 
-use super::listed::{Mutant, Place};
-use super::sites::{Found, Shape, Site};
-use crate::Result;
+use crate::listed::{Mutant, Place};
+use crate::sites::{Found, Shape, Site};
+use runner::Result;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,22 +15,22 @@ type Numbered<'a> = (usize, &'a Mutant);
 
 /// What is added to the source: one mutant's code, or a place where some are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// In the woven text.
-    pub(super) bytes: Range<usize>,
-    pub(super) mutants: Vec<usize>,
+    pub(crate) bytes: Range<usize>,
+    pub(crate) mutants: Vec<usize>,
 }
 
 #[derive(Debug)]
-pub(super) struct Woven {
-    pub(super) text: String,
-    pub(super) pieces: Vec<Piece>,
+pub(crate) struct Woven {
+    pub(crate) text: String,
+    pub(crate) pieces: Vec<Piece>,
     /// Those that are in the text.
-    pub(super) mutants: Vec<usize>,
+    pub(crate) mutants: Vec<usize>,
 }
 
 /// Weaves the mutants of a file into its text; they are called by their numbers.
-pub(super) fn weave(text: &str, mutants: &[Numbered<'_>]) -> Result<Woven> {
+pub(crate) fn weave(text: &str, mutants: &[Numbered<'_>]) -> Result<Woven> {
     let lines = Lines::of(text);
     let found = Found::within(text)?;
     // Those of one expression are alternatives to each other.
@@ -200,7 +200,7 @@ impl Unfinished<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Mutant, Numbered, Place, weave};
-    use crate::mutants::listed::Kind;
+    use crate::listed::Kind;
 
     const SOURCE: &str = "\
 fn f(a: u32, b: u32) -> bool {
