@@ -20,8 +20,9 @@ mod sites;
 mod slowest;
 mod spin;
 mod steps;
+mod suite;
 mod targets;
-mod tests;
+
 mod tiers;
 mod unrun;
 mod usage;
@@ -40,7 +41,7 @@ type Entry = (fn() -> clap::Command, fn(&ArgMatches) -> Result);
 const COMMANDS: [Entry; 16] = [
     (verify::usage, verify::command),
     (prove::usage, prove::command),
-    (tests::usage, tests::command),
+    (suite::usage, suite::command),
     (loom::usage, loom::command),
     (orderings::usage, orderings::command),
     (litmus::usage, litmus::command),
