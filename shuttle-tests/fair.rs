@@ -1,9 +1,6 @@
 //! Queues over whole pools: tickets, leases and ends, with more threads than loom affords.
-#![cfg(shuttle)]
 
-mod common;
-
-use common::explore;
+use crate::common::explore;
 use filch::executor::ThreadPerJob;
 use filch::fair::{FairScheduler, Queue, RoundRobin};
 use filch::pool::{Shutdown, Start};

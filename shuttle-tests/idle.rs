@@ -1,9 +1,6 @@
 //! Event count, searchers and injector with more threads than loom affords.
-#![cfg(shuttle)]
 
-mod common;
-
-use common::{explore, fails};
+use crate::common::{explore, fails};
 use filch::idle::{EventCount, Searchers};
 use filch::{Injector, Stealer, Worker};
 use shuttle::thread;

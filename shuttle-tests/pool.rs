@@ -1,9 +1,6 @@
 //! Whole pools with two workers and more, which loom does not end.
-#![cfg(shuttle)]
 
-mod common;
-
-use common::explore;
+use crate::common::explore;
 use filch::pool::{Shutdown, Start};
 use filch::{LockedPool, ThreadPool};
 use shuttle::sync::Barrier;

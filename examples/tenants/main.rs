@@ -15,7 +15,7 @@ use filch::fair::{FairScheduler, Queue, Report, RoundRobin};
 use filch::{Executor, ThreadPool};
 use std::error::Error;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,6 +30,9 @@ const BLOCK: usize = 256 << 10;
 const LARGE: Duration = Duration::from_millis(1500);
 /// How often the services are looked at.
 const SAMPLE: Duration = Duration::from_millis(2);
+
+/// Whose sources are hashed.
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 const USAGE: &str = "usage: cargo run --release --example tenants [-- --svg FILE] [--quick]";
 
@@ -158,7 +161,7 @@ fn tenants(svg: PathBuf, is_quick: bool) -> Result<(), Box<dyn Error>> {
 fn read_blocks() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let mut text = Vec::new();
     for folder in ["src", "tests", "loom-tests", "examples", "benches"] {
-        for entry in WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + folder) {
+        for entry in WalkDir::new(Path::new(REPOSITORY).join(folder)) {
             let entry = entry?;
             if entry.path().extension().is_some_and(|it| it == "rs") {
                 text.extend(fs::read(entry.path())?);

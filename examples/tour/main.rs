@@ -74,7 +74,7 @@ fn default_path() -> PathBuf {
     let home = home.or_else(|| env::var_os("HOME").map(|it| Path::new(&it).join(".cargo")));
     let sources = home.map(|it| it.join("registry").join("src"));
     let there = sources.filter(|it| fs::read_dir(it).is_ok_and(|mut it| it.next().is_some()));
-    there.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
+    there.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into())
 }
 
 /// Reads everything once for each row, compares and prints.

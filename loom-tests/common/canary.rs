@@ -1,24 +1,32 @@
 //! Planted bugs: a detector that does not report them is broken.
 
 use std::env;
+use std::panic::Location;
+use std::path::Path;
 use std::process::Command;
 
 const CHILD: &str = "FILCH_CANARY";
 
 /// Runs a test that is to fail, in a process of its own, because a model that fails may abort.
 ///
-/// `test` is the full name of the calling test, `complaints` parts of what it may say.
+/// `test` is the name of the calling test without its module, `complaints` parts of what it may say.
+/// The call stands in the module of that test.
 ///
 /// # Panics
 ///
 /// Panics if the planted bug is not reported, or reported as something else.
+#[track_caller]
 pub fn must_fail(test: &str, complaints: &[&str], planted: impl FnOnce()) {
     if env::var(CHILD).is_ok_and(|it| it == test) {
         planted();
         return;
     }
+    if env::var_os("FILCH_DECLARE_TO").is_some() {
+        return;
+    }
+    let module = Path::new(Location::caller().file()).file_stem().unwrap().to_str().unwrap();
     let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .args(["--exact", &format!("{module}::{test}"), "--nocapture", "--test-threads=1"])
         .env(CHILD, test)
         .env_remove("FILCH_MODELS_TO")
         .output()

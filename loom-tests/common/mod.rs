@@ -31,6 +31,9 @@ pub enum Bound {
     /// As `Preemptions`, for a model that takes seconds: the audit, which runs models again for every
     /// site, leaves it out.
     Slow(usize),
+    /// As `Slow`, for a model that takes more than ten seconds, about as many as it says.
+    /// `cargo xtask loom --usual`, which runs for every change, leaves it out.
+    Long { preemptions: usize, seconds: u32 },
     /// As `Preemptions`, for what fewer preemptions do not show: the audit does not lower it.
     Needs(usize),
 }
@@ -45,6 +48,7 @@ impl Bound {
         let own = match self {
             Bound::Exhaustive => None,
             Bound::Preemptions(bound) | Bound::Slow(bound) | Bound::Needs(bound) => Some(bound),
+            Bound::Long { preemptions, .. } => Some(preemptions),
         };
         let bound = number("FILCH_PREEMPTIONS").or(own);
         if matches!(self, Bound::Needs(_)) {
@@ -54,6 +58,20 @@ impl Bound {
             Some(most) => Some(bound.map_or(most, |it| it.min(most))),
             None => bound,
         }
+    }
+
+    /// The tier of the model, and roughly the seconds that it takes. Each bound belongs to one tier.
+    fn tier(self) -> (&'static str, u32) {
+        match self {
+            Bound::Exhaustive | Bound::Preemptions(_) | Bound::Needs(_) => ("usual", 1),
+            Bound::Slow(_) => ("usual", 5),
+            Bound::Long { seconds, .. } => ("long", seconds),
+        }
+    }
+
+    /// Whether it is short enough to run again for every site.
+    fn is_for_the_audit(self) -> bool {
+        !matches!(self, Bound::Slow(_) | Bound::Long { .. })
     }
 }
 
@@ -73,16 +91,20 @@ pub fn note_spawn() {
     SPAWNED.fetch_add(1, SeqCst);
 }
 
-/// Explores a program.
+/// Explores a program; or only declares its tier, for `cargo xtask loom`.
 ///
 /// # Panics
 ///
 /// Panics if an execution fails, and for the reasons at the head of this file.
 pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'static) {
+    if let Ok(path) = env::var("FILCH_DECLARE_TO") {
+        let (tier, seconds) = bound.tier();
+        return append(&path, &format!("{name}\t{tier}\t{seconds}\n"));
+    }
     for early in ["LOOM_MAX_DURATION", "LOOM_MAX_PERMUTATIONS"] {
         assert!(env::var_os(early).is_none(), "{early} stops a model early and calls it a success");
     }
-    if matches!(bound, Bound::Slow(_)) && env::var_os("FILCH_AUDIT").is_some() {
+    if !bound.is_for_the_audit() && env::var_os("FILCH_AUDIT").is_some() {
         return;
     }
     let bound = bound.effective();
@@ -137,10 +159,14 @@ fn report(name: &str, bound: Option<usize>, executions: usize, seconds: f64) {
     let bound = bound.map_or("none".to_owned(), |it| it.to_string());
     println!("MODEL {target}::{name} bound={bound} executions={executions} seconds={seconds:.2}");
     if let Ok(path) = env::var("FILCH_MODELS_TO") {
-        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-        let row = format!("{target}\t{name}\t{bound}\t{executions}\t{seconds:.3}\n");
-        file.write_all(row.as_bytes()).unwrap();
+        append(&path, &format!("{target}\t{name}\t{bound}\t{executions}\t{seconds:.3}\n"));
     }
+}
+
+/// Adds a row to a file.
+fn append(path: &str, row: &str) {
+    let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(row.as_bytes()).unwrap();
 }
 
 /// Compares what was taken with what was pushed, in any order.

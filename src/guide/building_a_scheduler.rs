@@ -212,7 +212,7 @@
 //! # Sleeping in something of your own
 //!
 //! [`Park`](crate::idle::Park) is two functions. It returns at once if it was woken since it returned the last time,
-//! and may return for reasons of its own. Here it is the thread; `examples/io_driver.rs` has a poller of sockets:
+//! and may return for reasons of its own. Here it is the thread; `examples/io_driver/main.rs` has a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};
@@ -247,4 +247,4 @@
 //!   code has the real queues inside. `new` of `Injector`, `EventCount` and `Searchers` is not `const` then: a model
 //!   makes them where it uses them, and has a few items and two or three threads. `loom-tests/` has examples.
 //! - *What is too large for loom*: random schedules (`--cfg shuttle`, `shuttle-tests/`) and random programs on real
-//!   threads (`tests/pool_programs.rs`).
+//!   threads (`tests/pool/random_programs.rs`).

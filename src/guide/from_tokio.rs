@@ -169,7 +169,7 @@
 //! let thumbnail = task.await?; // in a future of tokio's
 //! ```
 //!
-//! `benches/tests/executors.rs` and `benches/tests/fair.rs` run filch's test suites over tokio like that.
+//! `tests/foreign/executors.rs` and `tests/foreign/queues.rs` run filch's test suites over tokio like that.
 //! `spawn_blocking` drops what it has not begun when the runtime shuts down. A job that is dropped unrun resolves its
 //! handle, so nobody waits for ever; here an executor that drops everything:
 //!
@@ -188,7 +188,7 @@
 //! # Without a runtime
 //!
 //! What a thread of filch sleeps in is [`Park`](crate::idle::Park), and a driver of input and output can implement
-//! it: `examples/io_driver.rs` is one in a hundred lines, with the crate `polling`, and
+//! it: `examples/io_driver/main.rs` is one in a hundred lines, with the crate `polling`, and
 //! [`Builder::parker`](crate::pool::Builder::parker) gives one to each worker of a pool. Timers are yours to write: a
 //! driver may return before it is told to. If that is not what you want to write, keep tokio, and put queues on its
 //! threads.

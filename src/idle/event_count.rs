@@ -171,6 +171,10 @@ impl EventCount {
 
     /// Tells one thread to look again, if one sleeps or is about to. To be called after the change.
     ///
+    /// The thread may be one that prepares only after this call: it takes the signal in place of a
+    /// thread that prepared before and has not committed yet. It then looks after the change was made.
+    /// A call that finds such a signal still untaken, and no thread asleep, adds no second one.
+    ///
     /// Lock-free. A fence and a load if nobody is there.
     ///
     /// # Examples

@@ -4,7 +4,7 @@
 //! was spawned, on which thread it ran, from when to when. One context a queue, and
 //! [`write_chrome`](Timeline::write_chrome) writes a picture with a track for each thread and a colour for each queue,
 //! for [Perfetto](https://ui.perfetto.dev) or `chrome://tracing`. As it is a context, it costs nothing where it is not
-//! used, and works over any executor, others' included. `examples/trace.rs` records a pool with three queues.
+//! used, and works over any executor, others' included. `examples/trace/main.rs` records a pool with three queues.
 //!
 //! ```text
 //!   thread that spawns ── capture: when, on which track ──┐

@@ -73,12 +73,14 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     all_well(failures)
 }
 
-/// The examples that there are: files, and folders with a `main.rs`.
+/// The examples that there are: files, and packages with a `main.rs`.
 fn names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(FOLDER)? {
         let path = entry?.path();
-        names.extend(path.file_stem().map(|it| it.to_string_lossy().into_owned()));
+        if path.is_dir() || path.extension().is_some_and(|it| it == "rs") {
+            names.extend(path.file_stem().map(|it| it.to_string_lossy().into_owned()));
+        }
     }
     Ok(names)
 }

@@ -2,8 +2,11 @@
 //!
 //! Each model runs in a process of its own, because a model that fails may well abort while it
 //! unwinds. A model that passes is not believed unless it reports how much it explored.
+//!
+//! With `--usual`, models that declare themselves too long for every change are left out.
 
-use crate::usage::{number, word};
+use crate::usage::{flag, number, word};
+use crate::{slowest, tiers};
 use clap::ArgMatches;
 use runner::Result;
 use runner::cargo::{self, Test};
@@ -20,12 +23,14 @@ const FLOOR: u64 = 12;
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("loom")
         .about("Run the models, and count the executions that loom explores")
+        .arg(flag("usual", "Leave out the models that take too long for every change"))
         .arg(number("bound", "Allow N preemptions at most, instead of what each model says"))
         .arg(word("FILTER", "Run the models whose names contain this"))
         .after_help("Example: cargo xtask loom --bound 5 withdrawn")
 }
 
 pub(crate) fn command(given: &ArgMatches) -> Result {
+    let usual = given.get_flag("usual");
     let bound = given.get_one::<u64>("bound").copied();
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     refuse_early_ends()?;
@@ -35,13 +40,27 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     if tests.is_empty() {
         return Err(format!("no model is called `{filter}`").into());
     }
+    let declared = tiers::declared(&tests)?;
+    // A filter names what is to run.
+    let is_left_out = |it: &tiers::Declared| usual && filter.is_empty() && it.is_long;
+    let (left_out, mut chosen): (Vec<_>, Vec<_>) =
+        tests.into_iter().zip(declared).partition(|(_, declared)| is_left_out(declared));
+    tiers::longest_first(&mut chosen, &tiers::last_run()?);
+    let tests: Vec<Test> = chosen.into_iter().map(|(test, _)| test).collect();
+
     let progress = Progress::of(tests.len());
     let outcomes = process::each(&tests, |test| {
         let outcome = run(test, bound);
         progress.step(describe(test, &outcome));
         outcome
     });
-    report(&tests, outcomes.into_iter().collect::<Result<Vec<_>>>()?)
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut ran: Vec<(Test, Outcome)> = tests.into_iter().zip(outcomes).collect();
+    ran.sort_by_key(|(test, _)| test.full_name());
+    for (test, _) in &left_out {
+        eprintln!("left to `cargo xtask loom`: {}", test.full_name());
+    }
+    report(ran, left_out.len())
 }
 
 /// loom stops at these limits and reports success.
@@ -152,11 +171,11 @@ fn describe(test: &Test, outcome: &Result<Outcome>) -> String {
     format!("{verdict}  {}", test.full_name())
 }
 
-fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {
+fn report(ran: Vec<(Test, Outcome)>, left_out: usize) -> Result {
     let mut table = Table::new(&["target", "model", "bound", "executions", "seconds", "verdict"]);
     let (mut models, mut executions, mut seconds, mut failures) = (0, 0, 0.0, Vec::new());
-    for (test, outcome) in tests.iter().zip(outcomes) {
-        let target = &test.binary.target;
+    for (test, outcome) in &ran {
+        let target = test.file();
         let verdict = if outcome.failure.is_some() { "FAILED" } else { "ok" };
         for row in &outcome.explored {
             models += 1;
@@ -171,16 +190,24 @@ fn report(tests: &[Test], outcomes: Vec<Outcome>) -> Result {
             table.row([target.clone(), name, dash.clone(), dash, time, verdict.into()]);
         }
         seconds += outcome.seconds;
-        failures.extend(outcome.failure.map(|why| format!("{target}::{}: {why}", test.name)));
+        let failure = outcome.failure.as_ref();
+        failures.extend(failure.map(|why| format!("{}: {why}", test.full_name())));
     }
     table.publish("loom")?;
 
-    let checks = tests.iter().filter(|test| !test.is_model()).count();
+    slowest::models()?;
+    let checks = ran.iter().filter(|(test, _)| !test.is_model()).count();
     let executions = grouped(&executions.to_string());
-    println!("\n{models} models, {executions} executions, {checks} harness checks, {seconds:.1} s");
+    let left = match left_out {
+        0 => String::new(),
+        n => format!("; {n} long models are left to `cargo xtask loom`"),
+    };
+    println!(
+        "\n{models} models, {executions} executions, {checks} harness checks, {seconds:.1} s{left}"
+    );
     match failures.len() {
         0 => Ok(()),
-        n => Err(format!("{n} of {} failed\n\n{}", tests.len(), failures.join("\n")).into()),
+        n => Err(format!("{n} of {} failed\n\n{}", ran.len(), failures.join("\n")).into()),
     }
 }
 
@@ -190,7 +217,7 @@ mod tests {
     use runner::cargo::TestBinary;
 
     fn test(name: &str) -> Test {
-        let binary = TestBinary { target: "loom_deque".into(), path: "/t/loom_deque-1".into() };
+        let binary = TestBinary { target: "loom_deque".into(), ..TestBinary::default() };
         Test { binary, name: name.into() }
     }
 

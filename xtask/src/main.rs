@@ -17,9 +17,14 @@ mod reclaim;
 mod sanitize;
 mod shuttle;
 mod sites;
+mod slowest;
 mod spin;
 mod steps;
+mod suite;
 mod targets;
+
+mod tiers;
+mod unrun;
 mod usage;
 mod valgrind;
 mod verify;
@@ -33,9 +38,10 @@ use std::process::ExitCode;
 type Entry = (fn() -> clap::Command, fn(&ArgMatches) -> Result);
 
 /// In the order of the help: the whole, models and proofs, tools that run tests, the rest.
-const COMMANDS: [Entry; 15] = [
+const COMMANDS: [Entry; 16] = [
     (verify::usage, verify::command),
     (prove::usage, prove::command),
+    (suite::usage, suite::command),
     (loom::usage, loom::command),
     (orderings::usage, orderings::command),
     (litmus::usage, litmus::command),

@@ -23,7 +23,7 @@ use std::time::Duration;
 const PREEMPTIONS: &str = "2";
 
 /// The models of whole pools.
-const WHOLE_POOLS: &str = "loom_pool";
+const WHOLE_POOLS: &str = "loom_pool::pool";
 
 /// What is listed was tried with `PREEMPTIONS` when it was: quickly, with fewer.
 const PREEMPTIONS_IF_LISTED: &str = "1";
@@ -74,7 +74,7 @@ fn models() -> Result<Vec<Model>> {
     let progress = Progress::of(tests.len());
     let runs = process::each(&tests, |test| {
         let run = passed_sites(test);
-        progress.step(format!("passes   {}::{}", test.binary.target, test.name));
+        progress.step(format!("passes   {}", test.full_name()));
         run
     });
     let runs = runs.into_iter().collect::<Result<Vec<_>>>()?;
@@ -104,7 +104,7 @@ fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
     let parse = |line| Site::parse(line).ok_or_else(|| format!("not a site: `{line}`"));
     let sites = text.lines().map(parse).collect::<std::result::Result<BTreeSet<_>, _>>()?;
     // A whole pool passes nearly everything, and takes long. Its parts have models of their own.
-    let of_interest = if test.binary.target == WHOLE_POOLS { "src/pool/" } else { "src/" };
+    let of_interest = if test.file() == WHOLE_POOLS { "src/pool/" } else { "src/" };
     Ok((sites.into_iter().filter(|site| site.file.starts_with(of_interest)).collect(), seconds))
 }
 

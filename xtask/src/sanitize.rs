@@ -147,7 +147,7 @@ fn relevant(sanitizer: &Sanitizer, tests: Vec<String>) -> Result<Vec<String>> {
     let canary = format!("canary_{}_", sanitizer.name);
     for prefix in ["stress_", &canary] {
         if !tests.iter().any(|test| plain_name(test).starts_with(prefix)) {
-            return Err(format!("`tests/stress.rs` has no test called `{prefix}…`").into());
+            return Err(format!("`tests/stress/main.rs` has no test called `{prefix}…`").into());
         }
     }
     let wanted = |test: &String| {

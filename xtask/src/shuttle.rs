@@ -64,7 +64,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
 fn tests() -> Result<Vec<Test>> {
     let mut build = cargo::stable();
     build.env("RUSTFLAGS", "--cfg shuttle");
-    build.args(["test", "--release", "--package", "filch", "--test", "shuttle_*", "--target-dir"]);
+    build.args(["test", "--release", "--package", "filch", "--test", "shuttle", "--target-dir"]);
     build.arg(folders::target_dir()?.join("shuttle"));
     cargo::tests(cargo::build_tests(build)?)
 }
@@ -73,7 +73,8 @@ fn tests() -> Result<Vec<Test>> {
 fn play(test: &Test, schedules: u64) -> Result<std::result::Result<Vec<[String; 5]>, String>> {
     let folder = folders::folder(folders::reports()?.join("shuttle"))?;
     let name = &test.name;
-    let (log, rows) = (folder.join(format!("{name}.log")), folder.join(format!("{name}.tsv")));
+    let stem = name.replace("::", "-");
+    let (log, rows) = (folder.join(format!("{stem}.log")), folder.join(format!("{stem}.tsv")));
     // The harness appends: rows of an earlier run must not count.
     let _ = fs::remove_file(&rows);
     let mut child = test.command();

@@ -1,91 +1,97 @@
 //! The steps of `cargo xtask verify`, in their order.
 //!
-//! Ordinary builds share the target folder, and model builds share `loom` inside it; no step
-//! changes flags within a folder, so nothing is built twice.
+//! Ordinary builds share the target folder, and model builds share `loom` inside it. No step changes
+//! flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
 use crate::{api, nightly, spin, targets, valgrind};
 use runner::{Result, cargo};
 use std::env;
-use std::path::Path;
 use std::process::Command;
+
+/// When a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// For each change: `cargo xtask verify`.
+    Change,
+    /// With `--all`: what CI runs.
+    All,
+}
 
 /// One line of the final table.
 pub(crate) struct Step {
     pub(crate) name: &'static str,
+    pub(crate) tier: Tier,
+    /// The step's share of its tier's time, in seconds: on two cores, with nothing built before.
+    pub(crate) budget: u32,
     /// Run one after another, until one fails.
     pub(crate) commands: Vec<Command>,
     /// Why the step does not run.
     pub(crate) skipped: Option<String>,
 }
 
-/// All steps; `quick` skips those that take minutes.
-pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
-    let slow = |reason: Option<String>| if quick { Some("--quick".to_owned()) } else { reason };
-    let mut steps = vec![
-        step("fmt", formatting()),
-        step(
-            "clippy",
+/// The steps of all tiers. With `all`, a step that both tiers have leaves nothing out.
+pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
+    let filch = |rest: &[&str]| {
+        let mut command = cargo(&["clippy", "--package", "filch"]);
+        command.args(rest);
+        lint(command)
+    };
+    Ok(vec![
+        change("fmt", 5, formatting()),
+        change("clippy", 45, [filch(&["--all-targets"]), lint(lint_of_xtask())]),
+        change("clippy-models", 30, [lint_models()?]),
+        change("docs", 20, [docs(&["--package", "filch", "--all-features"])]),
+        change("tests", 240, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
+        match all {
+            true => change("models", 300, [ours(&["loom"])?]),
+            false => change("models", 190, [ours(&["loom", "--usual"])?]),
+        },
+        change("litmus", 20, [ours(&["litmus"])?]),
+        all_only(
+            "clippy-all",
+            90,
             [
-                lint(cargo(["clippy", "--workspace", "--all-targets"])),
-                lint(cargo(["clippy", "--package", "filch", "--all-features", "--all-targets"])),
+                lint(cargo(&["clippy", "--workspace", "--all-targets"])),
+                docs(&["--workspace", "--all-features"]),
             ],
         ),
-        step(
-            "clippy-no-std",
-            [lint(cargo(["clippy", "--package", "filch", "--no-default-features"]))],
+        all_only(
+            "features",
+            15,
+            [filch(&[]), filch(&["--no-default-features"]), filch(&["--features", "async"])],
         ),
-        step("clippy-models", [lint_models()?]),
-        step("docs", [docs()]),
-        step(
-            "tests",
-            [
-                // What is in the documentation runs once, below, with everything in it.
-                cargo(["test", "--workspace", "--tests", "--no-fail-fast"]),
-                cargo([
-                    "test",
-                    "--package",
-                    "filch",
-                    "--all-features",
-                    "--test",
-                    "futures",
-                    "--test",
-                    "spans",
-                ]),
-                cargo(["test", "--package", "filch", "--all-features", "--doc"]),
-            ],
-        ),
-        step("no-std", [cargo(["build", "--package", "filch", "--no-default-features"])]),
-        step("examples", [ours(&["examples"])?]),
-        step("benches", [cargo(["bench", "--no-run", "--workspace"])]),
-        Step { skipped: api::missing(), ..step("api", [ours(&["api"])?]) },
-        step("package", [cargo(["package", "--package", "filch", "--allow-dirty"])]),
-        Step { skipped: targets::missing(), ..step("targets", targets::checks()) },
-        step("models", [models(quick)?]),
-        step("litmus", [ours(&["litmus"])?]),
-        step("schedules", [ours(&["shuttle"])?]),
-    ];
-    steps.extend([
-        Step { skipped: spin::missing(), ..step("spin", [ours(&["spin"])?]) },
-        Step { skipped: slow(valgrind::missing()), ..step("valgrind", [ours(&["valgrind"])?]) },
-        Step { skipped: slow(None), ..step("reclamation", [ours(&["reclaim"])?]) },
-        Step { skipped: slow(None), ..step("audit", [ours(&["orderings", "--quick"])?]) },
-        Step { skipped: slow(nightly::missing()), ..step("sanitizers", [ours(&["sanitize"])?]) },
+        all_only("tools", 60, [tools()]),
+        all_only("examples", 90, [ours(&["examples"])?]),
+        all_only("benches", 150, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
+        Step { skipped: api::missing(), ..all_only("api", 30, [ours(&["api"])?]) },
+        all_only("package", 20, [cargo(&["package", "--package", "filch", "--allow-dirty"])]),
+        Step { skipped: targets::missing(), ..all_only("targets", 30, targets::checks()) },
+        all_only("fairness", 60, [fairness()]),
+        all_only("schedules", 60, [ours(&["shuttle"])?]),
+        Step { skipped: spin::missing(), ..all_only("spin", 20, [ours(&["spin"])?]) },
+        Step { skipped: valgrind::missing(), ..all_only("valgrind", 50, [ours(&["valgrind"])?]) },
+        all_only("reclamation", 120, [ours(&["reclaim"])?]),
+        all_only("audit", 300, [ours(&["orderings", "--quick"])?]),
+        Step { skipped: nightly::missing(), ..all_only("sanitizers", 180, [ours(&["sanitize"])?]) },
         Step {
-            skipped: slow(nightly::missing_for_fuzz()),
-            ..step("fuzz", [ours(&["fuzz", "--seconds", "10"])?])
+            skipped: nightly::missing_for_fuzz(),
+            ..all_only("fuzz", 180, [ours(&["fuzz", "--seconds", "10"])?])
         },
         // Of what the steps above have found.
-        Step { skipped: slow(None), ..step("proof", [ours(&["prove", "--from-reports"])?]) },
-    ]);
-    Ok(steps)
+        all_only("proof", 5, [ours(&["prove", "--from-reports"])?]),
+    ])
 }
 
-fn step(name: &'static str, commands: impl Into<Vec<Command>>) -> Step {
-    Step { name, commands: commands.into(), skipped: None }
+fn change(name: &'static str, budget: u32, commands: impl Into<Vec<Command>>) -> Step {
+    Step { name, tier: Tier::Change, budget, commands: commands.into(), skipped: None }
 }
 
-fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
+fn all_only(name: &'static str, budget: u32, commands: impl Into<Vec<Command>>) -> Step {
+    Step { tier: Tier::All, ..change(name, budget, commands) }
+}
+
+fn cargo(arguments: &[&str]) -> Command {
     let mut command = cargo::stable();
     command.args(arguments);
     command
@@ -98,20 +104,21 @@ fn ours(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// All models; quickly, with two preemptions at most.
-fn models(quick: bool) -> Result<Command> {
-    let mut command = ours(&["loom"])?;
-    if quick {
-        command.env("FILCH_PREEMPTIONS_AT_MOST", "2");
-    }
-    Ok(command)
+/// The shares of queues, in ten times as many random programs as `cargo test` tries.
+fn fairness() -> Command {
+    let mut command = cargo(&["test", "--test", "fair", "fairness::"]);
+    command.env("FILCH_STRESS", "10");
+    command
+}
+
+/// The unit tests of the packages that `cargo test` leaves out.
+fn tools() -> Command {
+    cargo(&["test", "--workspace", "--exclude", "filch", "--exclude", "filch-benches"])
 }
 
 fn formatting() -> Vec<Command> {
-    let mut commands = vec![cargo(["fmt", "--all"])];
-    if Path::new("fuzz/Cargo.toml").exists() {
-        commands.push(cargo(["fmt", "--manifest-path", "fuzz/Cargo.toml"]));
-    }
+    let mut commands =
+        vec![cargo(&["fmt", "--all"]), cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml"])];
     // rustfmt colours even what goes to a file, unless told otherwise.
     for command in &mut commands {
         command.args(["--check", "--", "--color", "never"]);
@@ -124,14 +131,51 @@ fn lint(mut command: Command) -> Command {
     command
 }
 
+/// Checked with its tests, which `tools` runs.
+fn lint_of_xtask() -> Command {
+    cargo(&["clippy", "--package", "xtask", "--all-targets"])
+}
+
 fn lint_models() -> Result<Command> {
     let mut command = model_build("clippy")?;
     command.arg("--tests");
     Ok(lint(command))
 }
 
-fn docs() -> Command {
-    let mut command = cargo(["doc", "--no-deps", "--workspace", "--all-features"]);
+fn docs(rest: &[&str]) -> Command {
+    let mut command = cargo(&["doc", "--no-deps"]);
+    command.args(rest);
     command.env("RUSTDOCFLAGS", "-D warnings");
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steps;
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    #[test]
+    fn the_jobs_of_the_workflow_run_each_step_once() {
+        let workflow = fs::read_to_string("../.github/workflows/ci.yml").unwrap();
+        let of_jobs = workflow.lines().filter_map(|it| it.trim().strip_prefix("steps: "));
+        let only = workflow.lines().filter_map(|it| it.split_once("--only ")).map(|(_, it)| it);
+        let lists = of_jobs.chain(only.filter(|it| !it.starts_with('$')));
+        let named: Vec<&str> = lists.flat_map(|it| it.split(',')).map(str::trim).collect();
+        let there: BTreeSet<&str> = steps(true).unwrap().iter().map(|step| step.name).collect();
+        assert_eq!(named.iter().copied().collect::<BTreeSet<_>>(), there);
+        assert_eq!(named.len(), there.len(), "a step is in two jobs");
+    }
+
+    #[test]
+    fn the_shares_of_a_tier_fit_its_time() {
+        let sum = |all| steps(all).unwrap().iter().map(|step| step.budget).sum::<u32>();
+        let change: u32 = steps(false)
+            .unwrap()
+            .iter()
+            .filter(|step| step.tier == super::Tier::Change)
+            .map(|step| step.budget)
+            .sum();
+        assert!(change <= 600 && sum(true) <= 1800 + 300, "{change} s, {} s", sum(true));
+    }
 }

@@ -1,10 +1,12 @@
-//! `cargo xtask verify`: everything, and a table.
+//! `cargo xtask verify`: all that a change must pass, and a table; with `--all`, all that CI runs.
 //!
 //! Every step runs even if an earlier one failed. What a step prints goes to
-//! `target/filch/verify-<step>.log`, and its end is shown if the step fails.
+//! `target/filch/verify-<step>.log`, and its end is shown if the step fails. A step that takes longer
+//! than its share of the time is named, which is no failure: the machine may be busy.
 
-use crate::steps::{self, Step};
-use crate::usage::flag;
+use crate::steps::{self, Step, Tier};
+use crate::usage::{flag, option};
+use crate::{slowest, unrun};
 use clap::ArgMatches;
 use runner::folders::{self, relative};
 use runner::table::Table;
@@ -17,46 +19,83 @@ use std::time::Instant;
 
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("verify")
-        .about("Run everything, and print a table")
-        .arg(flag("quick", "Leave out the audit, the sanitizers and fuzzing"))
-        .after_help("Example: cargo xtask verify --quick")
+        .about("Check all that a change must pass, in ten minutes; with --all, all that CI runs")
+        .arg(flag("all", "Run the steps that take longer too: half an hour"))
+        .arg(option("only", "STEPS", "Run these steps only, separated by commas"))
+        .arg(flag("list", "Print the names of the steps, and run none"))
+        .after_help("Example: cargo xtask verify --only clippy,tests")
 }
 
 pub(crate) fn command(given: &ArgMatches) -> Result {
-    let quick = given.get_flag("quick");
+    let all = given.get_flag("all");
+    let only = given.get_one::<String>("only").map(String::as_str);
+    let steps = chosen(steps::steps(all)?, all, only)?;
+    if given.get_flag("list") {
+        steps.iter().for_each(|step| println!("{}", step.name));
+        return Ok(());
+    }
 
     let start = Instant::now();
-    let mut table = Table::new(&["step", "verdict", "seconds", "detail"]);
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for step in steps::all(quick)? {
-        let name = step.name.to_owned();
+    let mut table = Table::new(&["step", "verdict", "seconds", "share", "detail"]);
+    let (mut passed, mut failed, mut skipped, mut slow) = (0, 0, 0, Vec::new());
+    for step in steps {
+        let (name, share) = (step.name.to_owned(), step.budget);
         if let Some(reason) = step.skipped {
             eprintln!("{name}: skipped: {reason}");
-            table.row([name, "skipped".to_owned(), "0.0".to_owned(), reason]);
+            table.row([name, "skipped".into(), "0.0".into(), share.to_string(), reason]);
             skipped += 1;
             continue;
         }
         eprint!("{name} ... ");
         let outcome = run(step)?;
         let seconds = format!("{:.1}", outcome.seconds);
-        if outcome.passed {
+        if outcome.seconds > f64::from(share) {
+            slow.push(format!("{name} ({seconds} s; its share is {share} s)"));
+        }
+        let (verdict, detail) = if outcome.passed {
             eprintln!("ok, {seconds} s");
-            table.row([name, "ok".to_owned(), seconds, outcome.detail]);
             passed += 1;
+            ("ok", outcome.detail)
         } else {
             eprintln!("FAILED, {seconds} s; {}:\n{}", outcome.log, outcome.tail);
-            table.row([name, "FAILED".to_owned(), seconds, outcome.log]);
             failed += 1;
-        }
+            ("FAILED", outcome.log)
+        };
+        table.row([name, verdict.into(), seconds, share.to_string(), detail]);
     }
-    eprintln!("{:.0} s\n", start.elapsed().as_secs_f64());
     table.publish("verify")?;
-    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    slowest::tests()?;
+    slowest::models()?;
+    if !slow.is_empty() {
+        println!("\nover their share of the time: {}", slow.join(", "));
+    }
+    if only.is_none() {
+        let unrun = unrun::tests(all)?;
+        failed += usize::from(!unrun.is_empty());
+        unrun.iter().for_each(|test| println!("no step has run {test}"));
+    }
+    println!("\n{:.0} s in all", start.elapsed().as_secs_f64());
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     match failed {
         0 => Ok(()),
         // The line above is the last one, and says it all.
         _ => std::process::exit(1),
     }
+}
+
+/// The steps of a tier, or those that are named.
+fn chosen(mut steps: Vec<Step>, all: bool, only: Option<&str>) -> Result<Vec<Step>> {
+    let Some(only) = only else {
+        steps.retain(|step| all || step.tier == Tier::Change);
+        return Ok(steps);
+    };
+    let names: Vec<&str> = only.split(',').collect();
+    if let Some(unknown) = names.iter().find(|name| !steps.iter().any(|it| it.name == **name)) {
+        let known: Vec<&str> = steps.iter().map(|it| it.name).collect();
+        return Err(format!("no step `{unknown}`: {}", known.join(", ")).into());
+    }
+    steps.retain(|step| names.contains(&step.name));
+    Ok(steps)
 }
 
 struct Outcome {
@@ -105,7 +144,7 @@ fn detail(step: &str, log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     match step {
-        "tests" => tests_in(&text),
+        "tests" | "tools" | "fairness" | "benches" => tests_in(&text),
         // Our own commands end with a sentence that sums them up.
         "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "audit"
         | "sanitizers" | "fuzz" => text.lines().next_back().unwrap_or_default().to_owned(),

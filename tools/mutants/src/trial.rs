@@ -41,7 +41,7 @@ pub(crate) fn witnesses(
     build.arg("--tests");
     let of_kind = |target: &str| match who {
         Who::Models(_) => target.starts_with("loom_"),
-        Who::Tests => !target.contains("loom_") && !target.contains("shuttle_"),
+        Who::Tests => !target.contains("loom_") && target != "shuttle",
     };
     let is_reader = |target: &str| READERS.contains(&target);
     let wanted =

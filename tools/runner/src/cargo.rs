@@ -34,12 +34,14 @@ pub fn isolate(command: &mut Command) {
 }
 
 /// A test target, as built.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestBinary {
     /// The name of the target.
     pub target: String,
     /// The executable.
     pub path: PathBuf,
+    /// The folder of its package, in which cargo would run it.
+    pub folder: PathBuf,
 }
 
 /// Builds tests with a `cargo test` command, without running them.
@@ -60,7 +62,9 @@ fn test_binaries(messages: &str) -> Result<Vec<TestBinary>> {
         let test = message["profile"]["test"].as_bool() == Some(true);
         let names = (message["target"]["name"].as_str(), message["executable"].as_str());
         if let (true, (Some(target), Some(path))) = (test, names) {
-            found.push(TestBinary { target: target.to_owned(), path: path.into() });
+            let manifest = PathBuf::from(message["manifest_path"].as_str().unwrap_or_default());
+            let folder = manifest.parent().map(PathBuf::from).unwrap_or_default();
+            found.push(TestBinary { target: target.to_owned(), path: path.into(), folder });
         }
     }
     found.sort_by(|a, b| a.target.cmp(&b.target));
@@ -88,7 +92,8 @@ impl TestBinary {
     pub fn test(&self, name: &str) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--exact", name, "--include-ignored", "--test-threads=1"]);
-        command.env("RUST_BACKTRACE", "0");
+        // Set, it would keep models from running.
+        command.env("RUST_BACKTRACE", "0").env_remove("FILCH_DECLARE_TO");
         command
     }
 }
@@ -106,6 +111,12 @@ impl Test {
     /// Returns its name with its binary in front.
     pub fn full_name(&self) -> String {
         format!("{}::{}", self.binary.target, self.name)
+    }
+
+    /// Returns the file that it is in, as the binary and its module.
+    pub fn file(&self) -> String {
+        let full = self.full_name();
+        full.rsplit_once("::").map_or(full.clone(), |(file, _)| file.to_owned())
     }
 
     /// Tells whether it explores a structure, rather than checking that the harness would notice.
@@ -153,12 +164,13 @@ mod tests {
         let messages = r#"
 {"reason":"compiler-artifact","target":{"name":"filch"},"profile":{"test":false},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"tour"},"profile":{"test":false},"executable":"/t/tour"}
-{"reason":"compiler-artifact","target":{"name":"loom_b"},"profile":{"test":true},"executable":"/t/loom_b-1"}
-{"reason":"compiler-artifact","target":{"name":"loom_a"},"profile":{"test":true},"executable":"/t/loom_a-1"}
+{"reason":"compiler-artifact","target":{"name":"loom_b"},"profile":{"test":true},"executable":"/t/loom_b-1","manifest_path":"/p/Cargo.toml"}
+{"reason":"compiler-artifact","target":{"name":"loom_a"},"profile":{"test":true},"executable":"/t/loom_a-1","manifest_path":"/p/Cargo.toml"}
 {"reason":"build-finished","success":true}"#;
         let binary = |target: &str| TestBinary {
             target: target.into(),
             path: format!("/t/{target}-1").into(),
+            folder: "/p".into(),
         };
         assert_eq!(test_binaries(messages).unwrap(), [binary("loom_a"), binary("loom_b")]);
     }
@@ -172,11 +184,13 @@ mod tests {
 
     #[test]
     fn checks_of_the_harness_are_no_models() {
-        let binary = TestBinary { target: "loom_deque".into(), path: "/t/loom_deque-1".into() };
+        let binary = TestBinary { target: "loom_deque".into(), ..TestBinary::default() };
         let test = |name: &str| Test { binary: binary.clone(), name: name.into() };
         assert!(test("inner::an_item_is_taken_once").is_model());
         assert!(!test("canary_missing_pin").is_model());
         assert!(!test("inner::harness_x").is_model());
+        assert_eq!(test("inner::harness_x").file(), "loom_deque::inner");
+        assert_eq!(test("two").file(), "loom_deque");
         assert_eq!(test("inner::harness_x").file_stem(), "loom_deque-inner-harness_x");
     }
 }

@@ -27,8 +27,13 @@ impl Table {
     /// Prints the table and writes it to `target/filch/<name>.tsv`.
     pub fn publish(&self, name: &str) -> Result {
         self.save(name)?;
-        println!("{}", self.text());
+        self.print();
         Ok(())
+    }
+
+    /// Prints it only: a part of a table that is written elsewhere.
+    pub fn print(&self) {
+        println!("{}", self.text());
     }
 
     /// Writes it only: a table that is too long to read.

@@ -125,7 +125,8 @@ impl Report {
         }
         let mut rows = Vec::new();
         for (target, models) in &by_file {
-            let path = format!("loom-tests/{}.rs", target.trim_start_matches("loom_"));
+            let path = target.trim_start_matches("loom_").replace("::", "/");
+            let path = format!("loom-tests/{path}.rs");
             let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
             let about = first_sentence(&text);
             let executions = models.iter().map(|row| number(row, "executions")).sum();

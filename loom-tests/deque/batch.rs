@@ -1,0 +1,184 @@
+//! Models of batch steals, and of steals along a chain of deques.
+//!
+//! | pair | sites | fails when weakened |
+//! |---|---|---|
+//! | `LAST_ITEM` | fence in `pop_reserved`; light fence in `look_at_bottom` | `a_batch_ends_above_what_the_owner_took` |
+//! | `PUBLISH` | release in `publish` | `a_stolen_batch_can_be_stolen_again` |
+//!
+//! A batch by announcement takes two items at most in a model (32 on the machine), so that the owner
+//! meets both kinds of item: within the reach of a batch, and beyond it. In `deques::Program` a
+//! letter is a step: `p`ush, p`o`p, `s`teal, steal a `b`atch of two, a batch of `f`our, a batch of
+//! two `a`nd pop.
+
+use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+use crate::common::{Bound::*, each_once, model, spawn};
+use filch::deque::{Flavor, Worker};
+
+const FOUR: Program = Program { before: "pppp", ..LIFO };
+const FOUR_FIFO: Program = Program { before: "pppp", ..FIFO };
+
+#[test]
+fn a_batch_is_taken_once_lifo_to_lifo() {
+    let program = Program { owner: "oo", thieves: &["b"], ..FOUR };
+    an_item_is_taken_once("a_batch_is_taken_once_lifo_to_lifo", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_is_taken_once_lifo_to_fifo() {
+    let program = Program { owner: "oo", thieves: &["b"], dest: Flavor::Fifo, ..FOUR };
+    an_item_is_taken_once("a_batch_is_taken_once_lifo_to_fifo", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_is_taken_once_fifo_to_fifo() {
+    let program = Program { owner: "oo", thieves: &["b"], ..FOUR_FIFO };
+    an_item_is_taken_once("a_batch_is_taken_once_fifo_to_fifo", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_is_taken_once_fifo_to_lifo() {
+    let program = Program { owner: "oo", thieves: &["b"], dest: Flavor::Lifo, ..FOUR_FIFO };
+    an_item_is_taken_once("a_batch_is_taken_once_fifo_to_lifo", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_and_its_pop_are_taken_once_lifo_to_lifo() {
+    let program = Program { owner: "oo", thieves: &["a"], ..FOUR };
+    an_item_is_taken_once("a_batch_and_its_pop_are_taken_once_lifo_to_lifo", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_and_its_pop_are_taken_once_lifo_to_fifo() {
+    let program = Program { owner: "oo", thieves: &["a"], dest: Flavor::Fifo, ..FOUR };
+    an_item_is_taken_once("a_batch_and_its_pop_are_taken_once_lifo_to_fifo", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_and_its_pop_are_taken_once_fifo_to_fifo() {
+    let program = Program { owner: "oo", thieves: &["a"], ..FOUR_FIFO };
+    an_item_is_taken_once("a_batch_and_its_pop_are_taken_once_fifo_to_fifo", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_and_its_pop_are_taken_once_fifo_to_lifo() {
+    let program = Program { owner: "oo", thieves: &["a"], dest: Flavor::Lifo, ..FOUR_FIFO };
+    an_item_is_taken_once("a_batch_and_its_pop_are_taken_once_fifo_to_lifo", Exhaustive, program);
+}
+
+/// The owner pops down from beyond the reach of a batch, through it, to the last item.
+#[test]
+fn a_batch_ends_above_what_the_owner_took() {
+    let program = Program { owner: "oooo", thieves: &["b"], ..FOUR };
+    an_item_is_taken_once("a_batch_ends_above_what_the_owner_took", Exhaustive, program);
+}
+
+/// An item popped and another pushed in its place, while a batch is announced.
+#[test]
+fn a_batch_takes_what_is_there_now() {
+    let program = Program { before: "ppp", owner: "oopo", thieves: &["b"], ..LIFO };
+    an_item_is_taken_once("a_batch_takes_what_is_there_now", Exhaustive, program);
+}
+
+/// A withdrawn batch leaves a mark at its index: the next one there must not bring it back.
+#[test]
+fn a_withdrawn_batch_stays_withdrawn() {
+    let program = Program { before: "ppp", owner: "oo", thieves: &["b", "b"], ..LIFO };
+    an_item_is_taken_once("a_withdrawn_batch_stays_withdrawn", Preemptions(5), program);
+}
+
+#[test]
+fn a_batch_and_a_single_steal_meet() {
+    let program = Program { before: "ppp", owner: "o", thieves: &["b", "s"], ..LIFO };
+    an_item_is_taken_once("a_batch_and_a_single_steal_meet", Exhaustive, program);
+}
+
+#[test]
+fn two_batches_meet_fifo() {
+    let program = Program { before: "ppp", owner: "o", thieves: &["b", "b"], ..FIFO };
+    an_item_is_taken_once("two_batches_meet_fifo", Exhaustive, program);
+}
+
+/// A batch that needs two announcements.
+#[test]
+fn a_long_batch_goes_on_where_it_was() {
+    let program = Program { before: "ppppppp", owner: "oo", thieves: &["f"], ..LIFO };
+    an_item_is_taken_once("a_long_batch_goes_on_where_it_was", Exhaustive, program);
+}
+
+/// RUSTSEC-2021-0093 (row 1 of the list of known bugs): the buffer is replaced between two items of
+/// a batch.
+#[test]
+fn a_batch_follows_the_owner_into_a_new_buffer() {
+    let program = Program { capacity: 2, before: "pp", owner: "poop", thieves: &["b"], ..LIFO };
+    an_item_is_taken_once("a_batch_follows_the_owner_into_a_new_buffer", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_follows_the_owner_into_a_new_buffer_fifo() {
+    let program = Program { capacity: 2, before: "pp", owner: "opp", thieves: &["b"], ..FIFO };
+    an_item_is_taken_once("a_batch_follows_the_owner_into_a_new_buffer_fifo", Exhaustive, program);
+}
+
+/// Row 1 again: the buffer is replaced while nothing in it changes, and then something does. A thief
+/// that takes its buffer before it looks at `bottom` finds an old item, or none.
+#[test]
+fn a_batch_takes_its_buffer_after_its_look() {
+    let program = Program { capacity: 4, before: "ppp", owner: "oorp", thieves: &["b"], ..LIFO };
+    an_item_is_taken_once("a_batch_takes_its_buffer_after_its_look", Exhaustive, program);
+}
+
+#[test]
+fn a_batch_takes_its_buffer_after_its_look_fifo() {
+    let program = Program { capacity: 2, before: "p", owner: "rpp", thieves: &["b"], ..FIFO };
+    an_item_is_taken_once("a_batch_takes_its_buffer_after_its_look_fifo", Exhaustive, program);
+}
+
+/// Row 10 of the list of known bugs: what was stolen into a deque is stolen from there.
+fn a_stolen_batch_can_be_stolen_again(name: &str, flavor: Flavor) {
+    model(name, Exhaustive, move || {
+        let first = Worker::with_capacity(flavor, 4);
+        first.push_batch(1..=3);
+        let second = Worker::with_capacity(flavor, 2);
+        let (of_first, of_second) = (first.stealer(), second.stealer());
+        let middle = spawn(move || {
+            let _ = of_first.steal_batch(&second);
+            second.pop().into_iter().chain(second.drain()).collect::<Vec<_>>()
+        });
+        let last = spawn(move || of_second.steal().success());
+        let mut taken: Vec<u32> = first.pop().into_iter().collect();
+        taken.extend(middle.join().unwrap());
+        taken.extend(last.join().unwrap());
+        taken.extend(first.drain());
+        each_once(1..=3, taken);
+    });
+}
+
+#[test]
+fn a_stolen_batch_can_be_stolen_again_lifo() {
+    a_stolen_batch_can_be_stolen_again("a_stolen_batch_can_be_stolen_again_lifo", Flavor::Lifo);
+}
+
+#[test]
+fn a_stolen_batch_can_be_stolen_again_fifo() {
+    a_stolen_batch_can_be_stolen_again("a_stolen_batch_can_be_stolen_again_fifo", Flavor::Fifo);
+}
+
+/// A sink gets each item that it is told of, and no other.
+#[test]
+fn a_sink_gets_what_was_taken() {
+    model("a_sink_gets_what_was_taken", Exhaustive, || {
+        let worker = Worker::with_capacity(Flavor::Lifo, 4);
+        worker.push_batch(1..=3);
+        let stealer = worker.stealer();
+        let thief = spawn(move || {
+            let mut sink = Vec::new();
+            let count = stealer.steal_into(&mut sink, 2).success().unwrap_or(0);
+            assert_eq!(count, sink.len());
+            sink
+        });
+        let mut taken: Vec<u32> = [worker.pop(), worker.pop()].into_iter().flatten().collect();
+        taken.extend(thief.join().unwrap());
+        taken.extend(worker.drain());
+        each_once(1..=3, taken);
+    });
+}

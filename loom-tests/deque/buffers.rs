@@ -1,0 +1,87 @@
+//! Models of the deque while its buffer is replaced: growing, shrinking, reclaiming.
+//!
+//! | pair | sites | fails when weakened |
+//! |---|---|---|
+//! | `GROWN` | release in `replace`; acquire in `buffer` | `a_thief_finds_its_item_in_a_new_buffer` |
+//!
+//! A deque that shrinks gives its old buffers to the most eager reclaimer that epoch's contract
+//! permits (`src/sync/epoch.rs`): a thief that used one without being pinned would fail the model.
+
+use crate::common::Bound::*;
+use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+
+/// Row 2 of the list of known bugs: a thief that reads a slot which the new buffer lacks.
+#[test]
+fn a_thief_finds_its_item_in_a_new_buffer_lifo() {
+    let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["ss"], ..LIFO };
+    an_item_is_taken_once("a_thief_finds_its_item_in_a_new_buffer_lifo", Exhaustive, program);
+}
+
+#[test]
+fn a_thief_finds_its_item_in_a_new_buffer_fifo() {
+    let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["ss"], ..FIFO };
+    an_item_is_taken_once("a_thief_finds_its_item_in_a_new_buffer_fifo", Exhaustive, program);
+}
+
+#[test]
+fn pushes_that_grow_meet_a_thief() {
+    let program = Program { capacity: 2, owner: "pppoo", thieves: &["ss"], ..LIFO };
+    an_item_is_taken_once("pushes_that_grow_meet_a_thief", Exhaustive, program);
+}
+
+#[test]
+fn two_growths_meet_a_thief() {
+    let program = Program { capacity: 1, owner: "pppo", thieves: &["ss"], ..LIFO };
+    an_item_is_taken_once("two_growths_meet_a_thief", Exhaustive, program);
+}
+
+#[test]
+fn a_growth_meets_two_thieves() {
+    let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["s", "s"], ..LIFO };
+    an_item_is_taken_once("a_growth_meets_two_thieves", Preemptions(4), program);
+}
+
+const SHRINKING: Program = Program { shrinking: true, ..LIFO };
+const SHRINKING_FIFO: Program = Program { shrinking: true, ..FIFO };
+
+#[test]
+fn a_growth_that_retires_meets_a_thief() {
+    let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["ss"], ..SHRINKING };
+    an_item_is_taken_once("a_growth_that_retires_meets_a_thief", Exhaustive, program);
+}
+
+#[test]
+fn a_growth_that_retires_meets_two_thieves() {
+    let program =
+        Program { capacity: 2, before: "pp", owner: "p", thieves: &["s", "s"], ..SHRINKING };
+    an_item_is_taken_once("a_growth_that_retires_meets_two_thieves", Preemptions(4), program);
+}
+
+/// From one slot to eight, and back down to four and two as the owner pops.
+#[test]
+fn a_shrinking_meets_a_thief_lifo() {
+    let program =
+        Program { capacity: 1, before: "ppppp", owner: "oooo", thieves: &["s"], ..SHRINKING };
+    an_item_is_taken_once("a_shrinking_meets_a_thief_lifo", Exhaustive, program);
+}
+
+#[test]
+fn a_shrinking_meets_a_thief_fifo() {
+    let program =
+        Program { capacity: 1, before: "ppppp", owner: "oooo", thieves: &["s"], ..SHRINKING_FIFO };
+    an_item_is_taken_once("a_shrinking_meets_a_thief_fifo", Exhaustive, program);
+}
+
+#[test]
+fn a_shrinking_meets_a_batch() {
+    let program =
+        Program { capacity: 1, before: "ppppp", owner: "ooo", thieves: &["b"], ..SHRINKING };
+    an_item_is_taken_once("a_shrinking_meets_a_batch", Exhaustive, program);
+}
+
+#[test]
+fn growing_and_shrinking_meet_a_thief() {
+    let program =
+        Program { capacity: 1, before: "pp", owner: "pppooo", thieves: &["ss"], ..SHRINKING };
+    an_item_is_taken_once("growing_and_shrinking_meet_a_thief", Preemptions(3), program);
+}

@@ -1,0 +1,187 @@
+//! Models of the deque: push, pop and single steals, in a buffer that stays.
+//!
+//! | pair | sites | fails when weakened |
+//! |---|---|---|
+//! | `PUBLISH` | release in `publish` and `pop_reserved`; acquire in `look_at_bottom` | `a_thief_can_open_what_it_took`, `an_item_is_taken_once_lifo` |
+//! | `LAST_ITEM` | fence in `pop_reserved`; light fence in `look_at_bottom` | `an_item_is_taken_once_lifo` |
+//! | `CLAIM` | all | none, but for those that `unwitnessed.md` does not list: loom does not reorder a load after a later store |
+//!
+//! In `deques::Program` a letter is a step: `p`ush, p`o`p, `s`teal. Models with one thief are
+//! exhaustive; those with two thieves and more than two steps of the owner's are bounded.
+
+use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
+use crate::common::{Bound::*, each_once, model, spawn};
+use filch::deque::{Flavor, Worker};
+use loom::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+#[test]
+fn an_item_is_taken_once_lifo() {
+    let program = Program { owner: "ppoo", thieves: &["ss"], ..LIFO };
+    an_item_is_taken_once("an_item_is_taken_once_lifo", Exhaustive, program);
+}
+
+#[test]
+fn an_item_is_taken_once_fifo() {
+    let program = Program { owner: "ppoo", thieves: &["ss"], ..FIFO };
+    an_item_is_taken_once("an_item_is_taken_once_fifo", Exhaustive, program);
+}
+
+#[test]
+fn a_last_item_has_one_taker_lifo() {
+    let program = Program { before: "p", owner: "o", thieves: &["s", "s"], ..LIFO };
+    an_item_is_taken_once("a_last_item_has_one_taker_lifo", Exhaustive, program);
+}
+
+#[test]
+fn a_last_item_has_one_taker_fifo() {
+    let program = Program { before: "p", owner: "o", thieves: &["s", "s"], ..FIFO };
+    an_item_is_taken_once("a_last_item_has_one_taker_fifo", Exhaustive, program);
+}
+
+#[test]
+fn two_items_have_one_taker_each_lifo() {
+    let program = Program { before: "pp", owner: "oo", thieves: &["s", "s"], ..LIFO };
+    an_item_is_taken_once("two_items_have_one_taker_each_lifo", Exhaustive, program);
+}
+
+#[test]
+fn two_items_have_one_taker_each_fifo() {
+    let program = Program { before: "pp", owner: "oo", thieves: &["s", "s"], ..FIFO };
+    an_item_is_taken_once("two_items_have_one_taker_each_fifo", Exhaustive, program);
+}
+
+#[test]
+fn pushes_and_pops_meet_two_thieves_lifo() {
+    let program = Program { owner: "ppoo", thieves: &["s", "s"], ..LIFO };
+    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_lifo", Preemptions(5), program);
+}
+
+#[test]
+fn pushes_and_pops_meet_two_thieves_fifo() {
+    let program = Program { owner: "ppoo", thieves: &["s", "s"], ..FIFO };
+    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_fifo", Preemptions(5), program);
+}
+
+/// Indices wrap after two items in a model, and a buffer of two goes round at the same time.
+#[test]
+fn a_reused_slot_does_not_change_what_was_taken_lifo() {
+    let program = Program { capacity: 2, before: "pp", owner: "opo", thieves: &["ss"], ..LIFO };
+    an_item_is_taken_once("a_reused_slot_does_not_change_what_was_taken_lifo", Exhaustive, program);
+}
+
+#[test]
+fn a_reused_slot_does_not_change_what_was_taken_fifo() {
+    let program = Program { capacity: 2, before: "pp", owner: "opo", thieves: &["ss"], ..FIFO };
+    an_item_is_taken_once("a_reused_slot_does_not_change_what_was_taken_fifo", Exhaustive, program);
+}
+
+/// Row 9 of the list of known bugs: a thief that stands still while the buffer goes round.
+#[test]
+fn a_thief_that_stood_still_takes_nothing_stale() {
+    let program = Program { capacity: 1, owner: "popopo", thieves: &["s"], ..FIFO };
+    an_item_is_taken_once("a_thief_that_stood_still_takes_nothing_stale", Exhaustive, program);
+}
+
+/// What the owner wrote before it pushed is there for the thief, whichever store of `bottom` it saw.
+#[test]
+fn a_thief_can_open_what_it_took() {
+    model("a_thief_can_open_what_it_took", Exhaustive, || {
+        let worker = Worker::new_lifo();
+        let stealer = worker.stealer();
+        let thief = spawn(move || stealer.steal().success().map(|it: Box<u32>| *it));
+        worker.push(Box::new(1));
+        worker.push(Box::new(2));
+        let popped = worker.pop().map(|it| *it);
+        let stolen = thief.join().unwrap();
+        assert!(matches!(stolen, None | Some(1)), "{stolen:?} is not the oldest");
+        assert!(popped.is_some(), "one thief took two items");
+    });
+}
+
+/// Row 4 of the list of known bugs: if nobody has the item, nobody finds it gone.
+fn empty_means_that_somebody_has_the_item(name: &str, flavor: Flavor) {
+    model(name, Exhaustive, move || {
+        let worker = Worker::with_capacity(flavor, 2);
+        worker.push(1);
+        let (first, second) = (worker.stealer(), worker.stealer());
+        let first = spawn(move || first.steal());
+        let second = spawn(move || second.steal());
+        let popped = worker.pop();
+        let stolen = [first.join().unwrap(), second.join().unwrap()];
+        let takers = stolen.iter().filter(|it| it.is_success()).count();
+        let takers = takers + usize::from(popped.is_some());
+        assert_eq!(takers, 1, "an owner's pop tries until it knows: {stolen:?}, {popped:?}");
+    });
+}
+
+#[test]
+fn empty_means_that_somebody_has_the_item_lifo() {
+    empty_means_that_somebody_has_the_item(
+        "empty_means_that_somebody_has_the_item_lifo",
+        Flavor::Lifo,
+    );
+}
+
+#[test]
+fn empty_means_that_somebody_has_the_item_fifo() {
+    empty_means_that_somebody_has_the_item(
+        "empty_means_that_somebody_has_the_item_fifo",
+        Flavor::Fifo,
+    );
+}
+
+/// A push that happened before a steal is not reported as Empty, unless somebody took the item.
+fn a_completed_push_is_seen(name: &str, flavor: Flavor) {
+    model(name, Exhaustive, move || {
+        let worker = Worker::with_capacity(flavor, 2);
+        let (stealer, other) = (worker.stealer(), worker.stealer());
+        let done = Arc::new(AtomicBool::new(false));
+        let seen = done.clone();
+        let thief = spawn(move || (seen.load(Acquire), stealer.steal()));
+        let rival = spawn(move || other.steal());
+        worker.push(1);
+        done.store(true, Release);
+        let (complete, stolen) = thief.join().unwrap();
+        let rival = rival.join().unwrap();
+        let lied = complete && stolen.is_empty() && !rival.is_success();
+        assert!(!lied, "Empty after a completed push, and nobody had taken it");
+        let taken = [stolen.success(), rival.success(), worker.pop()];
+        each_once([1], taken.into_iter().flatten().collect());
+    });
+}
+
+#[test]
+fn a_completed_push_is_seen_lifo() {
+    a_completed_push_is_seen("a_completed_push_is_seen_lifo", Flavor::Lifo);
+}
+
+#[test]
+fn a_completed_push_is_seen_fifo() {
+    a_completed_push_is_seen("a_completed_push_is_seen_fifo", Flavor::Fifo);
+}
+
+/// Whoever comes last drops what is left, and only that.
+#[test]
+fn what_is_left_is_dropped_once() {
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    model("what_is_left_is_dropped_once", Exhaustive, || {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let worker = Worker::with_capacity(Flavor::Lifo, 2);
+        let stealer = worker.stealer();
+        let thief = spawn(move || drop(stealer.steal()));
+        for _ in 0..3 {
+            worker.push(Counted(drops.clone()));
+        }
+        drop(worker.pop());
+        thief.join().unwrap();
+        drop(worker);
+        assert_eq!(drops.load(SeqCst), 3);
+    });
+}

@@ -1,0 +1,284 @@
+//! Models of the fair scheduler: where it could lose a wake-up. How queues end is in `fair_ends.rs`.
+//!
+//! The executor is a tray: jobs lie on it until a thread of the model takes one. So a scheduler that has work and no
+//! ticket on its tray sleeps on work, and the model sees that when everybody is done.
+//!
+//! A policy of its own, which takes the first queue that is ready, keeps the models small; those about `LEAST` have the
+//! one that ships.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
+//! | `LOOK` | `hide` | `submit_meets_a_queue_that_runs_dry` |
+//! | `LOOK` | `place_is_free` | `a_free_place_meets_the_exit_of_the_last_ticket` |
+//! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
+//! | `LOOK` | `serve`, having found work | `submit_meets_a_ticket_that_has_found_something` |
+//!
+//! The other pairs are in the parts: `fair_parts.rs`.
+
+use crate::common::trace::Trace;
+use crate::common::tray::{First, Ticking, Tray, scheduler, submit};
+use crate::common::{Bound::*, model, spawn};
+use filch::Job;
+use filch::fair::{FairScheduler, WeightedFair};
+use std::time::Duration;
+
+#[test]
+fn submit_meets_the_exit_of_the_last_ticket() {
+    model("submit_meets_the_exit_of_the_last_ticket", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let traces = [Trace::new(), Trace::new()];
+        submit(fair.default_queue(), &traces[0]);
+        // Runs the task, comes again, finds nothing and leaves; or finds what comes meanwhile.
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || (0..2).for_each(|_| tray.run_one()))
+        };
+        submit(fair.default_queue(), &traces[1]);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+#[test]
+fn submit_meets_a_queue_that_runs_dry() {
+    model("submit_meets_a_queue_that_runs_dry", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
+        let traces = [Trace::new(), Trace::new()];
+        submit(fair.default_queue(), &traces[0]);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        submit(fair.default_queue(), &traces[1]);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+/// A ticket has handed over the next, which has found nothing and is gone, before it ends itself. Who submits in between
+/// must not rely on it.
+#[test]
+fn submit_meets_a_ticket_that_hands_over() {
+    model("submit_meets_a_ticket_that_hands_over", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let traces = [Trace::new(), Trace::new()];
+        submit(fair.default_queue(), &traces[0]);
+        let ticket = tray.take().unwrap();
+        let other = tray.clone();
+        let workers = [spawn(move || ticket.run()), spawn(move || other.run_one())];
+        submit(fair.default_queue(), &traces[1]);
+        workers.into_iter().for_each(|it| it.join().unwrap());
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+/// Who submits relies on the ticket that searches; which then finds something else, that lasts until the second
+/// task has run. So it has to call for help.
+#[test]
+fn submit_meets_a_ticket_that_has_found_something() {
+    model("submit_meets_a_ticket_that_has_found_something", Preemptions(2), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let queue = fair.default_queue().clone();
+        let ((sender, submitted), trace) = (loom::sync::mpsc::channel(), Trace::new());
+        let (same_tray, seen) = (tray.clone(), trace.clone());
+        let first = move || {
+            submitted.recv().unwrap();
+            // As another thread of the executor would.
+            same_tray.run_all();
+            assert!(seen.is_there(), "nobody serves what is queued");
+        };
+        queue.spawn_detached(first).unwrap();
+        let ticket = tray.take().unwrap();
+        let worker = spawn(move || ticket.run());
+        submit(&queue, &trace);
+        sender.send(()).unwrap();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1);
+    });
+}
+
+#[test]
+fn two_submitters_share_a_ticket() {
+    model("two_submitters_share_a_ticket", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let traces = [Trace::new(), Trace::new()];
+        let other = {
+            let (queue, job) = (fair.default_queue().clone(), traces[0].job());
+            spawn(move || queue.spawn_detached(job).unwrap())
+        };
+        submit(fair.default_queue(), &traces[1]);
+        other.join().unwrap();
+        assert!(tray.jobs.lock().unwrap().len() <= 1, "no more tickets than threads");
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+/// Two threads, a queue of which one task may run at once. The one that finds no place hides the queue; the one
+/// that frees the place shows it.
+#[test]
+fn a_free_place_meets_the_exit_of_the_last_ticket() {
+    model("a_free_place_meets_the_exit_of_the_last_ticket", Preemptions(3), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").max_parallel(1).build().unwrap();
+        let traces = [Trace::new(), Trace::new()];
+        submit(&queue, &traces[0]);
+        submit(&queue, &traces[1]);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        tray.run_one();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1], "nobody serves what is queued");
+    });
+}
+
+/// At most one at once: loom would see two accesses to the trace that nothing orders.
+#[test]
+fn tasks_of_an_ordered_queue_are_ordered() {
+    model("tasks_of_an_ordered_queue_are_ordered", Preemptions(3), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").max_parallel(1).build().unwrap();
+        let trace = Trace::new();
+        submit(&queue, &trace);
+        submit(&queue, &trace);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        tray.run_one();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 2);
+    });
+}
+
+/// A task waits for another, whose queue runs one task at once and has one running. If nobody else runs it, the
+/// waiting thread does when the place is free.
+#[test]
+fn a_free_place_meets_a_joiner() {
+    model("a_free_place_meets_a_joiner", Preemptions(3), || {
+        let tray = Tray::new(2);
+        let fair = scheduler(&tray).build();
+        let limited = fair.queue("limited").max_parallel(1).build().unwrap();
+        let trace = Trace::new();
+        limited.spawn_detached(|| ()).unwrap();
+        let awaited = limited.spawn(trace.job());
+        let other = fair.queue("other").build().unwrap();
+        let seen = trace.clone();
+        let waiting = other.spawn(move || {
+            awaited.join().unwrap();
+            seen.runs()
+        });
+        // One ticket each: what they submit again stays on the tray until both are done.
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        let first = tray.take();
+        let second = tray.take();
+        first.into_iter().for_each(Job::run);
+        second.into_iter().for_each(Job::run);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(waiting.join().unwrap(), 1, "it has run before the waiting went on");
+    });
+}
+
+/// What a lease is charged in the end is by one weight or by the other.
+#[test]
+fn set_weight_meets_a_lease() {
+    model("set_weight_meets_a_lease", Preemptions(2), || {
+        let tray = Tray::new(2);
+        let fair = FairScheduler::builder(tray.clone())
+            .clock(Ticking::default())
+            .policy(WeightedFair::new)
+            .quantum(Duration::ZERO)
+            .build();
+        let queue = fair.default_queue().clone();
+        let traces = [Trace::new(), Trace::new()];
+        submit(&queue, &traces[0]);
+        submit(&queue, &traces[1]);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        queue.set_weight(7).unwrap();
+        tray.run_one();
+        queue.set_weight(1 << 32).unwrap();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(traces.each_ref().map(Trace::runs), [1, 1]);
+        assert_eq!(queue.metrics().weight, 1 << 32);
+    });
+}
+
+/// A queue has been served, another has not: whatever happens at the same time, the other is next.
+#[test]
+fn two_changes_of_a_group_are_both_seen() {
+    model("two_changes_of_a_group_are_both_seen", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = FairScheduler::builder(tray.clone())
+            .clock(Ticking::default())
+            .policy(WeightedFair::new)
+            .quantum(Duration::ZERO)
+            .build();
+        // Both in one group of two slots.
+        let served = fair.default_queue().clone();
+        let other = fair.queue("other").build().unwrap();
+        submit(&served, &Trace::new());
+        tray.run_all();
+        let [of_served, of_other] = [Trace::new(), Trace::new()];
+        let submitter = {
+            let (other, job) = (other.clone(), of_other.job());
+            spawn(move || other.spawn_detached(job).unwrap())
+        };
+        let (trace, seen) = (of_other.clone(), of_served.clone());
+        let job = move || {
+            assert!(trace.is_there(), "the queue with more time came first");
+            seen.leave();
+        };
+        served.spawn_detached(job).unwrap();
+        submitter.join().unwrap();
+        tray.run_all();
+        assert_eq!((of_served.runs(), of_other.runs()), (1, 1));
+    });
+}
+
+/// Each makes a queue of another priority, and so what belongs to a priority.
+#[test]
+fn two_make_queues_at_the_same_time() {
+    use filch::fair::Priority;
+    model("two_make_queues_at_the_same_time", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let trace = Trace::new();
+        let maker = {
+            let (fair, job) = (fair.clone(), trace.job());
+            spawn(move || {
+                let queue = fair.queue("low").priority(Priority::Lowest).build().unwrap();
+                queue.spawn_detached(job).unwrap();
+            })
+        };
+        tray.run_all();
+        let queue = fair.queue("high").priority(Priority::Highest).build().unwrap();
+        maker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1);
+        assert_ne!(queue.slot(), fair.default_queue().slot());
+    });
+}

@@ -1,0 +1,148 @@
+//! Models of how queues of the fair scheduler end: closed, cancelled, paused, or with their executor.
+//!
+//! On a tray, as those in `fair.rs`: what was accepted runs once, or is reported cancelled, and who waits is told.
+
+use crate::common::trace::Trace;
+use crate::common::tray::{First, Tray, scheduler, submit};
+use crate::common::{Bound::*, model, spawn};
+use filch::fair::FairScheduler;
+
+#[test]
+fn submit_meets_close() {
+    model("submit_meets_close", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
+        let submitter = {
+            let (queue, job) = (queue.clone(), trace.job());
+            spawn(move || queue.spawn_detached(job).is_ok())
+        };
+        queue.close();
+        tray.run_all();
+        let accepted = submitter.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
+        assert_eq!(queue.metrics().pending, 0);
+    });
+}
+
+/// The slot of a queue is free once it is over, whoever notices; and is then used again.
+#[test]
+fn close_meets_the_last_completion() {
+    model("close_meets_the_last_completion", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
+        let slot = queue.slot();
+        submit(&queue, &trace);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        drop(queue);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1, "what was accepted still runs");
+        assert_eq!(fair.report().queues.len(), 1, "the queue is over");
+        let next = fair.queue("next").build().unwrap();
+        assert_eq!(next.slot(), slot, "its slot is free, once");
+        assert_eq!(next.metrics().submitted, 0);
+    });
+}
+
+/// `wait_idle` sees what the tasks did.
+#[test]
+fn waiting_meets_the_last_completion() {
+    model("waiting_meets_the_last_completion", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let trace = Trace::new();
+        submit(fair.default_queue(), &trace);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        fair.wait_idle().unwrap();
+        assert_eq!(trace.runs(), 1, "idle means that it has run");
+        worker.join().unwrap();
+        tray.run_all();
+    });
+}
+
+#[test]
+fn a_ticket_that_is_dropped_unrun_leaves_nothing_behind() {
+    model("a_ticket_that_is_dropped_unrun_leaves_nothing_behind", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.default_queue().clone();
+        let first = queue.spawn(|| ());
+        let dropper = {
+            let tray = tray.clone();
+            spawn(move || drop(tray.take()))
+        };
+        let second = queue.spawn(|| ());
+        dropper.join().unwrap();
+        tray.run_all();
+        assert_eq!(queue.metrics().pending, 0, "nothing is queued that nobody serves");
+        assert!(first.is_finished() && second.is_finished(), "no handle dangles");
+    });
+}
+
+#[test]
+fn pause_meets_submit() {
+    model("pause_meets_submit", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.default_queue().clone(), Trace::new());
+        let submitter = {
+            let (queue, job) = (queue.clone(), trace.job());
+            spawn(move || queue.spawn_detached(job).unwrap())
+        };
+        queue.pause();
+        tray.run_all();
+        queue.resume();
+        submitter.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1, "nobody serves what is queued");
+    });
+}
+
+#[test]
+fn cancel_meets_submit() {
+    model("cancel_meets_submit", Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").paused().build().unwrap();
+        let submitter = {
+            let queue = queue.clone();
+            spawn(move || queue.spawn(|| ()))
+        };
+        queue.cancel();
+        let handle = submitter.join().unwrap();
+        tray.run_all();
+        assert!(handle.is_finished(), "no handle dangles");
+        assert_eq!(queue.metrics().pending, 0);
+    });
+}
+
+#[test]
+fn cancel_meets_a_lease() {
+    model("cancel_meets_a_lease", Long { preemptions: 2, seconds: 14 }, || {
+        let tray = Tray::new(1);
+        let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
+        let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
+        let first = queue.spawn(trace.job());
+        let second = queue.spawn(|| ());
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        let dropped = queue.cancel();
+        worker.join().unwrap();
+        tray.run_all();
+        assert!(first.is_finished() && second.is_finished(), "no handle dangles");
+        let metrics = queue.metrics();
+        assert_eq!(metrics.completed + metrics.cancelled, 2, "run, or cancelled: {metrics:?}");
+        assert!(dropped as u64 <= metrics.cancelled && trace.runs() <= 1);
+    });
+}

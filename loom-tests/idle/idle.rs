@@ -1,0 +1,335 @@
+//! Models of the event count. A sleeper that is not woken is a deadlock, which loom reports.
+//!
+//! Whoever waits here does as users do: prepare, look, commit or cancel. What is looked at is read
+//! without ordering, so that it is the event count that has to bring it.
+//!
+//! The stamp starts below its wrap, so each model that wakes a sleeper, or everybody, goes over it.
+
+use crate::common::{Bound, Bound::*, model, on_a_board, spawn};
+use filch::idle::{EventCount, Park, ThreadPark};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::task::Waker;
+use std::time::Duration;
+
+/// What there is to take, and those who wait for it.
+struct Board {
+    events: EventCount,
+    items: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Board {
+    fn new() -> Arc<Self> {
+        Arc::new(Board {
+            events: EventCount::new(),
+            items: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    /// Puts one item there, without saying so.
+    fn put(&self) {
+        self.items.fetch_add(1, Relaxed);
+    }
+
+    /// Takes an item.
+    fn take(&self) -> bool {
+        let mut items = self.items.load(Relaxed);
+        while items > 0 {
+            match self.items.compare_exchange(items, items - 1, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => items = now,
+            }
+        }
+        false
+    }
+
+    /// Takes an item, and sleeps until there is one.
+    fn wait_and_take(&self) {
+        while !self.take() {
+            let prepared = self.events.prepare();
+            if self.take() {
+                return prepared.cancel();
+            }
+            prepared.commit();
+        }
+    }
+
+    /// Sleeps until it is over.
+    fn wait_for_the_end(&self) {
+        while !self.is_over.load(Relaxed) {
+            let prepared = self.events.prepare();
+            if self.is_over.load(Relaxed) {
+                return prepared.cancel();
+            }
+            prepared.commit();
+        }
+    }
+}
+
+/// Runs a program for each thread on one board; the last is the main thread's.
+fn program(name: &str, bound: Bound, threads: &'static [fn(&Board)]) {
+    on_a_board(name, bound, Board::new, threads, |board| assert_eq!(board.items.load(Relaxed), 0));
+}
+
+fn put_and_notify(board: &Board) {
+    board.put();
+    board.events.notify_one();
+}
+
+fn end(board: &Board) {
+    board.is_over.store(true, Relaxed);
+    board.events.notify_all();
+}
+
+#[test]
+fn one_sleeper_one_notifier() {
+    let threads: &'static [fn(&Board)] = &[Board::wait_and_take, put_and_notify];
+    program("one_sleeper_one_notifier", Exhaustive, threads);
+}
+
+#[test]
+fn one_sleeper_two_notifiers() {
+    program(
+        "one_sleeper_two_notifiers",
+        Preemptions(3),
+        &[|board| (0..2).for_each(|_| board.wait_and_take()), put_and_notify, put_and_notify],
+    );
+}
+
+#[test]
+fn two_sleepers_one_notifier() {
+    program(
+        "two_sleepers_one_notifier",
+        Preemptions(3),
+        &[Board::wait_and_take, Board::wait_and_take, |board| {
+            (0..2).for_each(|_| put_and_notify(board));
+        }],
+    );
+}
+
+#[test]
+fn two_sleepers_told_at_once() {
+    program(
+        "two_sleepers_told_at_once",
+        Preemptions(2),
+        &[Board::wait_and_take, Board::wait_and_take, |board| {
+            (0..2).for_each(|_| board.put());
+            board.events.notify_many(2);
+        }],
+    );
+}
+
+#[test]
+fn two_sleepers_two_notifiers() {
+    program(
+        "two_sleepers_two_notifiers",
+        Slow(2),
+        &[Board::wait_and_take, Board::wait_and_take, put_and_notify, put_and_notify],
+    );
+}
+
+#[test]
+fn notify_all_tells_whoever_prepared_before() {
+    program(
+        "notify_all_tells_whoever_prepared_before",
+        Preemptions(3),
+        &[Board::wait_for_the_end, Board::wait_for_the_end, end],
+    );
+}
+
+/// Those who wait for the end may not have their notification taken by one who prepares later.
+#[test]
+fn notify_all_against_notify_one() {
+    program(
+        "notify_all_against_notify_one",
+        Preemptions(2),
+        &[Board::wait_for_the_end, Board::wait_and_take, |board| {
+            board.put();
+            end(board);
+        }],
+    );
+}
+
+/// Whoever finds an item by looking may have been told of another meanwhile, and never comes back.
+#[test]
+fn notify_against_cancel() {
+    program(
+        "notify_against_cancel",
+        Preemptions(2),
+        &[
+            |board| {
+                let prepared = board.events.prepare();
+                if board.take() {
+                    prepared.cancel();
+                } else {
+                    drop(prepared);
+                    board.wait_and_take();
+                }
+            },
+            Board::wait_and_take,
+            |board| (0..2).for_each(|_| put_and_notify(board)),
+        ],
+    );
+}
+
+/// Whoever prepares and does not look passes on what it was told.
+#[test]
+fn a_dropped_plan_passes_the_notification_on() {
+    program(
+        "a_dropped_plan_passes_the_notification_on",
+        Preemptions(3),
+        &[|board| drop(board.events.prepare()), Board::wait_and_take, put_and_notify],
+    );
+}
+
+/// In a model a timeout passes at once; so this one leaves the list while it is told, or not.
+fn wait_for_a_moment(board: &Board) {
+    let prepared = board.events.prepare();
+    if board.take() {
+        return prepared.cancel();
+    }
+    let is_told = prepared.commit_in(&mut ThreadPark::new(), Some(Duration::ZERO));
+    if is_told && !board.take() {
+        // Somebody else has the item.
+        assert_eq!(board.items.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn notify_against_timeout() {
+    model("notify_against_timeout", Exhaustive, || {
+        let board = Board::new();
+        let sleeper = {
+            let board = board.clone();
+            spawn(move || wait_for_a_moment(&board))
+        };
+        put_and_notify(&board);
+        sleeper.join().unwrap();
+        assert!(board.items.load(Relaxed) < 2);
+        board.events.notify_one(); // nobody is there any more
+    });
+}
+
+/// One may leave, and the other must be woken all the same: by the notifier, or by an item's taker.
+#[test]
+fn a_sleeper_under_one_that_leaves() {
+    program(
+        "a_sleeper_under_one_that_leaves",
+        Preemptions(2),
+        &[
+            |board| {
+                wait_for_a_moment(board);
+                end(board);
+            },
+            Board::wait_for_the_end,
+            |board| {
+                put_and_notify(board);
+                // Whoever is left takes it.
+                board.take();
+            },
+        ],
+    );
+}
+
+/// Three leave while one sleeps under them, so the list is cleared.
+#[test]
+fn a_list_of_those_who_left_is_cleared() {
+    program(
+        "a_list_of_those_who_left_is_cleared",
+        Slow(1),
+        &[Board::wait_for_the_end, wait_for_a_moment, |board| {
+            (0..2).for_each(|_| wait_for_a_moment(board));
+            end(board);
+        }],
+    );
+}
+
+/// One leaves its place under another; a notification takes the place off, and the next sleeper has it.
+#[test]
+fn a_place_left_behind_is_used_again() {
+    program(
+        "a_place_left_behind_is_used_again",
+        Preemptions(2),
+        &[
+            |board| {
+                wait_for_a_moment(board);
+                board.events.notify_one();
+                wait_for_a_moment(board);
+            },
+            wait_for_a_moment,
+        ],
+    );
+}
+
+/// What was done before a notification is seen by whoever it reaches, without another look.
+fn it_is_seen(name: &str, bound: Bound, another: Option<fn(&Board)>) {
+    model(name, bound, move || {
+        let board = Board::new();
+        let prepared = board.events.prepare();
+        let threads = another.into_iter().chain([end_for_one as fn(&Board)]).map(|body| {
+            let board = board.clone();
+            spawn(move || body(&board))
+        });
+        let threads = threads.collect::<Vec<_>>();
+        prepared.commit();
+        assert!(board.is_over.load(Relaxed), "told, and there is nothing to see");
+        threads.into_iter().for_each(|it| it.join().unwrap());
+    });
+}
+
+fn end_for_one(board: &Board) {
+    board.is_over.store(true, Relaxed);
+    board.events.notify_one();
+}
+
+#[test]
+fn what_came_before_a_notification_is_seen() {
+    it_is_seen("what_came_before_a_notification_is_seen", Exhaustive, None);
+}
+
+#[test]
+fn what_came_before_one_that_was_passed_on_is_seen() {
+    it_is_seen(
+        "what_came_before_one_that_was_passed_on_is_seen",
+        Preemptions(3),
+        Some(|board| board.events.prepare().cancel()),
+    );
+}
+
+/// A park that returns for reasons of its own, once.
+struct Restless(ThreadPark, bool);
+
+impl Park for Restless {
+    fn park(&mut self, timeout: Option<Duration>) {
+        if std::mem::replace(&mut self.1, false) {
+            self.0.park(timeout);
+        }
+    }
+
+    fn unparker(&self) -> Waker {
+        self.0.unparker()
+    }
+}
+
+#[test]
+fn a_park_that_returns_for_its_own_reasons() {
+    program(
+        "a_park_that_returns_for_its_own_reasons",
+        Preemptions(3),
+        &[
+            |board| {
+                let mut park = Restless(ThreadPark::new(), false);
+                while !board.take() {
+                    let prepared = board.events.prepare();
+                    if board.take() {
+                        return prepared.cancel();
+                    }
+                    park.1 = !prepared.commit_in(&mut park, None);
+                }
+            },
+            put_and_notify,
+        ],
+    );
+}

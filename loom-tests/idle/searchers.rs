@@ -1,0 +1,149 @@
+//! Models of looking for a while before sleeping. A sleeper that is not woken is a deadlock, which loom reports.
+//!
+//! What is looked at is read without ordering, so that it is the fences that have to bring it.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `SEARCHED` | fence in `found` | `a_searcher_that_finds_wakes_the_next` |
+
+use crate::common::{Bound, Bound::*, canary::must_fail, model, on_a_board, spawn};
+use filch::idle::{Searchers, ThreadPark};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering::*};
+use std::time::Duration;
+
+/// What there is to take, and those who look for it.
+struct Board {
+    searchers: Searchers,
+    items: [AtomicUsize; 2],
+}
+
+impl Board {
+    fn new() -> Arc<Self> {
+        let items = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        Arc::new(Board { searchers: Searchers::new(), items })
+    }
+
+    /// Puts an item on one of two heaps.
+    fn put(&self, heap: usize) {
+        self.items[heap].store(1, Relaxed);
+        self.searchers.notify_one();
+    }
+
+    fn take(&self) -> bool {
+        self.items.iter().any(|it| it.load(Relaxed) == 1 && it.swap(0, Relaxed) == 1)
+    }
+
+    /// As `wait_and_take`, by somebody who after sleeping takes what there is without having searched: he owes a look to
+    /// whoever relied on him before. So did the pool's workers.
+    fn wait_and_take_what_comes(&self) {
+        let mut search = self.searchers.search();
+        while !self.take() {
+            let resting = search.prepare();
+            let again = if self.is_there_more() { resting.cancel() } else { resting.commit() };
+            again.found(|| false);
+            if self.take() {
+                return;
+            }
+            search = self.searchers.search();
+        }
+        search.found(|| self.is_there_more());
+    }
+
+    /// Looks, and sleeps once at most, then is gone, without having taken anything.
+    fn wait_and_leave(&self) {
+        let resting = self.searchers.search().prepare();
+        // There is no time in a model: it may be told, or wake up because nobody tells it.
+        drop(resting.commit_in(&mut ThreadPark::new(), Some(Duration::from_secs(1))));
+    }
+
+    fn is_there_more(&self) -> bool {
+        self.items.iter().any(|it| it.load(Relaxed) == 1)
+    }
+
+    /// Takes an item; looks, and sleeps until there is one.
+    fn wait_and_take(&self) {
+        let mut search = self.searchers.search();
+        while !self.take() {
+            let resting = search.prepare();
+            search = if self.is_there_more() { resting.cancel() } else { resting.commit() };
+        }
+        search.found(|| self.is_there_more());
+    }
+}
+
+/// Runs a program for each thread on one board; the last is the main thread's.
+fn program(name: &str, bound: Bound, threads: &'static [fn(&Board)]) {
+    on_a_board(name, bound, Board::new, threads, |board| assert!(!board.is_there_more()));
+}
+
+#[test]
+fn one_searcher_one_notifier() {
+    let threads: &'static [fn(&Board)] = &[Board::wait_and_take, |board| board.put(0)];
+    program("one_searcher_one_notifier", Exhaustive, threads);
+}
+
+/// Both trust in the searcher.
+#[test]
+fn one_searcher_two_notifiers() {
+    program(
+        "one_searcher_two_notifiers",
+        Preemptions(2),
+        &[
+            |board| (0..2).for_each(|_| board.wait_and_take()),
+            |board| board.put(0),
+            |board| board.put(1),
+        ],
+    );
+}
+
+/// Two jobs, each for one of two searchers; whoever puts the second may have seen the first searcher search.
+#[test]
+fn a_searcher_that_finds_wakes_the_next() {
+    program(
+        "a_searcher_that_finds_wakes_the_next",
+        Preemptions(2),
+        &[Board::wait_and_take, Board::wait_and_take, |board| {
+            (0..2).for_each(|heap| board.put(heap))
+        }],
+    );
+}
+
+/// A pool that shrinks: a worker that is told leaves for good. What it was told of is for another.
+#[test]
+fn a_searcher_that_leaves_passes_it_on() {
+    program(
+        "a_searcher_that_leaves_passes_it_on",
+        Preemptions(2),
+        &[Board::wait_and_take, Board::wait_and_leave, |board| board.put(0)],
+    );
+}
+
+/// Two pools: each has one worker, who takes a job that puts one into the other pool.
+#[test]
+fn two_boards_feed_each_other() {
+    model("two_boards_feed_each_other", Preemptions(2), || {
+        let (here, there) = (Board::new(), Board::new());
+        let (same_here, same_there) = (here.clone(), there.clone());
+        let worker = spawn(move || {
+            same_there.wait_and_take();
+            same_here.put(0);
+        });
+        there.put(0);
+        here.wait_and_take();
+        worker.join().unwrap();
+    });
+}
+
+#[test]
+fn canary_one_look_for_two_notifications() {
+    must_fail("canary_one_look_for_two_notifications", &["deadlock"], || {
+        program(
+            "one_look_for_two_notifications",
+            Preemptions(2),
+            &[Board::wait_and_take_what_comes, Board::wait_and_take_what_comes, |board| {
+                (0..2).for_each(|heap| board.put(heap))
+            }],
+        );
+    });
+}

@@ -1,0 +1,251 @@
+//! Models of the injector. A segment has two slots here, numbers wrap after the first, and a consumer
+//! gives up a slot as soon as it finds it empty, so that orphans are everywhere.
+//!
+//! In `injectors` a letter is a step: `p`ush, a batch of `2` or `3`, `t`ry to push, `c`lose,
+//! `s`teal, steal a `b`atch of two, steal a batch `a`nd pop, ask whether it is `e`mpty.
+
+use crate::common::injectors::is_a_queue;
+use crate::common::{Bound::*, model, spawn};
+use filch::Injector;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering::*, fence};
+
+#[test]
+fn one_producer_one_consumer() {
+    is_a_queue("one_producer_one_consumer", Slow(5), "", &["ss", "pp"]);
+}
+
+#[test]
+fn two_producers_one_consumer() {
+    is_a_queue(
+        "two_producers_one_consumer",
+        Long { preemptions: 3, seconds: 19 },
+        "p",
+        &["p", "ss", "p"],
+    );
+}
+
+#[test]
+fn one_producer_two_consumers() {
+    is_a_queue("one_producer_two_consumers", Slow(2), "p", &["s", "s", "p"]);
+}
+
+#[test]
+fn two_producers_two_consumers() {
+    is_a_queue(
+        "two_producers_two_consumers",
+        Long { preemptions: 1, seconds: 28 },
+        "",
+        &["p", "p", "s", "s"],
+    );
+}
+
+/// The one that pushes looks for its own item, while another may be giving up its slot.
+#[test]
+fn who_pushed_finds_it_or_it_is_taken() {
+    is_a_queue("who_pushed_finds_it_or_it_is_taken", Preemptions(3), "", &["s", "ps"]);
+}
+
+#[test]
+fn two_who_push_and_take() {
+    is_a_queue("two_who_push_and_take", Preemptions(2), "", &["ps", "ps"]);
+}
+
+/// Two slots make a segment: producers link the next, consumers move to it.
+#[test]
+fn a_segment_is_handed_over() {
+    is_a_queue("a_segment_is_handed_over", Preemptions(3), "ps", &["ss", "pp"]);
+}
+
+/// Both find the segment used up; one links, both go on.
+#[test]
+fn two_producers_add_one_segment() {
+    is_a_queue("two_producers_add_one_segment", Preemptions(3), "pp", &["p", "p"]);
+}
+
+/// A producer that reads `tail` in one segment may claim in the next, and must find it.
+#[test]
+fn a_claim_behind_the_newest_segment() {
+    is_a_queue("a_claim_behind_the_newest_segment", Preemptions(4), "p", &["p", "pp"]);
+}
+
+/// Meanwhile the newest segment may be another one already.
+#[test]
+fn a_claim_two_segments_behind() {
+    is_a_queue("a_claim_two_segments_behind", Preemptions(2), "p", &["p", "pp", "p"]);
+}
+
+#[test]
+fn segments_are_used_again_under_a_slow_consumer() {
+    is_a_queue(
+        "segments_are_used_again_under_a_slow_consumer",
+        Preemptions(2),
+        "pp",
+        &["s", "sppss"],
+    );
+}
+
+/// The third segment does not last, and is freed while somebody is about to look.
+#[test]
+fn a_look_before_the_claim_finds_its_segment() {
+    is_a_queue(
+        "a_look_before_the_claim_finds_its_segment",
+        Preemptions(2),
+        "pppppsssss",
+        &["s", "ppss"],
+    );
+}
+
+#[test]
+fn segments_are_used_again_under_a_slow_producer() {
+    is_a_queue(
+        "segments_are_used_again_under_a_slow_producer",
+        Preemptions(2),
+        "pp",
+        &["p", "spss"],
+    );
+}
+
+/// Slots that kept what they held in their first life would be taken for settled, and their segment for free.
+#[test]
+fn a_segment_has_a_second_life_under_a_slow_producer() {
+    is_a_queue(
+        "a_segment_has_a_second_life_under_a_slow_producer",
+        Preemptions(2),
+        "ppsppsppsppsssss",
+        &["p", "spsps"],
+    );
+}
+
+#[test]
+fn an_orphan_is_not_overtaken() {
+    is_a_queue("an_orphan_is_not_overtaken", Preemptions(3), "", &["pss", "p"]);
+}
+
+#[test]
+fn an_orphan_is_not_overtaken_by_a_third() {
+    is_a_queue(
+        "an_orphan_is_not_overtaken_by_a_third",
+        Long { preemptions: 1, seconds: 18 },
+        "",
+        &["ss", "p", "p"],
+    );
+}
+
+/// Who gives a slot up has counted it, and has still to look: it is not for others yet.
+#[test]
+fn an_orphan_is_not_taken_after_its_successor() {
+    is_a_queue(
+        "an_orphan_is_not_taken_after_its_successor",
+        Long { preemptions: 3, seconds: 67 },
+        "",
+        &["pps", "s", "js"],
+    );
+}
+
+#[test]
+fn a_batch_does_not_overtake_an_orphan() {
+    is_a_queue("a_batch_does_not_overtake_an_orphan", Preemptions(2), "", &["s", "ppa"]);
+}
+
+/// The one that asks has pushed; the other may be giving up the slot, or have done so.
+#[test]
+fn it_is_not_empty_while_an_orphan_is_there() {
+    is_a_queue("it_is_not_empty_while_an_orphan_is_there", Preemptions(3), "", &["s", "pe"]);
+}
+
+#[test]
+fn batch_against_single() {
+    is_a_queue("batch_against_single", Preemptions(2), "pp", &["b", "sp"]);
+}
+
+#[test]
+fn batch_against_batch() {
+    is_a_queue("batch_against_batch", Preemptions(2), "pp", &["b", "a"]);
+}
+
+#[test]
+fn a_batch_is_pushed_against_a_batch_taken() {
+    is_a_queue("a_batch_is_pushed_against_a_batch_taken", Preemptions(3), "", &["b", "2"]);
+}
+
+#[test]
+fn a_batch_of_three_goes_over_a_border() {
+    is_a_queue("a_batch_of_three_goes_over_a_border", Preemptions(2), "", &["as", "3"]);
+}
+
+#[test]
+fn close_against_push() {
+    is_a_queue("close_against_push", Preemptions(3), "p", &["t", "c", "t"]);
+}
+
+#[test]
+fn close_against_push_and_steal() {
+    is_a_queue(
+        "close_against_push_and_steal",
+        Long { preemptions: 2, seconds: 18 },
+        "",
+        &["c", "s", "ts"],
+    );
+}
+
+/// Whoever goes to sleep fences before its last look, and so does a push that asks.
+#[test]
+fn a_push_that_says_not_empty_has_somebody_awake() {
+    model("a_push_that_says_not_empty_has_somebody_awake", Preemptions(3), || {
+        let injector = Arc::new(Injector::new());
+        injector.push(1);
+        let sleeper = {
+            let injector = injector.clone();
+            spawn(move || {
+                let first = injector.steal();
+                fence(SeqCst);
+                let second = injector.steal();
+                (first.success(), second.success())
+            })
+        };
+        let was_empty = injector.push_was_empty(2);
+        let (first, second) = sleeper.join().unwrap();
+        assert_eq!(first, Some(1));
+        assert!(second.is_some() || was_empty, "nobody comes for the item");
+    });
+}
+
+/// What is left goes with the injector, once.
+#[test]
+fn what_is_left_is_dropped_once() {
+    model("what_is_left_is_dropped_once", Preemptions(3), || {
+        let (item, injector) = (std::sync::Arc::new(()), Arc::new(Injector::new()));
+        injector.push(item.clone());
+        let other = {
+            let (item, injector) = (item.clone(), injector.clone());
+            spawn(move || {
+                injector.push(item.clone());
+                injector.push(item);
+            })
+        };
+        drop(injector.steal());
+        drop(injector);
+        other.join().unwrap();
+        assert_eq!(std::sync::Arc::strong_count(&item), 1);
+    });
+}
+
+/// What a producer did before its push is there for whoever takes the item.
+#[test]
+fn what_came_before_a_push_comes_before_its_steal() {
+    model("what_came_before_a_push_comes_before_its_steal", Preemptions(3), || {
+        let (injector, flag) = (Arc::new(Injector::new()), Arc::new(AtomicBool::new(false)));
+        let consumer = {
+            let (injector, flag) = (injector.clone(), flag.clone());
+            spawn(move || {
+                if injector.steal().is_success() {
+                    assert!(flag.load(Relaxed));
+                }
+            })
+        };
+        flag.store(true, Relaxed);
+        injector.push(1);
+        consumer.join().unwrap();
+    });
+}

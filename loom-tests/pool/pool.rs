@@ -1,0 +1,139 @@
+//! Models of the stealing pool: how its workers sleep, wake and leave.
+//!
+//! A worker that sleeps on work shows in one of two ways: `wait_idle` takes the pool for idle and
+//! returns before the job has run, or a job waits for ever for another, which loom reports as a
+//! deadlock. For that the main thread must wait before it drops the pool, since closing wakes
+//! everybody.
+//!
+//! A whole pool is large for loom: with one worker and no preemption there are tens of thousands of executions, with
+//! two workers too many. So each of its parts has models of its own, with higher bounds (`snapshot.rs`
+//! and the folders `idle`, `task`, `injector` and `deque`), and here it is whether they fit together. Two workers,
+//! and pools that grow and shrink, are for the random programs of `tests/pool/random_programs.rs`.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `RESTED` | `rest`, `is_quiet` | `an_accepted_job_runs` |
+//! | `GONE` | `go`, `wait_until_gone` | `a_closed_pool_runs_what_it_accepted` |
+//! | `JOINED` | `end`, `wait_for` | `both_halves_of_a_join_run` |
+
+use crate::common::trace::Trace;
+use crate::common::{Bound::*, model, note_spawn, spawn};
+use filch::ThreadPool;
+use filch::pool::{Shutdown, Start};
+
+/// A pool of so many modelled threads.
+fn pool(threads: usize) -> ThreadPool {
+    (0..threads).for_each(|_| note_spawn());
+    ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()
+}
+
+#[test]
+fn an_accepted_job_runs() {
+    model("an_accepted_job_runs", Preemptions(0), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        pool.spawn_detached(trace.job()).unwrap();
+        pool.wait_idle().unwrap();
+        assert_eq!(trace.runs(), 1, "an accepted job runs once");
+    });
+}
+
+#[test]
+fn two_accepted_jobs_run() {
+    model("two_accepted_jobs_run", Preemptions(0), || {
+        let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
+        for trace in &traces {
+            pool.spawn_detached(trace.job()).unwrap();
+        }
+        pool.wait_idle().unwrap();
+        assert_eq!(traces.map(|it| it.runs()), [1, 1], "an accepted job runs once");
+    });
+}
+
+#[test]
+fn a_closed_pool_runs_what_it_accepted() {
+    model("a_closed_pool_runs_what_it_accepted", Slow(1), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        let submitter = spawn(move || same_pool.spawn_detached(job).is_ok());
+        pool.shutdown(Shutdown::Drain).unwrap();
+        let accepted = submitter.join().unwrap();
+        assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
+    });
+}
+
+/// Whoever comes first starts the threads; whoever closes keeps them from being started.
+#[test]
+fn a_pool_that_starts_while_it_closes_runs_what_it_accepted() {
+    model("a_pool_that_starts_while_it_closes_runs_what_it_accepted", Slow(1), || {
+        note_spawn();
+        let lazy = ThreadPool::builder().num_threads(1).start(Start::Lazy);
+        let (pool, trace) = (lazy.build().unwrap(), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        let submitter = spawn(move || same_pool.spawn_detached(job).is_ok());
+        pool.shutdown(Shutdown::Drain).unwrap();
+        let accepted = submitter.join().unwrap();
+        assert_eq!(trace.runs(), usize::from(accepted), "run if it was accepted, and else not");
+    });
+}
+
+#[test]
+fn a_job_that_spawns_is_accepted_and_runs_or_is_refused() {
+    model("a_job_that_spawns_is_accepted_and_runs_or_is_refused", Preemptions(0), || {
+        let (pool, outer, inner) = (pool(1), Trace::new(), Trace::new());
+        let (same_pool, ran, job) = (pool.clone(), outer.clone(), inner.job());
+        let spawned = pool.spawn_detached(move || {
+            // Twice if the inner job was accepted.
+            ran.leave();
+            if same_pool.spawn_detached(job).is_ok() {
+                ran.leave();
+            }
+        });
+        spawned.unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+        assert_eq!(outer.runs(), 1 + inner.runs(), "accepted and run, or refused");
+    });
+}
+
+#[test]
+fn waiting_includes_what_a_job_spawned() {
+    model("waiting_includes_what_a_job_spawned", Preemptions(0), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        pool.spawn_detached(move || same_pool.spawn_detached(job).unwrap()).unwrap();
+        pool.wait_idle().unwrap();
+        assert_eq!(trace.runs(), 1, "an accepted job runs once");
+    });
+}
+
+#[test]
+fn both_halves_of_a_join_run() {
+    model("both_halves_of_a_join_run", Preemptions(0), || {
+        let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
+        let [a, b] = traces.each_ref().map(Trace::job);
+        pool.join(a, b);
+        assert_eq!(traces.map(|it| it.runs()), [1, 1]);
+    });
+}
+
+/// The only worker waits, and runs the task itself.
+#[test]
+fn a_worker_waits_for_what_it_spawned() {
+    model("a_worker_waits_for_what_it_spawned", Preemptions(0), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        pool.spawn(move || same_pool.spawn(job).join().unwrap()).join().unwrap();
+        assert_eq!(trace.runs(), 1);
+    });
+}
+
+/// Dropped unrun, or run: either way the handle says so.
+#[test]
+fn cancelling_shutdown_and_spawn() {
+    model("cancelling_shutdown_and_spawn", Slow(1), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        let submitter = spawn(move || same_pool.spawn(job).join().is_ok());
+        pool.shutdown(Shutdown::Cancel).unwrap();
+        assert_eq!(submitter.join().unwrap(), trace.runs() == 1);
+    });
+}

@@ -1,0 +1,68 @@
+//! Models of a snapshot: replaced while it is looked at.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `SNAPSHOT` | release in `replace`; acquire in `with`, `replace` | `look_and_replace` |
+
+use crate::common::{Bound::*, model, spawn};
+use filch::for_models::Snapshot;
+use filch::{Steal, Stealer, Worker};
+use loom::sync::Arc;
+
+fn replace(snapshot: &Snapshot<Vec<u32>>, next: u32) {
+    // SAFETY: the calls of each model come one after the other.
+    unsafe { snapshot.replace(|old| old.iter().copied().chain([next]).collect()) };
+}
+
+#[test]
+fn look_and_replace() {
+    model("look_and_replace", Preemptions(3), || {
+        let snapshot = Arc::new(Snapshot::new(vec![1]));
+        let same = snapshot.clone();
+        let reader = spawn(move || [0; 2].map(|_| same.with(Vec::len)));
+        replace(&snapshot, 2);
+        replace(&snapshot, 3);
+        let [first, second] = reader.join().unwrap();
+        assert!((1..=second).contains(&first) && second <= 3, "it does not go back");
+        assert_eq!(snapshot.with(Vec::clone), [1, 2, 3]);
+    });
+}
+
+#[test]
+fn two_look_and_one_replaces() {
+    model("two_look_and_one_replaces", Preemptions(2), || {
+        let snapshot = Arc::new(Snapshot::new(vec![1]));
+        let readers = [0; 2].map(|_| {
+            let same = snapshot.clone();
+            spawn(move || same.with(Vec::len))
+        });
+        replace(&snapshot, 2);
+        for reader in readers {
+            assert!([1, 2].contains(&reader.join().unwrap()));
+        }
+    });
+}
+
+/// The pool's registry: thieves steal while a worker comes, and the other goes.
+#[test]
+fn steal_while_workers_come_and_go() {
+    model("steal_while_workers_come_and_go", Preemptions(2), || {
+        let old = Worker::new_lifo();
+        old.push(1);
+        let seats = Arc::new(Snapshot::new(vec![old.stealer()]));
+        let same = seats.clone();
+        let thief = spawn(move || {
+            let steal = |seats: &Vec<Stealer<u32>>| seats.iter().map(Stealer::steal).collect();
+            [(); 2].map(|()| same.with(steal)).into_iter().filter_map(Steal::success).sum::<u32>()
+        });
+        let new = Worker::new_lifo();
+        new.push(2);
+        // SAFETY: one after the other.
+        unsafe { seats.replace(|it| it.iter().cloned().chain([new.stealer()]).collect()) };
+        // SAFETY: as above.
+        unsafe { seats.replace(|it| it[1..].to_vec()) };
+        let left = [old.pop(), new.pop()];
+        let stolen = thief.join().unwrap();
+        assert_eq!(left.into_iter().flatten().sum::<u32>() + stolen, 3);
+    });
+}

@@ -1,0 +1,7 @@
+//! Models of a task.
+#![cfg(loom)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod task;

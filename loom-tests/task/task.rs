@@ -1,0 +1,259 @@
+//! Models of a task: who claims it, who gets its result, and who frees it.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `RESULT` | release in `finish`; acquire in `is_done`, `wait`, `let_go` | `join_and_finish`, `poll_and_finish`, `drop_the_handle_and_finish` |
+//! | `WAITER` | release in `wait`; acquire in `finish` | `join_and_finish` |
+//! | `FREED` | both in `release` | `join_and_finish` |
+//! | `CANCELLED` | release in `cancel`; acquire in `is_cancelled` | `whoever_sees_a_token_cancelled_sees_what_was_done` |
+//! | `GROUP` | both in `Place::drop`; acquire in `is_done` | `a_group_waits_for_its_members` |
+
+use crate::common::trace::Trace;
+use crate::common::{Bound::*, model, spawn};
+use filch::executor::{Executor, Rejected, TaskBuilder};
+use filch::task::{Cancel, CancelToken, TaskGroup};
+use filch::{Job, Worker};
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// A result that loom misses if it leaks, and that reports its second drop.
+struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
+
+impl Precious {
+    fn new() -> Self {
+        Precious(loom::sync::Arc::new(()), Trace::new())
+    }
+}
+
+impl Drop for Precious {
+    fn drop(&mut self) {
+        self.1.leave_once();
+    }
+}
+
+#[test]
+fn join_and_finish() {
+    model("join_and_finish", Exhaustive, || {
+        let trace = Trace::new();
+        let left = trace.clone();
+        let (job, handle) = Job::with_handle(move || {
+            left.leave_once();
+            Precious::new()
+        });
+        let runner = spawn(move || job.run());
+        assert!(handle.join().is_ok());
+        assert!(trace.is_there());
+        runner.join().unwrap();
+    });
+}
+
+#[test]
+fn cancel_and_start() {
+    model("cancel_and_start", Exhaustive, || {
+        let trace = Trace::new();
+        let (left, precious) = (trace.clone(), Precious::new());
+        let (job, handle) = Job::with_handle(move || {
+            left.leave_once();
+            precious
+        });
+        let runner = spawn(move || job.try_run());
+        let cancelled = handle.cancel();
+        assert_eq!(handle.join().is_err(), cancelled == Cancel::Dequeued);
+        let has_run = runner.join().unwrap();
+        assert_eq!((has_run, trace.is_there()), (cancelled != Cancel::Dequeued, has_run));
+    });
+}
+
+#[test]
+fn drop_the_job_and_join() {
+    model("drop_the_job_and_join", Exhaustive, || {
+        let (job, handle) = Job::with_handle(Precious::new);
+        let dropper = spawn(move || drop(job));
+        assert!(handle.join().is_err_and(|error| error.is_cancelled()));
+        dropper.join().unwrap();
+    });
+}
+
+#[test]
+fn drop_the_handle_and_finish() {
+    model("drop_the_handle_and_finish", Exhaustive, || {
+        let (job, handle) = Job::with_handle(Precious::new);
+        let runner = spawn(move || job.run());
+        drop(handle);
+        runner.join().unwrap();
+    });
+}
+
+#[test]
+fn give_up_waiting_and_finish() {
+    model("give_up_waiting_and_finish", Exhaustive, || {
+        let (job, handle) = Job::with_handle(Precious::new);
+        let runner = spawn(move || job.run());
+        // There is no time in a model: this gives up at once, or comes too late for that.
+        match handle.join_timeout(Duration::from_secs(1)) {
+            Ok(result) => drop(result.unwrap()),
+            Err(handle) => drop(handle.join().unwrap()),
+        }
+        runner.join().unwrap();
+    });
+}
+
+/// The waker of a future that counts how often it was woken, and is gone when nobody needs it.
+struct Bell(Mutex<usize>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+#[test]
+fn poll_and_finish() {
+    model("poll_and_finish", Exhaustive, || {
+        let (job, mut handle) = Job::with_handle(Precious::new);
+        let runner = spawn(move || job.run());
+        let bells = [Arc::new(Bell(Mutex::new(0))), Arc::new(Bell(Mutex::new(0)))];
+        let polls = bells.each_ref().map(|bell| {
+            let waker = Waker::from(Arc::clone(bell));
+            let mut context = Context::from_waker(&waker);
+            handle.is_finished()
+                || match Pin::new(&mut handle).poll(&mut context) {
+                    Poll::Ready(result) => result.is_ok(),
+                    Poll::Pending => false,
+                }
+        });
+        runner.join().unwrap();
+        if polls == [false, false] {
+            assert_eq!(*bells[1].0.lock().unwrap(), 1, "the last waker is woken");
+        }
+        drop(handle);
+        assert_eq!(bells.map(|bell| Arc::strong_count(&bell)), [1, 1], "a waker was left behind");
+    });
+}
+
+/// The job in a deque, popped by its owner or stolen, while the handle claims the task.
+#[test]
+fn claim_pop_and_steal() {
+    model("claim_pop_and_steal", Preemptions(3), || {
+        let trace = Trace::new();
+        let left = trace.clone();
+        let (job, handle) = Job::with_handle(move || left.leave_once());
+        let worker = Worker::new_lifo();
+        worker.push(job);
+        let stealer = worker.stealer();
+        let thief = spawn(move || stealer.steal().success().is_some_and(Job::try_run));
+        let canceller = spawn(move || {
+            let cancelled = handle.cancel();
+            (cancelled, handle.join().is_ok())
+        });
+        let popped = worker.pop().is_some_and(Job::try_run);
+        let stolen = thief.join().unwrap();
+        let (cancelled, is_ok) = canceller.join().unwrap();
+        // A thief may have been told to try again, with nobody left to do so: then the job is dropped with the
+        // deque, after all of this.
+        let has_run = popped || stolen;
+        assert!(!(popped && stolen), "it ran twice");
+        assert_eq!(is_ok, has_run, "the handle says what happened");
+        assert_eq!(cancelled == Cancel::Dequeued, !has_run);
+    });
+}
+
+/// An executor that keeps the job, for somebody to run it.
+#[derive(Default)]
+struct Kept(Mutex<Option<Job>>);
+
+impl Executor for Kept {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        *self.0.lock().unwrap() = Some(job);
+        Ok(())
+    }
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+}
+
+#[test]
+fn cancel_by_a_token_and_start() {
+    model("cancel_by_a_token_and_start", Preemptions(3), || {
+        let (kept, token, trace) = (Kept::default(), CancelToken::new(), Trace::new());
+        let left = trace.clone();
+        let handle = TaskBuilder::on(&kept).token(&token).spawn(move || {
+            left.leave_once();
+            Precious::new()
+        });
+        let job = kept.0.lock().unwrap().take().unwrap();
+        let runner = spawn(move || job.try_run());
+        token.cancel();
+        let is_ok = handle.join().is_ok();
+        assert_eq!((runner.join().unwrap(), trace.is_there()), (is_ok, is_ok));
+    });
+}
+
+#[test]
+fn link_a_child_and_cancel() {
+    model("link_a_child_and_cancel", Exhaustive, || {
+        let parent = CancelToken::new();
+        let same_parent = parent.clone();
+        let canceller = spawn(move || same_parent.cancel());
+        let child = CancelToken::any(&[&CancelToken::new(), &parent]);
+        let grandchild = child.child();
+        let early = parent.child();
+        drop(early);
+        assert!(canceller.join().unwrap());
+        assert!(child.is_cancelled() && grandchild.is_cancelled());
+    });
+}
+
+#[test]
+fn whoever_sees_a_token_cancelled_sees_what_was_done() {
+    model("whoever_sees_a_token_cancelled_sees_what_was_done", Exhaustive, || {
+        let (token, trace) = (CancelToken::new(), Trace::new());
+        let (same_token, left) = (token.clone(), trace.clone());
+        let canceller = spawn(move || {
+            left.leave_once();
+            same_token.cancel();
+        });
+        // A child is told in the same way.
+        let child = token.child();
+        for token in [&token, &child, &token] {
+            if token.is_cancelled() {
+                assert!(trace.is_there());
+            }
+        }
+        canceller.join().unwrap();
+    });
+}
+
+#[test]
+fn a_group_waits_for_its_members() {
+    model("a_group_waits_for_its_members", Preemptions(3), || {
+        let (group, traces) = (TaskGroup::new(), [Trace::new(), Trace::new()]);
+        let runners = traces.each_ref().map(|trace| {
+            let left = trace.clone();
+            let job = group.job(move || left.leave_once());
+            spawn(move || job.run())
+        });
+        if group.pending() == 0 {
+            assert!(traces.iter().all(Trace::is_there));
+        }
+        group.wait().unwrap();
+        assert!(traces.iter().all(Trace::is_there));
+        runners.into_iter().for_each(|it| it.join().unwrap());
+    });
+}
+
+#[test]
+fn a_group_hears_of_a_member_that_is_dropped() {
+    model("a_group_hears_of_a_member_that_is_dropped", Exhaustive, || {
+        let group = TaskGroup::new();
+        let job = group.job(|| ());
+        let dropper = spawn(move || drop(job));
+        assert!(group.wait().unwrap_err().is_cancelled());
+        assert!(group.wait().is_ok());
+        dropper.join().unwrap();
+    });
+}
