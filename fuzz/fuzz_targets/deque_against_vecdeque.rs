@@ -2,18 +2,18 @@
 //!
 //! Interleavings are the models' business. This looks for what tiny models cannot reach: long
 //! programs, every fill level, rings that go round many times, deques that steal from each other.
-//! The programs are those of `tests/deque_against_vecdeque.rs`; here libFuzzer writes them, guided
+//! The programs are those of `tests/deque/against_vecdeque.rs`; here libFuzzer writes them, guided
 //! by what they reach, and AddressSanitizer looks on.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-#[path = "../../tests/program/mod.rs"]
-mod program;
+#[path = "../../tests/programs/deque/mod.rs"]
+mod deque;
 
 use arbitrary::Arbitrary;
+use deque::{DEQUES, Reference, Settings, Step, System};
 use libfuzzer_sys::fuzz_target;
-use program::{DEQUES, Reference, Settings, Step, System};
 use std::fmt;
 
 /// A few small numbers per step, so that nearly every change of a byte is another program.

@@ -1,10 +1,10 @@
-//! An event count on one thread: nobody who must be told sleeps; `tests/sleeping` says more.
+//! An event count on one thread: nobody who must be told sleeps; `tests/programs/event_count.rs` says more.
 #![no_main]
 
-#[path = "../../tests/sleeping/mod.rs"]
+#[path = "../../tests/programs/event_count.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's
-mod sleeping;
+mod event_count;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|program: Vec<sleeping::Step>| sleeping::check(program));
+fuzz_target!(|program: Vec<event_count::Step>| event_count::check(program));

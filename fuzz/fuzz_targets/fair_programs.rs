@@ -1,15 +1,15 @@
-//! Queues over five executors, on real threads: nothing dangles; `tests/queueing` says more. What it finds may not
+//! Queues over five executors, on real threads: nothing dangles; `tests/programs/queues.rs` says more. What it finds may not
 //! happen twice.
 #![no_main]
 
-#[path = "../../tests/common/closures.rs"]
-mod closures;
-#[path = "../../tests/queueing/mod.rs"]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/programs/queues.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's
-mod queueing;
+mod queues;
 
-use closures::keep_quiet;
+use common::closures::keep_quiet;
 use filch_fuzz::with_threads;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(init: keep_quiet(queueing::EXPECTED), |program: queueing::Program| with_threads(|| queueing::check(program)));
+fuzz_target!(init: keep_quiet(queues::EXPECTED), |program: queues::Program| with_threads(|| queues::check(program)));

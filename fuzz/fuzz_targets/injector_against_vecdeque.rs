@@ -1,16 +1,16 @@
 //! The injector against a `VecDeque`, on one thread: any program, same answers, and nothing leaked.
 //!
-//! The programs are those of `tests/injector_against_vecdeque.rs`; here libFuzzer writes them, guided
+//! The programs are those of `tests/injector/against_vecdeque.rs`; here libFuzzer writes them, guided
 //! by what they reach, and AddressSanitizer looks on.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-#[path = "../../tests/injections/mod.rs"]
-mod injections;
+#[path = "../../tests/programs/injector.rs"]
+mod injector;
 
 use filch::deque::Flavor;
-use injections::{Pair, Step};
+use injector::{Pair, Step};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|program: (bool, Vec<(u8, u8)>)| {

@@ -1,13 +1,13 @@
-//! Tasks and their handles on one thread: a handle says what became of its task; `tests/handles` says more.
+//! Tasks and their handles on one thread: a handle says what became of its task; `tests/programs/tasks.rs` says more.
 #![no_main]
 
-#[path = "../../tests/common/closures.rs"]
-mod closures;
-#[path = "../../tests/handles/mod.rs"]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/programs/tasks.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's
-mod handles;
+mod tasks;
 
-use closures::keep_quiet;
+use common::closures::keep_quiet;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(init: keep_quiet(&["expected"]), |program: Vec<handles::Program>| handles::check(program));
+fuzz_target!(init: keep_quiet(&["expected"]), |program: Vec<tasks::Program>| tasks::check(program));

@@ -1,13 +1,13 @@
-//! Queues on a virtual clock: what may run runs and nothing else, the same way twice; `tests/steering` says more.
+//! Queues on a virtual clock: what may run runs and nothing else, the same way twice; `tests/programs/virtual_time.rs` says more.
 #![no_main]
 
-#[path = "../../tests/common/closures.rs"]
-mod closures;
-#[path = "../../tests/steering/mod.rs"]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/programs/virtual_time.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's
-mod steering;
+mod virtual_time;
 
 use filch_fuzz::with_threads;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|program: steering::Program| with_threads(|| steering::check(program)));
+fuzz_target!(|program: virtual_time::Program| with_threads(|| virtual_time::check(program)));

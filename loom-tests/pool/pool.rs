@@ -8,7 +8,7 @@
 //! A whole pool is large for loom: with one worker and no preemption there are tens of thousands of executions, with
 //! two workers too many. So each of its parts has models of its own, with higher bounds (`snapshot.rs`
 //! and the folders `idle`, `task`, `injector` and `deque`), and here it is whether they fit together. Two workers,
-//! and pools that grow and shrink, are for the random programs of `tests/pool_programs.rs`.
+//! and pools that grow and shrink, are for the random programs of `tests/pool/random_programs.rs`.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

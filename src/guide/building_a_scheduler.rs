@@ -247,4 +247,4 @@
 //!   code has the real queues inside. `new` of `Injector`, `EventCount` and `Searchers` is not `const` then: a model
 //!   makes them where it uses them, and has a few items and two or three threads. `loom-tests/` has examples.
 //! - *What is too large for loom*: random schedules (`--cfg shuttle`, `shuttle-tests/`) and random programs on real
-//!   threads (`tests/pool_programs.rs`).
+//!   threads (`tests/pool/random_programs.rs`).

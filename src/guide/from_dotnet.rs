@@ -3,8 +3,8 @@
 //! Five articles about thread pools in .NET describe systems that are all here, most of them as settings of one type:
 //! Toub's *ThreadPool fairness* (MSDN Magazine, January 2009, in English and in German), a *Limited Parallelism Work
 //! Queue*, and parts 1 and 3 of Duffy's *Building a custom thread pool* (2008). This page goes through them, a few
-//! lines of filch each. What went wrong in their code as printed is a test by name in `tests/known_fair_bugs.rs` and
-//! `tests/known_pool_bugs.rs`.
+//! lines of filch each. What went wrong in their code as printed is a test by name in `tests/fair/known_bugs.rs` and
+//! `tests/pool/known_bugs.rs`.
 //!
 //! | .NET | filch |
 //! |---|---|

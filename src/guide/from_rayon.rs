@@ -152,7 +152,7 @@
 //! let fair = FairScheduler::over(rayons);
 //! ```
 //!
-//! `benches/tests/executors.rs` and `benches/tests/fair.rs` run filch's own test suites over rayon in this way. The
+//! `tests/foreign/executors.rs` and `tests/foreign/queues.rs` run filch's own test suites over rayon in this way. The
 //! same with threads that are at hand here:
 //!
 //! ```

@@ -169,7 +169,7 @@
 //! let thumbnail = task.await?; // in a future of tokio's
 //! ```
 //!
-//! `benches/tests/executors.rs` and `benches/tests/fair.rs` run filch's test suites over tokio like that.
+//! `tests/foreign/executors.rs` and `tests/foreign/queues.rs` run filch's test suites over tokio like that.
 //! `spawn_blocking` drops what it has not begun when the runtime shuts down. A job that is dropped unrun resolves its
 //! handle, so nobody waits for ever; here an executor that drops everything:
 //!

@@ -1,7 +1,7 @@
 //! The one door to atomics, cells, threads and reclamation.
 //!
 //! No other module names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
-//! (`tests/house_rules.rs` checks), so this folder alone decides whether the crate runs on the
+//! (`tests/house/rules.rs` checks), so this folder alone decides whether the crate runs on the
 //! machine or inside a loom model. Where the two must differ, the difference is one small type,
 //! and its file says why the model permits at least what the machine does:
 //!

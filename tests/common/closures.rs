@@ -1,12 +1,11 @@
 //! What random programs share: closures that are counted, panics that are expected, and going on for a while.
 
-#![allow(dead_code)] // each test binary uses its own part of this
-
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::env;
-use std::sync::Arc;
+use std::panic::{self, PanicHookInfo};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Once, RwLock};
 use std::time::{Duration, Instant};
 
 /// What is counted. Every closure that is made is dropped, run or not; none runs twice.
@@ -51,14 +50,34 @@ impl Counts {
     }
 }
 
-/// Prints no panics with these messages: thousands are expected, and the others are worth reading.
+/// Prints no panics whose messages begin like these from now on: thousands are expected, and the others are worth
+/// reading.
+///
+/// The hook is the process's, and tests of several structures share it. So the messages add up.
 pub(crate) fn keep_quiet(about: &'static [&'static str]) {
-    std::panic::set_hook(Box::new(move |info| {
-        let text = info.to_string();
-        if !about.iter().any(|it| text.contains(it)) {
-            eprintln!("{info}");
-        }
-    }));
+    static EXPECTED: RwLock<Vec<&str>> = RwLock::new(Vec::new());
+    static HOOK: Once = Once::new();
+
+    let is_new = |it: &&str| !EXPECTED.read().unwrap().contains(it);
+    let new: Vec<&str> = about.iter().copied().filter(is_new).collect();
+    if !new.is_empty() {
+        EXPECTED.write().unwrap().extend(new);
+    }
+    HOOK.call_once(|| {
+        // libFuzzer's hook would end the process, even for a panic that the program catches.
+        let usual = if cfg!(fuzzing) { Box::new(print) } else { panic::take_hook() };
+        panic::set_hook(Box::new(move |info| {
+            let text = info.to_string();
+            let (_, message) = text.split_once('\n').unwrap_or_default();
+            if !EXPECTED.read().unwrap().iter().any(|it| message.starts_with(it)) {
+                usual(info);
+            }
+        }));
+    });
+}
+
+fn print(info: &PanicHookInfo<'_>) {
+    eprintln!("{info}");
 }
 
 /// Checks random programs for `FILCH_SOAK_SECONDS`, or for two.

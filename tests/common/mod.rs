@@ -1,7 +1,12 @@
-//! What the tests share: sizes, seeds, random numbers, items that are counted when they drop.
+//! Shared parts of the tests: sizes, seeds, random numbers, counted items and closures, histories.
 
 #![allow(dead_code)] // each test binary uses its own part of this
 
+pub(crate) mod alone;
+pub(crate) mod bomb;
+pub(crate) mod closures;
+pub(crate) mod history;
+pub(crate) mod simulated;
 pub(crate) mod tally;
 
 use std::collections::hash_map::RandomState;

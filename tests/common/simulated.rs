@@ -1,7 +1,5 @@
 //! Work for queues on a virtual clock.
 
-#![allow(dead_code)] // each test binary uses its own part of this
-
 use filch::fair::Queue;
 use filch::sim;
 use std::time::Duration;

@@ -1,6 +1,9 @@
 //! `cargo xtask api`: the public interface, line by line, as it is committed. A change of it is seen, or it fails.
 
-use crate::{Arguments, Result, cargo, nightly};
+use crate::nightly;
+use crate::usage::flag;
+use clap::ArgMatches;
+use runner::{Result, cargo};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -11,9 +14,15 @@ pub(crate) fn missing() -> Option<String> {
     nightly::missing().or_else(|| cargo::missing("public-api"))
 }
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let is_write = arguments.flag("--write");
-    arguments.end()?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("api")
+        .about("Compare the public interface with the one that is committed")
+        .arg(flag("write", "Accept the interface as it is, and write docs/public-api.txt"))
+        .after_help("Example: cargo xtask api --write")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let is_write = given.get_flag("write");
     if let Some(reason) = missing() {
         return Err(reason.into());
     }

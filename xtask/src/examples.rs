@@ -1,8 +1,10 @@
 //! `cargo xtask examples`: every example does what it shows, and says so if it is asked for what it cannot do.
 
-use crate::process::{self, End, Progress};
-use crate::table::Table;
-use crate::{Arguments, Result, all_well, cargo};
+use crate::usage::word;
+use clap::ArgMatches;
+use runner::process::{self, End, Progress};
+use runner::table::Table;
+use runner::{Result, all_well, cargo, folders};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,8 +31,15 @@ const NONSENSE: &str = "--nonsense";
 /// An example that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(300);
 
-pub(crate) fn command(arguments: Arguments) -> Result {
-    let only = arguments.last()?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("examples")
+        .about("Run every example, and ask it for what it cannot do")
+        .arg(word("NAME", "Run this example only"))
+        .after_help("Example: cargo xtask examples tour")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let only = given.get_one::<String>("NAME");
     let known: BTreeSet<String> = EXAMPLES.iter().map(|(name, _)| (*name).to_owned()).collect();
     let there = names()?;
     let mut failures: Vec<String> =
@@ -40,11 +49,11 @@ pub(crate) fn command(arguments: Arguments) -> Result {
         return Err("the examples cannot be built".into());
     }
     let chosen: Vec<_> =
-        EXAMPLES.iter().filter(|it| only.as_deref().is_none_or(|only| only == it.0)).collect();
+        EXAMPLES.iter().filter(|it| only.is_none_or(|only| only == it.0)).collect();
     let mut table = Table::new(&["example", "arguments", "seconds", "verdict", "last line"]);
     let progress = Progress::of(chosen.len());
     for (name, arguments) in chosen {
-        let log = cargo::reports()?.join(format!("example-{name}.log"));
+        let log = folders::reports()?.join(format!("example-{name}.log"));
         let (end, seconds) = run(name, arguments, &log)?;
         let last = fs::read_to_string(&log)?.lines().next_back().unwrap_or_default().to_owned();
         let mut found = Vec::new();
@@ -77,7 +86,7 @@ fn names() -> Result<BTreeSet<String>> {
 }
 
 fn run(name: &str, arguments: &[&str], log: &Path) -> Result<(End, f64)> {
-    let mut command = Command::new(cargo::target_dir()?.join("release/examples").join(name));
+    let mut command = Command::new(folders::target_dir()?.join("release/examples").join(name));
     command.args(arguments).env("RUST_BACKTRACE", "0");
     process::run(process::log_to(&mut command, log)?, Some(LIMIT))
 }
@@ -95,7 +104,7 @@ fn introduces_itself(name: &str) -> Result<Option<String>> {
 
 /// An argument that it does not know is an error of its own, with a word about those it does.
 fn refuses_nonsense(name: &str) -> Result<Option<String>> {
-    let log = cargo::reports()?.join(format!("example-{name}-nonsense.log"));
+    let log = folders::reports()?.join(format!("example-{name}-nonsense.log"));
     let (end, _) = run(name, &[NONSENSE], &log)?;
     let text = fs::read_to_string(&log)?.to_lowercase();
     let helps = text.contains("usage") || text.contains("--help");

@@ -1,24 +1,35 @@
 //! `cargo xtask fuzz`: each fuzz target for a while, from its checked-in seeds.
 
-use crate::cargo::{self, relative};
-use crate::process::{self, Progress};
-use crate::table::Table;
-use crate::{Arguments, Result, all_well, nightly};
+use crate::nightly;
+use crate::usage::{number, word};
+use clap::ArgMatches;
+use runner::folders::{self, relative};
+use runner::process::{self, Progress};
+use runner::table::{Table, grouped};
+use runner::{Result, all_well};
 use std::env;
 use std::process::Stdio;
 
 const SECONDS: u64 = 60;
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let seconds = arguments.number("--seconds")?.unwrap_or(SECONDS);
-    let wanted = arguments.last()?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("fuzz")
+        .about("Fuzz each target for a while, from its checked-in seeds")
+        .arg(number("seconds", "Fuzz each target for N seconds (60)"))
+        .arg(word("TARGET", "Fuzz this target only"))
+        .after_help("Example: cargo xtask fuzz --seconds 600 pool_programs")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let seconds = given.get_one::<u64>("seconds").copied().unwrap_or(SECONDS);
+    let wanted = given.get_one::<String>("TARGET");
     if let Some(reason) = nightly::missing_for_fuzz() {
         return Err(reason.into());
     }
 
     let mut targets = targets()?;
     if let Some(wanted) = wanted {
-        targets.retain(|target| *target == wanted);
+        targets.retain(|target| target == wanted);
         if targets.is_empty() {
             return Err(format!("no fuzz target is called `{wanted}`").into());
         }
@@ -44,7 +55,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     }
     table.publish("fuzz")?;
 
-    let executions = crate::table::grouped(&executions.to_string());
+    let executions = grouped(&executions.to_string());
     println!("\n{} targets, {executions} executions", targets.len());
     all_well(failures)
 }
@@ -66,7 +77,7 @@ struct Run {
 }
 
 fn fuzz(target: &str, seconds: u64) -> Result<Run> {
-    let log = cargo::folder(cargo::reports()?.join("fuzz"))?.join(format!("{target}.log"));
+    let log = folders::folder(folders::reports()?.join("fuzz"))?.join(format!("{target}.log"));
     let mut build = nightly::cargo();
     build.args(["fuzz", "build", target]);
     eprintln!("building {target}");
@@ -77,7 +88,7 @@ fn fuzz(target: &str, seconds: u64) -> Result<Run> {
 
     // libFuzzer writes what it finds to the first folder and only reads the others.
     let root = env::current_dir()?;
-    let corpus = cargo::folder(root.join("fuzz/corpus").join(target))?;
+    let corpus = folders::folder(root.join("fuzz/corpus").join(target))?;
     let seeds = root.join("fuzz/seeds").join(target);
     let mut run = nightly::cargo();
     run.args(["fuzz", "run", target]).arg(corpus);

@@ -1,6 +1,6 @@
 //! `loom-tests/unwitnessed.md`: the orderings that no model can judge, and who does.
 
-use crate::Result;
+use runner::Result;
 use std::fs;
 
 pub(crate) const PATH: &str = "loom-tests/unwitnessed.md";

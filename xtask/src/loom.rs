@@ -5,10 +5,14 @@
 //!
 //! With `--usual`, models that declare themselves too long for every change are left out.
 
-use crate::cargo::{self, TestBinary, plain_name, relative};
-use crate::process::{self, Progress};
-use crate::table::{Table, grouped};
-use crate::{Arguments, Result, tiers};
+use crate::usage::{flag, number, word};
+use crate::{slowest, tiers};
+use clap::ArgMatches;
+use runner::Result;
+use runner::cargo::{self, Test};
+use runner::folders::{self, relative};
+use runner::process::{self, Progress};
+use runner::table::{Table, grouped};
 use std::env;
 use std::fs;
 use std::process::Command;
@@ -16,17 +20,23 @@ use std::process::Command;
 /// Fewer executions than this hold no concurrency worth the name.
 const FLOOR: u64 = 12;
 
-/// So many of the slowest models are listed at the end.
-const SLOWEST: usize = 10;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("loom")
+        .about("Run the models, and count the executions that loom explores")
+        .arg(flag("usual", "Leave out the models that take too long for every change"))
+        .arg(number("bound", "Allow N preemptions at most, instead of what each model says"))
+        .arg(word("FILTER", "Run the models whose names contain this"))
+        .after_help("Example: cargo xtask loom --bound 5 withdrawn")
+}
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let usual = arguments.flag("--usual");
-    let bound = arguments.number("--bound")?;
-    let filter = arguments.last()?.unwrap_or_default();
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let usual = given.get_flag("usual");
+    let bound = given.get_one::<u64>("bound").copied();
+    let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     refuse_early_ends()?;
 
     let tests: Vec<Test> =
-        tests()?.into_iter().filter(|test| test.full_name().contains(&filter)).collect();
+        tests()?.into_iter().filter(|test| test.full_name().contains(filter)).collect();
     if tests.is_empty() {
         return Err(format!("no model is called `{filter}`").into());
     }
@@ -69,49 +79,15 @@ pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
     let mut command = cargo::stable();
     command.env("RUSTFLAGS", "--cfg loom");
     command.args([subcommand, "--package", "filch", "--target-dir"]);
-    command.arg(cargo::target_dir()?.join("loom"));
+    command.arg(folders::target_dir()?.join("loom"));
     Ok(command)
-}
-
-/// One test of a test binary.
-#[derive(Clone)]
-pub(crate) struct Test {
-    pub(crate) binary: TestBinary,
-    pub(crate) name: String,
-}
-
-impl Test {
-    pub(crate) fn full_name(&self) -> String {
-        format!("{}::{}", self.binary.target, self.name)
-    }
-
-    /// The file that it is in, as the binary and its module.
-    pub(crate) fn file(&self) -> String {
-        let full = self.full_name();
-        full.rsplit_once("::").map_or(full.clone(), |(file, _)| file.to_owned())
-    }
-
-    /// Whether it explores a structure, rather than checking that the harness would notice.
-    pub(crate) fn is_model(&self) -> bool {
-        let name = plain_name(&self.name);
-        !name.starts_with("canary_") && !name.starts_with("harness_")
-    }
-
-    /// Its name as part of a file's.
-    pub(crate) fn file_stem(&self) -> String {
-        format!("{}-{}", self.binary.target, self.name.replace("::", "-"))
-    }
 }
 
 /// Builds the model binaries and lists their tests.
 pub(crate) fn tests() -> Result<Vec<Test>> {
     let mut build = model_build("test")?;
     build.args(["--release", "--test", "loom_*"]);
-    let mut tests = Vec::new();
-    for binary in cargo::build_tests(build)? {
-        let names = binary.tests()?.into_iter();
-        tests.extend(names.map(|name| Test { binary: binary.clone(), name }));
-    }
+    let tests = cargo::tests(cargo::build_tests(build)?)?;
     if tests.is_empty() {
         return Err("there are no models: the test targets called `loom_…` have no tests".into());
     }
@@ -151,13 +127,13 @@ struct Outcome {
 }
 
 fn run(test: &Test, bound: Option<u64>) -> Result<Outcome> {
-    let folder = cargo::folder(cargo::reports()?.join("models"))?;
+    let folder = folders::folder(folders::reports()?.join("models"))?;
     let log = folder.join(test.file_stem() + ".log");
     let rows = folder.join(test.file_stem() + ".tsv");
     // The harness appends: rows of an earlier run must not count.
     let _ = fs::remove_file(&rows);
 
-    let mut child = test.binary.test(&test.name);
+    let mut child = test.command();
     child.env("FILCH_MODELS_TO", &rows);
     if let Some(bound) = bound {
         child.env("FILCH_PREEMPTIONS", bound.to_string());
@@ -195,14 +171,6 @@ fn describe(test: &Test, outcome: &Result<Outcome>) -> String {
     format!("{verdict}  {}", test.full_name())
 }
 
-/// The slowest tests, slowest first.
-fn slowest(ran: &[(Test, Outcome)]) -> Vec<&(Test, Outcome)> {
-    let mut all: Vec<_> = ran.iter().collect();
-    all.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds));
-    all.truncate(SLOWEST);
-    all
-}
-
 fn report(ran: Vec<(Test, Outcome)>, left_out: usize) -> Result {
     let mut table = Table::new(&["target", "model", "bound", "executions", "seconds", "verdict"]);
     let (mut models, mut executions, mut seconds, mut failures) = (0, 0, 0.0, Vec::new());
@@ -227,10 +195,7 @@ fn report(ran: Vec<(Test, Outcome)>, left_out: usize) -> Result {
     }
     table.publish("loom")?;
 
-    println!("\nthe slowest:");
-    for (test, outcome) in slowest(&ran) {
-        println!("{:>7.2} s  {}", outcome.seconds, test.full_name());
-    }
+    slowest::models()?;
     let checks = ran.iter().filter(|(test, _)| !test.is_model()).count();
     let executions = grouped(&executions.to_string());
     let left = match left_out {
@@ -248,11 +213,11 @@ fn report(ran: Vec<(Test, Outcome)>, left_out: usize) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{Explored, Outcome, SLOWEST, Test, doubt, slowest};
-    use crate::cargo::TestBinary;
+    use super::{Explored, Test, doubt};
+    use runner::cargo::TestBinary;
 
     fn test(name: &str) -> Test {
-        let binary = TestBinary { target: "loom_deque".into(), path: "/t/loom_deque-1".into() };
+        let binary = TestBinary { target: "loom_deque".into(), ..TestBinary::default() };
         Test { binary, name: name.into() }
     }
 
@@ -285,23 +250,5 @@ mod tests {
     fn checks_of_the_harness_need_no_executions() {
         assert!(doubt(&test("canary_missing_pin"), &[]).is_none());
         assert!(doubt(&test("inner::harness_needs_a_thread"), &[]).is_none());
-        assert_eq!(test("inner::harness_x").file_stem(), "loom_deque-inner-harness_x");
-    }
-
-    #[test]
-    fn a_test_knows_its_file() {
-        assert_eq!(test("batch::two").file(), "loom_deque::batch");
-        assert_eq!(test("two").file(), "loom_deque");
-    }
-
-    #[test]
-    fn the_slowest_come_first() {
-        let ran = |seconds| {
-            (test(&format!("t{seconds}")), Outcome { explored: vec![], failure: None, seconds })
-        };
-        let all: Vec<_> = [3.0, 1.0, 2.0].into_iter().cycle().take(SLOWEST + 2).map(ran).collect();
-        let first = slowest(&all);
-        assert_eq!((first.len(), first[0].1.seconds), (SLOWEST, 3.0));
-        assert!(first.is_sorted_by(|a, b| a.1.seconds >= b.1.seconds));
     }
 }

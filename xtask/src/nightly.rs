@@ -1,7 +1,7 @@
 //! What needs a nightly toolchain, and what to say when there is none.
 
-use crate::process::succeeds;
-use crate::{Result, cargo};
+use runner::process::succeeds;
+use runner::{Result, cargo};
 use std::process::Command;
 
 /// The nightly cargo.

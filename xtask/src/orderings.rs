@@ -4,13 +4,16 @@
 //! one is its witness. An ordering without a witness must be listed in `unwitnessed.md` with the
 //! tool or proof that judges it, and what is listed there must be true.
 
-use crate::cargo::{self, relative};
 use crate::listing::{self, Listed};
-use crate::loom::{self, Test};
-use crate::process::{self, End, Progress};
+use crate::loom;
 use crate::sites::{self, Site};
-use crate::table::Table;
-use crate::{Arguments, Result};
+use crate::usage::{flag, word};
+use clap::ArgMatches;
+use runner::Result;
+use runner::cargo::Test;
+use runner::folders::{self, relative};
+use runner::process::{self, End, Progress};
+use runner::table::Table;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -25,16 +28,24 @@ const WHOLE_POOLS: &str = "loom_pool::pool";
 /// What is listed was tried with `PREEMPTIONS` when it was: quickly, with fewer.
 const PREEMPTIONS_IF_LISTED: &str = "1";
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let quick = arguments.flag("--quick");
-    let filter = arguments.last()?.unwrap_or_default();
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("orderings")
+        .about("Weaken each named ordering in turn: which model notices?")
+        .arg(flag("quick", "Give what is listed in loom-tests/unwitnessed.md one preemption only"))
+        .arg(word("FILTER", "Weaken the sites whose names contain this"))
+        .after_help("Example: cargo xtask orderings deque::CLAIM")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let quick = given.get_flag("quick");
+    let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     loom::refuse_early_ends()?;
     let listed = listing::read()?;
 
     let models = models()?;
     let mut audited = audited(&models)?;
     let keys: BTreeSet<String> = audited.iter().map(|one| one.key.clone()).collect();
-    audited.retain(|one| one.key.contains(&filter));
+    audited.retain(|one| one.key.contains(filter));
     if audited.is_empty() {
         return Err(format!("no named ordering's key contains `{filter}`").into());
     }
@@ -78,7 +89,7 @@ fn models() -> Result<Vec<Model>> {
 
 /// The sites in `src` that a model passes, and its seconds.
 fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
-    let folder = cargo::folder(cargo::reports()?.join("sites"))?;
+    let folder = folders::folder(folders::reports()?.join("sites"))?;
     let [log, list] = ["log", "txt"].map(|kind| folder.join(test.file_stem() + "." + kind));
     // The library appends.
     let _ = fs::remove_file(&list);
@@ -98,7 +109,7 @@ fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
 }
 
 fn child(test: &Test, preemptions: &str) -> Command {
-    let mut child = test.binary.test(&test.name);
+    let mut child = test.command();
     child.env("FILCH_PREEMPTIONS_AT_MOST", preemptions).env("FILCH_AUDIT", "1");
     child.env_remove("FILCH_WEAKEN").env_remove("FILCH_SITES_TO").env_remove("FILCH_MODELS_TO");
     child

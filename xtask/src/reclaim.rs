@@ -3,9 +3,10 @@
 //! In models the reclaimer frees as early as the contract permits. That shows something only if every breach of the
 //! contract makes a model fail: so each is written into a copy of the source, and the models run on that.
 
-use crate::process::{self, End, Progress};
-use crate::table::Table;
-use crate::{Arguments, Result, all_well, cargo};
+use clap::ArgMatches;
+use runner::process::{self, End, Progress};
+use runner::table::Table;
+use runner::{Result, all_well, cargo, folders};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -51,9 +52,13 @@ const PARTS: [&str; 7] =
 /// A planted breach that takes longer than this to show has not been found.
 const LIMIT: Duration = Duration::from_secs(300);
 
-pub(crate) fn command(arguments: Arguments) -> Result {
-    arguments.end()?;
-    let tree = cargo::folder(cargo::reports()?.join("reclaim"))?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("reclaim")
+        .about("Plant breaches of epoch's contract in a copy of the source: do the models notice?")
+}
+
+pub(crate) fn command(_: &ArgMatches) -> Result {
+    let tree = folders::folder(folders::reports()?.join("reclaim"))?;
     let _ = fs::remove_dir_all(&tree);
     for part in PARTS {
         copy(Path::new(part), &tree.join(part))?;
@@ -113,7 +118,7 @@ fn run(tree: &Path, models: &str) -> Result<(End, f64)> {
     command.env("RUSTFLAGS", "--cfg loom").env("FILCH_PREEMPTIONS_AT_MOST", "2");
     command.env("RUST_BACKTRACE", "0").current_dir(tree);
     command.args(["test", "--release", "--test", binary, "--target-dir"]);
-    command.arg(fs::canonicalize(cargo::target_dir()?)?.join("reclaim"));
+    command.arg(fs::canonicalize(folders::target_dir()?)?.join("reclaim"));
     command.args(["--", &format!("{module}::")]);
     let log = tree.join("run.log");
     let ran = process::run(process::log_to(&mut command, &log)?, Some(LIMIT))?;

@@ -4,10 +4,14 @@
 //! A sanitizer that reports nothing is believed only if it reports the canaries: planted errors in
 //! the same binary, run in the same way.
 
-use crate::cargo::{self, TestBinary, plain_name, relative};
-use crate::process::{self, End, Progress};
-use crate::table::Table;
-use crate::{Arguments, Result, all_well, nightly};
+use crate::nightly;
+use crate::usage::flag;
+use clap::{Arg, ArgMatches};
+use runner::cargo::{self, TestBinary, plain_name};
+use runner::folders::{self, relative};
+use runner::process::{self, End, Progress};
+use runner::table::Table;
+use runner::{Result, all_well};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,15 +70,25 @@ const SANITIZERS: [Sanitizer; 2] = [
     },
 ];
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let only = arguments.option("--only")?;
-    let stress_only = arguments.flag("--stress");
-    arguments.end()?;
-    let wanted = |one: &&Sanitizer| only.as_deref().is_none_or(|only| only == one.name);
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("sanitize")
+        .about("Run the tests under ThreadSanitizer and AddressSanitizer")
+        .arg(flag("stress", "Leave out all tests but the stress tests and the canaries"))
+        .arg(
+            Arg::new("only")
+                .long("only")
+                .value_name("SANITIZER")
+                .value_parser(SANITIZERS.map(|it| it.name))
+                .help("Take this sanitizer only"),
+        )
+        .after_help("Example: cargo xtask sanitize --stress --only tsan")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let only = given.get_one::<String>("only");
+    let stress_only = given.get_flag("stress");
+    let wanted = |one: &&Sanitizer| only.is_none_or(|only| only == one.name);
     let chosen: Vec<&Sanitizer> = SANITIZERS.iter().filter(wanted).collect();
-    if chosen.is_empty() {
-        return Err("--only takes `tsan` or `asan`".into());
-    }
     if let Some(reason) = nightly::missing() {
         return Err(reason.into());
     }
@@ -86,7 +100,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
         let binaries = build(sanitizer, wholes)?;
         let stress = binaries.iter().find(|binary| binary.target == "stress");
         let stress = stress.ok_or("there is no test target `stress`")?;
-        let tests = relevant(sanitizer, stress.tests()?)?.into_iter().map(|it| (stress, it));
+        let tests = relevant(sanitizer, stress.names()?)?.into_iter().map(|it| (stress, it));
         let wholes = binaries.iter().filter(|binary| binary.target != "stress");
         let wholes = wholes.map(|binary| (binary, format!("all of {}", binary.target)));
         let tests: Vec<_> = tests.chain(wholes).collect();
@@ -124,7 +138,7 @@ fn build(sanitizer: &Sanitizer, wholes: &[&str]) -> Result<Vec<TestBinary>> {
     wholes.iter().for_each(|whole| _ = build.args(["--test", whole]));
     // With a target named, build scripts and macros are not sanitized.
     build.args(["--target", &nightly::host()?, "--target-dir"]);
-    build.arg(cargo::target_dir()?.join(sanitizer.name));
+    build.arg(folders::target_dir()?.join(sanitizer.name));
     cargo::build_tests(build)
 }
 
@@ -133,7 +147,7 @@ fn relevant(sanitizer: &Sanitizer, tests: Vec<String>) -> Result<Vec<String>> {
     let canary = format!("canary_{}_", sanitizer.name);
     for prefix in ["stress_", &canary] {
         if !tests.iter().any(|test| plain_name(test).starts_with(prefix)) {
-            return Err(format!("`tests/stress.rs` has no test called `{prefix}…`").into());
+            return Err(format!("`tests/stress/main.rs` has no test called `{prefix}…`").into());
         }
     }
     let wanted = |test: &String| {
@@ -171,7 +185,7 @@ impl Run {
 
 /// Runs one test, or all of a target, in a process of its own, which keeps the reports apart.
 fn run(sanitizer: &Sanitizer, binary: &TestBinary, test: &str) -> Result<Run> {
-    let folder = cargo::folder(cargo::reports()?.join(sanitizer.name))?;
+    let folder = folders::folder(folders::reports()?.join(sanitizer.name))?;
     let log = folder.join(test.replace("::", "-").replace(' ', "-") + ".log");
     let mut child = match binary.target.as_str() {
         "stress" => binary.test(test),

@@ -3,38 +3,44 @@
 //! loom tries every execution of small programs; shuttle tries some of large ones, with every ordering as strong as
 //! can be. So it says nothing of orderings and much of who waits for whom.
 
-use crate::cargo::{self, TestBinary};
-use crate::process::{self, Progress};
-use crate::table::{Table, grouped};
-use crate::{Arguments, Result, all_well};
+use crate::usage::{number, word};
+use clap::ArgMatches;
+use runner::cargo::{self, Test};
+use runner::folders::{self, relative};
+use runner::process::{self, Progress};
+use runner::table::{Table, grouped};
+use runner::{Result, all_well};
 use std::fs;
 
 /// How many schedules of each kind a program is played under, if it is not said.
 const SCHEDULES: u64 = 2000;
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let schedules = arguments.number("--schedules")?.unwrap_or(SCHEDULES);
-    let filter = arguments.last()?.unwrap_or_default();
-    let mut tests: Vec<(TestBinary, String)> = Vec::new();
-    for binary in build()? {
-        let names = binary.tests()?.into_iter();
-        tests.extend(
-            names.map(|name| (binary.clone(), name)).filter(|(_, it)| it.contains(&filter)),
-        );
-    }
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("shuttle")
+        .about("Run whole pools and schedulers under random schedules")
+        .arg(number("schedules", "Play each program under N schedules of each kind (2000)"))
+        .arg(word("FILTER", "Play the programs whose names contain this"))
+        .after_help("Example: cargo xtask shuttle --schedules 40000 batch")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let schedules = given.get_one::<u64>("schedules").copied().unwrap_or(SCHEDULES);
+    let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
+    let mut tests = tests()?;
+    tests.retain(|test| test.name.contains(filter));
     if tests.is_empty() {
         return Err(format!("no program is called `{filter}`").into());
     }
     let progress = Progress::of(tests.len());
-    let played = process::each(&tests, |(binary, name)| {
-        let played = play(binary, name, schedules);
+    let played = process::each(&tests, |test| {
+        let played = play(test, schedules);
         let verdict = if matches!(played, Ok(Ok(_))) { "ok" } else { "FAILED" };
-        progress.step(format!("{verdict:<6} {name}"));
+        progress.step(format!("{verdict:<6} {}", test.name));
         played
     });
     let mut table = Table::new(&["program", "random", "PCT", "seconds", "verdict"]);
     let (mut total, mut caught, mut failures) = (0_u64, 0, Vec::new());
-    for ((_, name), played) in tests.iter().zip(played) {
+    for (test, played) in tests.iter().zip(played) {
         match played? {
             Ok(rows) => {
                 for row in rows {
@@ -43,7 +49,7 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
                     table.row(row);
                 }
             }
-            Err(why) => failures.push(format!("{name}: {why}")),
+            Err(why) => failures.push(format!("{}: {why}", test.name)),
         }
     }
     table.publish("shuttle")?;
@@ -55,30 +61,27 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
     all_well(failures)
 }
 
-fn build() -> Result<Vec<TestBinary>> {
+fn tests() -> Result<Vec<Test>> {
     let mut build = cargo::stable();
     build.env("RUSTFLAGS", "--cfg shuttle");
     build.args(["test", "--release", "--package", "filch", "--test", "shuttle", "--target-dir"]);
-    build.arg(cargo::target_dir()?.join("shuttle"));
-    cargo::build_tests(build)
+    build.arg(folders::target_dir()?.join("shuttle"));
+    cargo::tests(cargo::build_tests(build)?)
 }
 
 /// The rows that the harness wrote, or why there are none.
-fn play(
-    binary: &TestBinary,
-    name: &str,
-    schedules: u64,
-) -> Result<std::result::Result<Vec<[String; 5]>, String>> {
-    let folder = cargo::folder(cargo::reports()?.join("shuttle"))?;
+fn play(test: &Test, schedules: u64) -> Result<std::result::Result<Vec<[String; 5]>, String>> {
+    let folder = folders::folder(folders::reports()?.join("shuttle"))?;
+    let name = &test.name;
     let stem = name.replace("::", "-");
     let (log, rows) = (folder.join(format!("{stem}.log")), folder.join(format!("{stem}.tsv")));
     // The harness appends: rows of an earlier run must not count.
     let _ = fs::remove_file(&rows);
-    let mut child = binary.test(name);
+    let mut child = test.command();
     child.env("FILCH_SCHEDULES", schedules.to_string()).env("FILCH_SCHEDULES_TO", &rows);
     let (end, _) = process::run(process::log_to(&mut child, &log)?, None)?;
     if !end.is_success() {
-        let log_name = cargo::relative(&log);
+        let log_name = relative(&log);
         return Ok(Err(format!("failed; {log_name}:\n{}", process::tail(&log, 30))));
     }
     let written = fs::read_to_string(&rows).unwrap_or_default();

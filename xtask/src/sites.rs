@@ -3,7 +3,7 @@
 //! A run reports a site by its line. A line moves with every edit above it, so a site is known by
 //! its key: `deque::PUBLISH.release in src/deque/owner.rs::publish`.
 
-use crate::{Result, cargo};
+use runner::{Result, folders};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn function_name(line: &str) -> Option<&str> {
 
 /// Every site in the source, outside `src/sync`, which defines the names and has no sites.
 pub(crate) fn in_source() -> Result<Vec<Site>> {
-    let files = cargo::files(Path::new("src"), "rs")?;
+    let files = folders::files(Path::new("src"), "rs")?;
     let mut sites = Vec::new();
     for file in files.iter().filter(|file| !file.starts_with("src/sync")) {
         let text = fs::read_to_string(file)?;

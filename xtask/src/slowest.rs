@@ -1,21 +1,25 @@
 //! The tests and models that took longest, of the last run.
 
-use crate::table::Table;
-use crate::{Result, cargo};
+use runner::table::Table;
+use runner::{Result, folders};
 use std::fs;
 
 /// How many of each are shown.
 const COUNT: usize = 10;
 
-/// Prints the slowest tests and the slowest models.
-pub(crate) fn show() -> Result {
-    // The columns that name a row, and the one with its seconds.
-    print("tests", ["binary", "slowest tests", "seconds"], [0, 1, 2])?;
+/// Prints the slowest tests.
+pub(crate) fn tests() -> Result {
+    print("tests", ["binary", "slowest tests", "seconds"], [0, 1, 2])
+}
+
+/// Prints the slowest models.
+pub(crate) fn models() -> Result {
     print("loom", ["target", "slowest models", "seconds"], [0, 1, 4])
 }
 
+/// Prints the rows of a report with the most seconds; `columns` are those of the cells to show.
 fn print(report: &str, head: [&'static str; 3], columns: [usize; 3]) -> Result {
-    let path = cargo::reports()?.join(format!("{report}.tsv"));
+    let path = folders::reports()?.join(format!("{report}.tsv"));
     let Ok(text) = fs::read_to_string(&path) else { return Ok(()) };
     let mut table = Table::new(&head);
     slowest(&text, columns).into_iter().for_each(|row| table.row(row));

@@ -3,12 +3,13 @@
 //! spin makes a C program that goes through every state. What it shows holds for so many workers,
 //! submitters and items, and for memory in which every store is seen at once.
 
-use crate::cargo;
-use crate::table::Table;
-use crate::{Arguments, Result, all_well};
+use clap::ArgMatches;
+use runner::process::succeeds;
+use runner::table::Table;
+use runner::{Result, all_well, folders};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 const MODEL: &str = "proofs/event_count.pml";
@@ -29,17 +30,16 @@ const RUNS: &[(&[&str], Option<&str>)] = &[
 
 /// spin or a C compiler is not there: how to get it.
 pub(crate) fn missing() -> Option<String> {
-    let there = |program: &str, argument: &str| {
-        let mut command = Command::new(program);
-        command.arg(argument).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok()
-    };
+    let there = |program: &str, argument: &str| succeeds(Command::new(program).arg(argument));
     (!there("spin", "-V") || !there("gcc", "--version"))
         .then(|| "no spin or no gcc: `apt-get install spin gcc`".to_owned())
 }
 
-pub(crate) fn command(arguments: Arguments) -> Result {
-    arguments.end()?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("spin").about("Check the Promela models: is every item taken at last?")
+}
+
+pub(crate) fn command(_: &ArgMatches) -> Result {
     if let Some(reason) = missing() {
         return Err(reason.into());
     }
@@ -79,8 +79,7 @@ struct Found {
 }
 
 fn check(size: &[&str], planted: Option<&str>) -> Result<Found> {
-    let folder = cargo::target_dir()?.join("filch/spin");
-    fs::create_dir_all(&folder)?;
+    let folder = folders::folder(folders::reports()?.join("spin"))?;
     let model = fs::canonicalize(MODEL)?;
     let defined = size.iter().copied().chain(planted).map(|it| format!("-D{it}"));
     output(&folder, Command::new("spin").args(defined).arg("-a").arg(model))?;

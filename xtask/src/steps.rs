@@ -4,7 +4,8 @@
 //! flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
-use crate::{Result, api, cargo, nightly, spin, targets, valgrind};
+use crate::{api, nightly, spin, targets, valgrind};
+use runner::{Result, cargo};
 use std::env;
 use std::process::Command;
 
@@ -146,4 +147,35 @@ fn docs(rest: &[&str]) -> Command {
     command.args(rest);
     command.env("RUSTDOCFLAGS", "-D warnings");
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steps;
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    #[test]
+    fn the_jobs_of_the_workflow_run_each_step_once() {
+        let workflow = fs::read_to_string("../.github/workflows/ci.yml").unwrap();
+        let of_jobs = workflow.lines().filter_map(|it| it.trim().strip_prefix("steps: "));
+        let only = workflow.lines().filter_map(|it| it.split_once("--only ")).map(|(_, it)| it);
+        let lists = of_jobs.chain(only.filter(|it| !it.starts_with('$')));
+        let named: Vec<&str> = lists.flat_map(|it| it.split(',')).map(str::trim).collect();
+        let there: BTreeSet<&str> = steps(true).unwrap().iter().map(|step| step.name).collect();
+        assert_eq!(named.iter().copied().collect::<BTreeSet<_>>(), there);
+        assert_eq!(named.len(), there.len(), "a step is in two jobs");
+    }
+
+    #[test]
+    fn the_shares_of_a_tier_fit_its_time() {
+        let sum = |all| steps(all).unwrap().iter().map(|step| step.budget).sum::<u32>();
+        let change: u32 = steps(false)
+            .unwrap()
+            .iter()
+            .filter(|step| step.tier == super::Tier::Change)
+            .map(|step| step.budget)
+            .sum();
+        assert!(change <= 600 && sum(true) <= 1800 + 300, "{change} s, {} s", sum(true));
+    }
 }

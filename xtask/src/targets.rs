@@ -1,6 +1,6 @@
 //! Type-checks for processors that are not this one, as far as their standard libraries are installed.
 
-use crate::cargo;
+use runner::cargo;
 use std::path::Path;
 use std::process::Command;
 

@@ -2,9 +2,8 @@
 //!
 //! The harness declares it: asked with `FILCH_DECLARE_TO`, it writes a row for each model and explores none.
 
-use crate::loom::Test;
-use crate::process;
-use crate::{Result, cargo};
+use runner::cargo::{self, Test};
+use runner::{Result, folders, process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;
@@ -27,11 +26,11 @@ pub(crate) fn declared(tests: &[Test]) -> Result<Vec<Declared>> {
 
 /// The rows that the harness writes for one test.
 fn ask(test: &Test) -> Result<String> {
-    let folder = cargo::folder(cargo::reports()?.join("models"))?;
+    let folder = folders::folder(folders::reports()?.join("models"))?;
     let rows = folder.join(test.file_stem() + ".declared");
     // The harness appends: rows of an earlier build must not count.
     let _ = fs::remove_file(&rows);
-    let mut child = test.binary.test(&test.name);
+    let mut child = test.command();
     child.env("FILCH_DECLARE_TO", &rows).stdout(Stdio::null()).stderr(Stdio::null());
     // The test may well fail, since its models do not run. Its rows say whether it got that far.
     process::run(&mut child, None)?;
@@ -82,7 +81,7 @@ pub(crate) type LastRun = BTreeMap<(String, String), f64>;
 
 /// What the table of the last run says; nothing if there is none.
 pub(crate) fn last_run() -> Result<LastRun> {
-    let table = cargo::reports()?.join("loom.tsv");
+    let table = folders::reports()?.join("loom.tsv");
     Ok(seconds_in(&fs::read_to_string(table).unwrap_or_default()))
 }
 
@@ -98,11 +97,10 @@ fn seconds_in(table: &str) -> LastRun {
 #[cfg(test)]
 mod tests {
     use super::{Declared, declared_in, longest_first, seconds_in};
-    use crate::cargo::TestBinary;
-    use crate::loom::Test;
+    use runner::cargo::{Test, TestBinary};
 
     fn test(name: &str) -> Test {
-        let binary = TestBinary { target: "loom_deque".into(), path: "/t/loom_deque-1".into() };
+        let binary = TestBinary { target: "loom_deque".into(), ..TestBinary::default() };
         Test { binary, name: name.into() }
     }
 

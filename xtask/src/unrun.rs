@@ -1,8 +1,8 @@
 //! Tests that stand in the source and that no step has run: a file that no target includes, a target
 //! that no command builds, a model that every tier leaves out.
 
-use crate::cargo::{self, plain_name};
-use crate::Result;
+use runner::cargo::plain_name;
+use runner::{Result, folders};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,13 @@ const FOLDERS: [(&str, &str, usize); 3] =
 pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     let mut unrun = Vec::new();
     for (folder, report, column) in FOLDERS.iter().take(if all { 3 } else { 1 }) {
-        let path = cargo::reports()?.join(format!("{report}.tsv"));
+        let path = folders::reports()?.join(format!("{report}.tsv"));
         let rows = fs::read_to_string(&path).unwrap_or_default();
         let ran: BTreeSet<&str> = rows
             .lines()
             .filter_map(|line| Some(plain_name(line.split('\t').nth(*column)?)))
             .collect();
-        for file in cargo::files(Path::new(folder), "rs")? {
+        for file in folders::files(Path::new(folder), "rs")? {
             let missing = names(&fs::read_to_string(&file)?).into_iter();
             let missing = missing.filter(|name| !ran.contains(name.as_str()));
             unrun.extend(missing.map(|name| format!("`{name}` of {}", file.display())));

@@ -1,9 +1,11 @@
 //! `cargo xtask valgrind`: memcheck over tests that count drops, and over planted errors that it must find.
 
-use crate::cargo::{self, TestBinary, plain_name, relative};
-use crate::process::{self, End, Progress};
-use crate::table::Table;
-use crate::{Arguments, Result, all_well};
+use clap::ArgMatches;
+use runner::cargo::{self, TestBinary, plain_name};
+use runner::folders::{self, relative};
+use runner::process::{self, End, Progress};
+use runner::table::Table;
+use runner::{Result, all_well};
 use std::process::Command;
 
 /// What memcheck's own errors end a process with.
@@ -18,8 +20,12 @@ pub(crate) fn missing() -> Option<String> {
     (!there).then(|| "no valgrind: `apt-get install valgrind`".to_owned())
 }
 
-pub(crate) fn command(arguments: Arguments) -> Result {
-    arguments.end()?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("valgrind")
+        .about("Run memcheck over tests that count drops, and over planted errors")
+}
+
+pub(crate) fn command(_: &ArgMatches) -> Result {
     if let Some(reason) = missing() {
         return Err(reason.into());
     }
@@ -34,14 +40,14 @@ pub(crate) fn command(arguments: Arguments) -> Result {
             continue;
         }
         let is_canary = |it: &String| plain_name(it).starts_with("canary_asan_");
-        runs.extend(binary.tests()?.into_iter().filter(is_canary).map(|it| (binary, Some(it))));
+        runs.extend(binary.names()?.into_iter().filter(is_canary).map(|it| (binary, Some(it))));
     }
     let progress = Progress::of(runs.len());
     let mut table = Table::new(&["binary", "test", "seconds", "verdict"]);
     let (mut clean, mut caught, mut failures) = (0, 0, Vec::new());
     for (binary, canary) in runs {
         let name = canary.clone().unwrap_or_else(|| "all".to_owned());
-        let log = cargo::folder(cargo::reports()?.join("valgrind"))?
+        let log = folders::folder(folders::reports()?.join("valgrind"))?
             .join(format!("{}-{name}.log", binary.target));
         let mut child = Command::new("valgrind");
         child.args(["--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite"]);

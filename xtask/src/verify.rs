@@ -4,23 +4,33 @@
 //! `target/filch/verify-<step>.log`, and its end is shown if the step fails. A step that takes longer
 //! than its share of the time is named, which is no failure: the machine may be busy.
 
-use crate::cargo::{self, relative};
-use crate::slowest;
 use crate::steps::{self, Step, Tier};
-use crate::table::Table;
-use crate::{Arguments, Result, process, unrun};
+use crate::usage::{flag, option};
+use crate::{slowest, unrun};
+use clap::ArgMatches;
+use runner::folders::{self, relative};
+use runner::table::Table;
+use runner::{Result, process};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let (all, list) = (arguments.flag("--all"), arguments.flag("--list"));
-    let only = arguments.option("--only")?;
-    arguments.end()?;
-    let steps = chosen(steps::steps(all)?, all, only.as_deref())?;
-    if list {
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("verify")
+        .about("Check all that a change must pass, in ten minutes; with --all, all that CI runs")
+        .arg(flag("all", "Run the steps that take longer too: half an hour"))
+        .arg(option("only", "STEPS", "Run these steps only, separated by commas"))
+        .arg(flag("list", "Print the names of the steps, and run none"))
+        .after_help("Example: cargo xtask verify --only clippy,tests")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let all = given.get_flag("all");
+    let only = given.get_one::<String>("only").map(String::as_str);
+    let steps = chosen(steps::steps(all)?, all, only)?;
+    if given.get_flag("list") {
         steps.iter().for_each(|step| println!("{}", step.name));
         return Ok(());
     }
@@ -54,7 +64,8 @@ pub(crate) fn command(mut arguments: Arguments) -> Result {
         table.row([name, verdict.into(), seconds, share.to_string(), detail]);
     }
     table.publish("verify")?;
-    slowest::show()?;
+    slowest::tests()?;
+    slowest::models()?;
     if !slow.is_empty() {
         println!("\nover their share of the time: {}", slow.join(", "));
     }
@@ -98,7 +109,7 @@ struct Outcome {
 }
 
 fn run(step: Step) -> Result<Outcome> {
-    let log = cargo::reports()?.join(format!("verify-{}.log", step.name));
+    let log = folders::reports()?.join(format!("verify-{}.log", step.name));
     let mut file = File::create(&log)?;
     let start = Instant::now();
     let mut passed = true;
@@ -135,10 +146,8 @@ fn detail(step: &str, log: &Path) -> String {
     match step {
         "tests" | "tools" | "fairness" | "benches" => tests_in(&text),
         // Our own commands end with a sentence that sums them up.
-        "models" | "api" | "litmus" | "schedules" | "valgrind"
-        | "reclamation" | "audit" | "sanitizers" | "fuzz" => {
-            text.lines().next_back().unwrap_or_default().to_owned()
-        }
+        "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "audit"
+        | "sanitizers" | "fuzz" => text.lines().next_back().unwrap_or_default().to_owned(),
         _ => String::new(),
     }
 }

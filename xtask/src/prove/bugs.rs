@@ -1,6 +1,6 @@
 //! The bugs that peers and articles had, and whether what is said to cover each is there.
 
-use crate::{Result, cargo};
+use runner::{Result, folders};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub(super) fn missing(bugs: &[Bug]) -> Result<Vec<String>> {
 fn names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for folder in ["tests", "loom-tests", "shuttle-tests", "benches/tests"] {
-        for path in cargo::files(Path::new(folder), "rs")? {
+        for path in folders::files(Path::new(folder), "rs")? {
             let text = fs::read_to_string(&path)?;
             let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
             names.extend(words.map(str::to_owned));

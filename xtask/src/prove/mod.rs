@@ -7,8 +7,10 @@ mod bugs;
 mod report;
 mod tsv;
 
-use crate::process;
-use crate::{Arguments, Result, all_well, cargo, nightly, spin, valgrind};
+use crate::usage::flag;
+use crate::{nightly, spin, valgrind};
+use clap::ArgMatches;
+use runner::{Result, all_well, cargo, process};
 use std::env;
 use std::process::Command;
 use std::time::Instant;
@@ -37,10 +39,17 @@ fn parts() -> Vec<Part> {
     ]
 }
 
-pub(crate) fn command(mut arguments: Arguments) -> Result {
-    let quick = arguments.flag("--quick");
-    let from_reports = arguments.flag("--from-reports");
-    arguments.end()?;
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("prove")
+        .about("Check all that is claimed of the structures, and write a report")
+        .arg(flag("quick", "Take minutes, not hours: fewer preemptions, no mutants"))
+        .arg(flag("from-reports", "Run nothing: report what the commands have found before"))
+        .after_help("Example: cargo xtask prove --quick")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let quick = given.get_flag("quick");
+    let from_reports = given.get_flag("from-reports");
     let start = Instant::now();
     let mut failures = Vec::new();
     let mut ran = Vec::new();

@@ -2,9 +2,8 @@
 
 use super::bugs;
 use super::tsv::{self, Row, cell, count, number, sum};
-use crate::mutants::EXPLAINED;
-use crate::table::{Table, grouped};
-use crate::{Result, cargo};
+use runner::table::{Table, grouped};
+use runner::{Result, folders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
@@ -14,6 +13,9 @@ const CAMPAIGNS: &str = "proofs/campaigns.tsv";
 
 /// The last time that every mutant was tried, with its day.
 const MUTANTS: &str = "proofs/mutants.tsv";
+
+/// The mutants that are no loss, each with its reason.
+const EXPLAINED: &str = "proofs/mutants.md";
 
 /// What nothing here shows.
 const NOT_SHOWN: &str = "\
@@ -61,11 +63,11 @@ pub(super) fn write(ran: &[&str], command: &str, took: Duration) -> Result<Vec<S
     report.head("Not shown");
     report.line(NOT_SHOWN);
 
-    let path = cargo::reports()?.join("proof.md");
+    let path = folders::reports()?.join("proof.md");
     fs::write(&path, &report.text).map_err(|error| format!("{}: {error}", path.display()))?;
     println!();
     report.summary.publish("proof")?;
-    println!("\n{} has it all", cargo::relative(&path));
+    println!("\n{} has it all", folders::relative(&path));
     Ok(wrong)
 }
 
@@ -224,7 +226,7 @@ impl Report {
     fn litmus(&mut self, litmus: &[Row]) {
         self.head("Litmus tests (`cargo xtask litmus`)");
         self.line(
-            "The checker is `xtask/src/litmus`: RC11, and a weaker model in which loads may be overtaken by later \
+            "The checker is `tools/litmus`: RC11, and a weaker model in which loads may be overtaken by later \
              stores that do not depend on them. Those in `proofs/litmus/known` have answers from the literature.\n",
         );
         let written: Vec<&Row> =
@@ -307,7 +309,7 @@ impl Report {
         self.line(&format!("\nCampaigns that were recorded (`{CAMPAIGNS}`):\n"));
         let text =
             fs::read_to_string(CAMPAIGNS).map_err(|error| format!("{CAMPAIGNS}: {error}"))?;
-        let campaigns = tsv::parse(&text);
+        let campaigns = tsv::parse(&text)?;
         self.columns(["day", "kind", "target", "seconds", "executions", "found"], &campaigns);
         let (executions, seconds) = (counted(sum(fuzz, "executions")), sum(fuzz, "seconds"));
         let fuzzing: Vec<Row> =
@@ -329,7 +331,7 @@ impl Report {
     fn mutated(&mut self, mutants: &[Row]) -> Result {
         self.head("Mutants (`cargo xtask mutants`)");
         let text = fs::read_to_string(MUTANTS).map_err(|error| format!("{MUTANTS}: {error}"))?;
-        let recorded = tsv::parse(&text);
+        let recorded = tsv::parse(&text)?;
         let (rows, when) = match mutants.is_empty() {
             true => (
                 recorded.as_slice(),

@@ -1,6 +1,6 @@
 //! Reading back what the other commands wrote.
 
-use crate::{Result, cargo};
+use runner::{Result, folders};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -9,20 +9,17 @@ pub(super) type Row = BTreeMap<String, String>;
 
 /// The rows of `target/filch/<name>.tsv`.
 pub(super) fn report(name: &str) -> Result<Vec<Row>> {
-    let path = cargo::reports()?.join(format!("{name}.tsv"));
+    let path = folders::reports()?.join(format!("{name}.tsv"));
     let text = fs::read_to_string(&path)
         .map_err(|error| format!("{}: {error}: run `cargo xtask {name}`", path.display()))?;
-    Ok(parse(&text))
+    parse(&text)
 }
 
-pub(super) fn parse(text: &str) -> Vec<Row> {
-    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
-    let head: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
-    let row = |line: &str| {
-        let cells = head.iter().copied().zip(line.split('\t'));
-        cells.map(|(name, cell)| (name.to_owned(), cell.to_owned())).collect()
-    };
-    lines.map(row).collect()
+/// Reads a table; lines that begin with `#` are remarks.
+pub(super) fn parse(text: &str) -> Result<Vec<Row>> {
+    let mut reader = csv::ReaderBuilder::new();
+    reader.delimiter(b'\t').comment(Some(b'#')).quoting(false);
+    Ok(reader.from_reader(text.as_bytes()).deserialize().collect::<csv::Result<_>>()?)
 }
 
 /// A cell; empty if there is none.
@@ -49,7 +46,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_by_their_heads() {
-        let rows = parse("# a remark\nname\tcount\tverdict\na\t3\tok\nb\t4\tok\n");
+        let rows = parse("# a remark\nname\tcount\tverdict\na\t3\tok\nb\t4\tok\n").unwrap();
         assert_eq!((rows.len(), sum(&rows, "count"), count(&rows, "verdict", "ok")), (2, 7, 2));
     }
 }

@@ -1,0 +1,79 @@
+//! Queues over filch's own executors, by the suite for all. `tests/foreign/queues.rs` has other people's.
+
+use crate::queues_over_any_executor::{self as suite, queues_over};
+use filch::executor::{Inline, ThreadPerJob};
+use filch::{FairScheduler, LockedPool, ThreadPool};
+use std::sync::mpsc::channel;
+use std::thread::sleep;
+use std::time::Duration;
+
+queues_over! {
+    locked_pool_of_one: LockedPool::new(1).unwrap();
+    locked_pool: LockedPool::new(3).unwrap();
+    thread_pool_of_one: ThreadPool::new(1).unwrap();
+    thread_pool: ThreadPool::new(3).unwrap();
+}
+
+/// Whoever submits runs; so a task that waits for another thread is not for this one.
+#[test]
+fn over_inline() {
+    let make = || Box::new(|| Box::new(Inline) as Box<dyn filch::Executor>);
+    let fair = || FairScheduler::over(Inline);
+    suite::what_is_accepted_runs_once(fair(), make());
+    suite::an_ordered_queue_is_ordered(fair(), make());
+    suite::a_paused_queue_waits(fair(), make());
+    suite::tasks_wait_for_tasks_of_a_limited_queue(fair(), make());
+    suite::what_a_task_spawns_stays_in_its_queue(fair(), make());
+    suite::shutting_down_drains_or_cancels(fair(), make());
+}
+
+/// A ticket submits itself again; whoever runs it at once must not go one deeper for each.
+#[test]
+fn a_ticket_that_runs_at_once_does_not_nest() {
+    let fair = FairScheduler::builder(Inline).quantum(Duration::ZERO).build();
+    let queue = fair.queue("q").paused().build().unwrap();
+    queue.spawn_batch((0..200_000).map(|_| || ())).unwrap();
+    queue.resume();
+    assert_eq!(queue.metrics().completed, 200_000);
+}
+
+#[test]
+fn over_a_thread_per_ticket() {
+    let make = || Box::new(|| Box::new(ThreadPerJob) as Box<dyn filch::Executor>);
+    let fair = || FairScheduler::over(ThreadPerJob);
+    suite::what_is_accepted_runs_once(fair(), make());
+    suite::tasks_wait_for_tasks_of_other_queues(fair(), make());
+    suite::a_cancelled_queue_leaves_no_handle_dangling(fair(), make());
+}
+
+/// Thread 1 takes the only place of `narrow` by waiting for a task of it; thread 2 waits for that place. Then thread 1
+/// waits for what thread 2 is to run there, so that nobody else can come.
+#[test]
+fn a_thread_that_waits_for_a_place_hears_when_it_is_free() {
+    for _ in 0..10 {
+        let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+        let [narrow, wide] = [1, 2].map(|it| fair.queue("q").max_parallel(it).build().unwrap());
+        let [begun, entered, about, done] = [(); 4].map(|()| channel());
+        let queue = narrow.clone();
+        let second = wide.spawn(move || {
+            begun.0.send(()).unwrap();
+            entered.1.recv().unwrap();
+            let task = queue.spawn(move || done.0.send(()).unwrap());
+            about.0.send(()).unwrap();
+            task.join().unwrap();
+        });
+        let first = wide.spawn(move || {
+            begun.1.recv().unwrap();
+            let task = narrow.spawn(move || {
+                entered.0.send(()).unwrap();
+                about.1.recv().unwrap();
+                // Until the other one sleeps, mostly. If it does not yet, it finds the place.
+                sleep(Duration::from_millis(5));
+            });
+            task.join().unwrap();
+            done.1.recv().unwrap();
+        });
+        first.join().unwrap();
+        second.join().unwrap();
+    }
+}

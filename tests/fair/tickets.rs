@@ -1,0 +1,218 @@
+//! What a fair scheduler asks of its executor, seen by an executor whose jobs lie there until the test runs one.
+
+use filch::executor::{Reason, Rejected};
+use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service};
+use filch::{Executor, Job};
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+struct Tray {
+    jobs: Mutex<VecDeque<Job>>,
+    threads: usize,
+    /// How many more it takes.
+    room: AtomicUsize,
+    /// A submission behind others runs what has waited longest.
+    runs_others: bool,
+}
+
+impl Tray {
+    fn new(threads: usize) -> Self {
+        let (jobs, room) = (Mutex::default(), AtomicUsize::new(usize::MAX));
+        Tray { jobs, threads, room, runs_others: false }
+    }
+
+    fn len(&self) -> usize {
+        self.jobs.lock().unwrap().len()
+    }
+
+    fn run_one(&self) -> bool {
+        let oldest = self.jobs.lock().unwrap().pop_front();
+        oldest.map(Job::run).is_some()
+    }
+
+    fn run_all(&self) {
+        while self.run_one() {}
+    }
+}
+
+impl Executor for Tray {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        let taken = |room: usize| room.checked_sub(1);
+        if self.room.fetch_update(SeqCst, SeqCst, taken).is_err() {
+            return Err(Rejected { job, reason: Reason::Full });
+        }
+        self.jobs.lock().unwrap().push_back(job);
+        Ok(())
+    }
+
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        self.execute(job)?;
+        if self.runs_others {
+            self.run_one();
+        }
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.threads).unwrap()
+    }
+}
+
+/// Spawns a task that notes how many tickets lie there while it runs.
+fn spawn_a_look(queue: &Queue, tray: &Arc<Tray>, seen: &Arc<Mutex<Vec<usize>>>) {
+    let (tray, seen) = (tray.clone(), seen.clone());
+    queue.spawn_detached(move || seen.lock().unwrap().push(tray.len())).unwrap();
+}
+
+/// The ticket that finds work is the one on which whoever pushed the rest relies.
+#[test]
+fn whoever_begins_calls_for_help_if_there_is_more_to_do() {
+    let tray = Arc::new(Tray::new(2));
+    let fair = FairScheduler::over(tray.clone());
+    let queues: Vec<_> = (1..=1200).map(|_| fair.queue("q").build().unwrap()).collect();
+    let [in_slot_0, in_slot_1] = [fair.default_queue(), &queues[0]];
+    assert_eq!((in_slot_0.slot(), in_slot_1.slot()), (0, 1));
+    // The same bit of another group, the same group, and what an exchange of the two would take for itself.
+    for (first, other) in [(1, 2), (5, 325), (5, 5 * 64), (67, 3), (67, 131), (70, 6 * 64 + 1)] {
+        let pair = [first, other].map(|slot| &queues[slot - 1]);
+        for alone in [false, true] {
+            let seen = Arc::default();
+            spawn_a_look(pair[0], &tray, &seen);
+            if !alone {
+                spawn_a_look(pair[1], &tray, &seen);
+            }
+            assert_eq!(tray.len(), 1, "one is on its way, and searches");
+            tray.run_all();
+            let seen = seen.lock().unwrap().clone();
+            assert_eq!(seen[0], usize::from(!alone), "{first}, {other}, alone: {alone}");
+        }
+    }
+}
+
+#[test]
+fn there_are_no_more_tickets_than_threads() {
+    for threads in [1, 2, 3] {
+        let tray = Arc::new(Tray::new(threads));
+        let fair = FairScheduler::over(tray.clone());
+        let (same, seen) = (tray.clone(), Arc::new(AtomicUsize::new(0)));
+        // Each runs the next ticket inside, so that all of them have work.
+        fn nest(fair: FairScheduler, tray: Arc<Tray>, seen: Arc<AtomicUsize>) {
+            let next = (fair.clone(), tray.clone(), seen.clone());
+            fair.spawn_detached(move || nest(next.0, next.1, next.2)).unwrap();
+            if tray.len() > 0 {
+                seen.fetch_add(1, SeqCst);
+                tray.run_one();
+            } else {
+                fair.default_queue().cancel();
+            }
+        }
+        let (inner, noted) = (fair.clone(), seen.clone());
+        fair.spawn_detached(move || nest(inner, same, noted)).unwrap();
+        tray.run_all();
+        assert_eq!(seen.load(SeqCst), threads - 1);
+    }
+}
+
+#[test]
+fn a_full_executor_refuses_nothing_while_a_ticket_is_there() {
+    let tray = Arc::new(Tray::new(2));
+    tray.room.store(1, SeqCst);
+    let fair = FairScheduler::over(tray.clone());
+    let (same, outcome) = (fair.clone(), Arc::new(Mutex::new(None)));
+    let inner = outcome.clone();
+    fair.spawn_detached(move || {
+        *inner.lock().unwrap() = Some(same.spawn_detached(|| ()).is_ok());
+    })
+    .unwrap();
+    tray.run_all();
+    assert_eq!(*outcome.lock().unwrap(), Some(true));
+    assert_eq!(fair.default_queue().metrics().completed, 2);
+    assert!(fair.spawn_detached(|| ()).is_err(), "now there is none, and no room for one");
+}
+
+#[test]
+fn what_a_full_executor_does_not_take_runs_where_it_became_ready() {
+    let tray = Arc::new(Tray::new(1));
+    let fair = FairScheduler::over(tray.clone());
+    let queue = fair.queue("q").paused().build().unwrap();
+    for round in 1..=3 {
+        tray.room.store(1, SeqCst);
+        queue.pause();
+        queue.spawn_detached(|| ()).unwrap();
+        tray.run_all();
+        assert_eq!(queue.metrics().completed, round - 1, "it is paused");
+        queue.resume();
+        assert_eq!(queue.metrics().completed, round, "there is no room for a ticket");
+        assert!(format!("{fair:?}").contains("tickets: 0"), "{fair:?}");
+    }
+}
+
+#[test]
+fn a_ticket_may_run_while_another_scheduler_submits_its_own() {
+    let tray = Arc::new(Tray { runs_others: true, ..Tray::new(1) });
+    let fairs = [(); 2]
+        .map(|()| FairScheduler::builder(tray.clone()).quantum(Duration::from_nanos(1)).build());
+    let runs = Arc::new(AtomicUsize::new(0));
+    for fair in &fairs {
+        for _ in 0..5 {
+            let runs = runs.clone();
+            fair.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).unwrap();
+        }
+    }
+    tray.run_all();
+    assert_eq!(runs.load(SeqCst), 10);
+}
+
+/// What was picked, and what was told of it: the note, and how many tasks ran.
+#[derive(Default)]
+struct Book {
+    picks: AtomicUsize,
+    told: Mutex<Vec<(u128, usize)>>,
+}
+
+struct Notes(Arc<Book>);
+
+impl Policy for Notes {
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        let slot = ready.iter().next()?;
+        Some(Pick::of(slot).with_note(self.0.picks.fetch_add(1, SeqCst) as u128))
+    }
+
+    fn served(&self, pick: Pick, service: Service, _ready: Ready<'_>) {
+        self.0.told.lock().unwrap().push((pick.note(), service.tasks));
+    }
+}
+
+#[test]
+fn a_policy_hears_of_each_of_its_picks() {
+    let (tray, book) = (Arc::new(Tray::new(1)), Arc::new(Book::default()));
+    let noted = book.clone();
+    let fair = FairScheduler::builder(tray.clone()).policy(move || Notes(noted.clone())).build();
+    let [paused, other] = [(); 2].map(|()| fair.queue("q").build().unwrap());
+    [&paused, &other].iter().for_each(|it| it.spawn_detached(|| ()).unwrap());
+    paused.pause();
+    tray.run_all();
+    paused.resume();
+    tray.run_all();
+    let mut told = book.told.lock().unwrap().clone();
+    told.sort_unstable();
+    let notes: Vec<_> = told.iter().map(|it| it.0 as usize).collect();
+    assert_eq!(notes, (0..book.picks.load(SeqCst)).collect::<Vec<_>>());
+    assert_eq!(told[0].1, 0, "the first was of a queue that is paused");
+    assert_eq!(told.iter().map(|it| it.1).sum::<usize>(), 2);
+}
+
+#[test]
+fn a_scheduler_shows_how_many_tickets_it_has_out() {
+    let tray = Arc::new(Tray::new(1));
+    let fair = FairScheduler::over(tray.clone());
+    let shown = |it| format!("FairScheduler {{ {it}, .. }}");
+    assert_eq!(format!("{fair:?}"), shown("pending: 0, tickets: 0"));
+    fair.spawn_detached(|| ()).unwrap();
+    assert_eq!(format!("{fair:?}"), shown("pending: 1, tickets: 1"));
+    tray.run_all();
+    assert_eq!(format!("{fair:?}"), shown("pending: 0, tickets: 0"));
+}

@@ -1,0 +1,25 @@
+//! Random programs of queue operations on a virtual clock; `tests/programs/virtual_time.rs` says which.
+//!
+//! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair virtual_time::soak` goes on for ten minutes.
+
+#[path = "../programs/virtual_time.rs"]
+mod virtual_time;
+
+use crate::common::closures;
+use proptest::prelude::*;
+use virtual_time::{check, programs};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_may_run_runs_and_nothing_else(program in programs(40)) {
+        check(program);
+    }
+}
+
+/// The same, for as long as one likes.
+#[test]
+fn soak() {
+    closures::soak(programs(120), check);
+}

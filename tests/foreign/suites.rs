@@ -1,0 +1,10 @@
+//! filch's test suites over the executors of other crates: rayon and tokio.
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "../suites/every_executor.rs"]
+mod every_executor;
+mod executors;
+mod pools;
+mod queues;
+#[path = "../suites/queues_over_any_executor.rs"]
+mod queues_over_any_executor;

@@ -1,0 +1,133 @@
+//! Histories of an event count under real threads: no notification is lost.
+//!
+//! A thread that leaves at its deadline without having been told was there for the whole time. Every
+//! notification that began and ended within that time had a thread to tell. It must be answered: some
+//! thread is told, and returns after the notification began, so its next look at the condition sees
+//! the notifier's change.
+//!
+//! One thread may answer several notifications. A signal belongs to no thread in particular: a thread
+//! that prepares after the notification may take the signal before the threads that prepared earlier
+//! commit. Notifications that find each prepared thread with a signal and no thread asleep add
+//! nothing. So notifications and told threads cannot be paired one to one.
+
+use crate::common::history::{Body, together};
+use crate::common::{Random, scaled, seed};
+use filch::idle::EventCount;
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// From after `prepare` until before the return.
+    Waits {
+        is_told: bool,
+    },
+    Notifies,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    what: What,
+    /// In nanoseconds. Of who waits: when it had prepared.
+    call: u64,
+    end: u64,
+}
+
+/// A notification that no thread answered, if there is one; and how many had to be answered.
+fn lost(history: &[Operation]) -> (Option<Operation>, usize) {
+    let untold = |it: &&Operation| matches!(it.what, What::Waits { is_told: false });
+    let told = |it: &&Operation| matches!(it.what, What::Waits { is_told: true });
+    let had_a_waiter = |it: &&Operation| {
+        let is_there = |waiter: &Operation| waiter.call < it.call && it.end < waiter.end;
+        matches!(it.what, What::Notifies) && history.iter().filter(untold).any(is_there)
+    };
+    let is_answered = |it: &Operation| history.iter().filter(told).any(|by| it.call <= by.end);
+    let asked: Vec<&Operation> = history.iter().filter(had_a_waiter).collect();
+    (asked.iter().copied().find(|it| !is_answered(it)).copied(), asked.len())
+}
+
+fn nanos(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
+}
+
+fn spin_until(start: Instant, until: u64) {
+    while nanos(start) < until {
+        std::hint::spin_loop();
+    }
+}
+
+fn wait(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Operation> {
+    let mut log = Vec::new();
+    for _ in 0..3 {
+        let prepared = events.prepare();
+        let there = nanos(start);
+        // Long enough for a notification to find this thread between its two steps.
+        spin_until(start, there + random.below(30_000) as u64);
+        if random.below(4) == 0 {
+            prepared.cancel();
+            continue;
+        }
+        let deadline = Instant::now() + Duration::from_micros(100 + random.below(500) as u64);
+        let is_told = prepared.commit_until(deadline);
+        // Who is not told does not leave before its deadline.
+        let end = if is_told { nanos(start) } else { (deadline - start).as_nanos() as u64 };
+        log.push(Operation { what: What::Waits { is_told }, call: there, end });
+    }
+    log
+}
+
+fn notify(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Operation> {
+    let mut log = Vec::new();
+    // A later notification that is answered would hide an earlier one that is not.
+    for _ in 0..=random.below(4) {
+        spin_until(start, nanos(start) + random.below(100_000) as u64);
+        let call = nanos(start);
+        events.notify_one();
+        log.push(Operation { what: What::Notifies, call, end: nanos(start) });
+    }
+    log
+}
+
+#[test]
+fn in_a_thousand_histories_no_notification_is_lost() {
+    let seed = seed();
+    let mut asked = 0;
+    for round in 0..scaled(1000) as u64 {
+        let (start, events) = (Instant::now(), &EventCount::new());
+        let random = |thread: u64| Random::from_seed(seed.wrapping_add(round) ^ thread << 32);
+        let mut bodies: Vec<Body<'_, Vec<Operation>>> = Vec::new();
+        for thread in 0..4 {
+            bodies.push(Box::new(move || wait(&mut random(thread), start, events)));
+        }
+        bodies.push(Box::new(move || notify(&mut random(4), start, events)));
+        let history = together(bodies).concat();
+        let (lost, count) = lost(&history);
+        asked += count;
+        if let Some(lost) = lost {
+            panic!("{lost:?} was lost, in round {round} of seed {seed}: {history:#?}");
+        }
+    }
+    println!("{asked} notifications had somebody to tell besides");
+    assert!(asked > 0, "nobody was asleep when somebody notified, so nothing is shown");
+}
+
+#[test]
+fn lost_notifications_are_found_out() {
+    let lost = |history: &[Operation]| lost(history).0;
+    let waits = |is_told, call, end| Operation { what: What::Waits { is_told }, call, end };
+    let notifies = |call, end| Operation { what: What::Notifies, call, end };
+    // Nobody was told, though one was there.
+    assert!(lost(&[waits(false, 0, 9), notifies(3, 4)]).is_some());
+    // One thread answers two notifications, even one that prepared after them.
+    assert!(
+        lost(&[waits(false, 0, 9), waits(true, 1, 8), notifies(2, 3), notifies(4, 5)]).is_none()
+    );
+    assert!(lost(&[waits(false, 0, 9), notifies(2, 3), waits(true, 4, 8)]).is_none());
+    // It answers none that began after it was told.
+    let late = [waits(false, 0, 9), waits(true, 1, 4), notifies(2, 3), notifies(5, 6)];
+    assert_eq!(lost(&late).map(|it| it.call), Some(5));
+    // Told before the notification began.
+    assert!(lost(&[waits(false, 0, 9), waits(true, 1, 2), notifies(3, 4)]).is_some());
+    // It was not there from the beginning, or went before the end.
+    assert!(lost(&[waits(false, 4, 9), notifies(3, 5)]).is_none());
+    assert!(lost(&[waits(false, 0, 4), notifies(3, 5)]).is_none());
+}

@@ -1,0 +1,272 @@
+//! Bugs that other pools have had, and what their users asked for in vain: each a property that ours must keep.
+//!
+//! B7 to B11 are defects of the pools in the articles that this crate grew from; the others are named after the
+//! thread that tells of them. Nothing here is timed: what is lost shows as a test that does not end.
+
+use filch::executor::Reason;
+use filch::pool::{Shutdown, Start, WouldDeadlock};
+use filch::task::{self, Cancel};
+use filch::{Executor, Job, ThreadPool};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPool::new(threads).unwrap()
+}
+
+/// `Dispose` before the first use dereferenced null; from a thread of the pool it waited for itself.
+#[test]
+fn b7_a_pool_that_was_never_used_shuts_down_and_no_worker_shuts_down_its_own() {
+    let unused = pool(2);
+    unused.shutdown(Shutdown::Drain).unwrap();
+    let used = pool(2);
+    let same = used.clone();
+    let answer = used.spawn(move || same.shutdown(Shutdown::Drain)).join().unwrap();
+    assert_eq!(answer, Err(WouldDeadlock));
+}
+
+/// The threads were published before they were there.
+#[test]
+fn b8_whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
+    for _ in 0..100 {
+        let (pool, together) = (pool(3), Barrier::new(4));
+        thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                together.wait();
+                pool.spawn(|| 7).join().map_err(|error| error.is_cancelled())
+            });
+            scope.spawn(|| {
+                together.wait();
+                assert!(pool.metrics().workers.len() <= 3);
+                let _ = pool.broadcast(|index| assert!(index < 3)).unwrap();
+            });
+            scope.spawn(|| {
+                together.wait();
+                pool.resize(2).unwrap();
+            });
+            together.wait();
+            pool.shutdown(Shutdown::Drain).unwrap();
+            assert!(matches!(first.join().unwrap(), Ok(7) | Err(true)), "run, or refused");
+        });
+        assert_eq!(pool.metrics().num_workers, 0);
+    }
+}
+
+/// A thread of one pool that queued into another pushed into its own deque.
+#[test]
+fn b9_what_is_spawned_into_another_pool_runs_there() {
+    let named = |name| ThreadPool::builder().num_threads(1).thread_name(name).build().unwrap();
+    let (here, there) = (named("here"), named("there"));
+    let (same_here, same_there) = (here.clone(), there.clone());
+    let name = || thread::current().name().unwrap().to_owned();
+    let names = here.spawn(move || {
+        let inner = same_there.spawn(move || {
+            let innermost = same_here.spawn(name);
+            (name(), innermost)
+        });
+        (name(), inner)
+    });
+    // Nobody waits on a worker here, so each runs where it was sent.
+    let (first, inner) = names.join().unwrap();
+    let (second, innermost) = inner.join().unwrap();
+    assert_eq!([first, second, innermost.join().unwrap()], ["here-0", "there-0", "here-0"]);
+}
+
+/// The loop never came to its stealing; what was stolen replaced what was found; a thread that stole ended.
+#[test]
+fn b10_an_idle_worker_steals_and_lives_on() {
+    let pool = pool(2);
+    for round in 1..=50 {
+        let (same, (sender, inbox)) = (pool.clone(), mpsc::channel());
+        pool.spawn_detached(move || {
+            // In the deque of a worker that is busy until they have run.
+            for number in 0..10 {
+                let sender = sender.clone();
+                same.spawn_detached(move || sender.send(number).unwrap()).unwrap();
+            }
+            drop(sender);
+            let mut numbers: Vec<_> = inbox.iter().collect();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..10));
+        })
+        .unwrap();
+        pool.wait_idle().unwrap();
+        let metrics = pool.metrics();
+        assert_eq!((metrics.poll_count(), metrics.num_workers), (11 * round, 2));
+    }
+    let steals: u64 = pool.metrics().workers.iter().map(|it| it.steal_count).sum();
+    assert!(steals >= 500, "only a thief can have run them");
+}
+
+/// A thread whose own queue is never empty looked nowhere else, and never noticed that it should end.
+#[test]
+fn b11_outside_work_and_shutdown_get_their_turn() {
+    fn again(pool: &ThreadPool, rounds: &Arc<AtomicUsize>) {
+        rounds.fetch_add(1, SeqCst);
+        let (same, rounds) = (pool.clone(), Arc::clone(rounds));
+        // Refused once the pool is closed.
+        let _ = pool.spawn_detached(move || again(&same, &rounds));
+    }
+    let (pool, rounds) = (pool(1), Arc::new(AtomicUsize::new(0)));
+    again(&pool, &rounds);
+    for number in 0..20 {
+        assert_eq!(pool.spawn(move || number).join().unwrap(), number);
+    }
+    pool.shutdown(Shutdown::Drain).unwrap();
+    assert!(rounds.load(SeqCst) > 1);
+}
+
+/// rayon#592, rayon#957: a thread that waits, with a lock, ran unrelated work that wanted the same lock, or that
+/// took hours.
+#[test]
+fn waiting_runs_nothing_but_what_is_waited_for() {
+    let (pool, lock) = (pool(1), Arc::new(Mutex::new(0)));
+    let (same, same_lock) = (pool.clone(), Arc::clone(&lock));
+    let outer = pool.spawn(move || {
+        for _ in 0..10 {
+            let lock = Arc::clone(&same_lock);
+            same.spawn_detached(move || *lock.lock().unwrap() += 1).unwrap();
+        }
+        let held = same_lock.lock().unwrap();
+        // With that held, each kind of waiting: the jobs above are unrelated, and in the same deque.
+        let task = same.spawn(|| 1);
+        let mut in_scope = 0;
+        same.scope(|scope| scope.spawn(|| in_scope = 2));
+        let (a, b) = same.join(|| 3, || 4);
+        let sum = task.join().unwrap() + in_scope + a + b;
+        assert_eq!(*held, 0);
+        sum
+    });
+    assert_eq!(outer.join().unwrap(), 10);
+    pool.wait_idle().unwrap();
+    assert_eq!(*lock.lock().unwrap(), 10);
+}
+
+/// rayon#688, rayon#483, nearcore#15016: threads that outlive their pool.
+#[test]
+fn when_shutdown_returns_the_threads_have_gone() {
+    let (starts, stops) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let [started, stopped] = [&starts, &stops].map(Arc::clone);
+    let pool = ThreadPool::builder()
+        .num_threads(3)
+        .start(Start::Eager)
+        .on_thread_start(move |_| _ = started.fetch_add(1, SeqCst))
+        .on_thread_stop(move |_| _ = stopped.fetch_add(1, SeqCst))
+        .build()
+        .unwrap();
+    drop(pool);
+    assert_eq!((starts.load(SeqCst), stops.load(SeqCst)), (3, 3));
+}
+
+/// tokio#7499, tokio#8406: what was submitted during a shutdown neither ran nor was refused.
+#[test]
+fn whatever_meets_a_shutdown_is_run_or_refused() {
+    for how in [Shutdown::Drain, Shutdown::Cancel] {
+        for _ in 0..200 {
+            let (pool, together) = (pool(2), Barrier::new(3));
+            thread::scope(|scope| {
+                let submit = || {
+                    together.wait();
+                    let tasks: Vec<_> = (0..20).map(|number| pool.spawn(move || number)).collect();
+                    tasks.into_iter().enumerate().for_each(|(number, task)| match task.join() {
+                        Ok(result) => assert_eq!(result, number),
+                        Err(error) => assert!(error.is_cancelled()),
+                    });
+                };
+                (0..2).for_each(|_| drop(scope.spawn(submit)));
+                together.wait();
+                pool.shutdown(how).unwrap();
+            });
+        }
+    }
+}
+
+/// tantivy#2411, reth#22974: a job that panicked took the process with it.
+#[test]
+fn a_panic_of_a_detached_job_ends_nothing() {
+    let pool = pool(1);
+    (0..10).for_each(|_| pool.spawn_detached(|| panic!("expected")).unwrap());
+    assert_eq!(pool.spawn(|| 7).join().unwrap(), 7);
+    assert_eq!((pool.metrics().panic_count, pool.metrics().num_workers), (10, 1));
+}
+
+/// dotnet/runtime#112796, async-executor#64: jobs that nobody could get at, behind a worker that blocks.
+#[test]
+fn jobs_behind_a_worker_that_blocks_are_stolen() {
+    let pool = pool(2);
+    let (same, (sender, inbox)) = (pool.clone(), mpsc::channel());
+    let blocked = pool.spawn(move || {
+        // The newest too: there is no slot that only its owner sees.
+        same.spawn_detached(move || sender.send(7).unwrap()).unwrap();
+        inbox.recv().unwrap()
+    });
+    assert_eq!(blocked.join().unwrap(), 7);
+}
+
+/// rayon#1014, moonbit/async#520: cancelling says nothing, or cancels what it should not.
+#[test]
+fn cancelling_a_queued_job_cancels_that_job() {
+    let pool = pool(1);
+    let (release, wait) = mpsc::channel::<()>();
+    let (started, inbox) = mpsc::channel();
+    let running = pool.spawn(move || {
+        started.send(()).unwrap();
+        let _ = wait.recv();
+        task::is_cancelled()
+    });
+    inbox.recv().unwrap();
+    let tasks: Vec<_> = (0..10).map(|number| pool.spawn(move || number)).collect();
+    for task in tasks.iter().step_by(2) {
+        assert_eq!(task.cancel(), Cancel::Dequeued);
+        assert!(task.is_finished(), "at once");
+    }
+    assert_eq!(running.cancel(), Cancel::Requested);
+    drop(release);
+    assert!(running.join().unwrap());
+    for (number, task) in tasks.into_iter().enumerate() {
+        assert_eq!(task.join().ok(), (number % 2 == 1).then_some(number));
+    }
+    pool.wait_idle().unwrap();
+    assert_eq!(pool.metrics().poll_count(), 6, "tombstones are no turns");
+}
+
+/// switchyard#5, choir#7, tokio#1768: a wake-up that is lost when a job comes while a worker goes to sleep.
+#[test]
+fn no_job_is_slept_on() {
+    let pool = pool(2);
+    for round in 0..3_000 {
+        // At different moments after the last job: while a worker spins, yields, prepares, sleeps.
+        (0..round % 64 * 8).for_each(|_| std::hint::spin_loop());
+        let together = Arc::new(Barrier::new(3));
+        for _ in 0..2 {
+            let together = Arc::clone(&together);
+            pool.spawn_detached(move || _ = together.wait()).unwrap();
+        }
+        together.wait();
+    }
+}
+
+/// tikv, divviup/janus#3118: nobody can see how much waits; and what a full or closed queue refuses is gone.
+#[test]
+fn what_waits_is_counted_and_what_is_refused_comes_back() {
+    let pool = pool(1);
+    let together = Arc::new(Barrier::new(2));
+    let same = Arc::clone(&together);
+    pool.spawn_detached(move || {
+        same.wait();
+        same.wait();
+    })
+    .unwrap();
+    together.wait();
+    (0..5).for_each(|_| pool.spawn_detached(|| ()).unwrap());
+    assert_eq!(pool.metrics().global_queue_depth, 5);
+    together.wait();
+    pool.shutdown(Shutdown::Drain).unwrap();
+    let has_run = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&has_run);
+    let refused = pool.execute(Job::new(move || flag.store(true, SeqCst))).unwrap_err();
+    assert_eq!(refused.reason, Reason::Closed);
+    refused.into_job().run();
+    assert!(has_run.load(SeqCst));
+}

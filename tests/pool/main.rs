@@ -1,0 +1,15 @@
+//! Tests of both pools, and of every executor of the crate.
+#![cfg(not(any(loom, shuttle)))]
+
+mod both_pools;
+#[path = "../common/mod.rs"]
+mod common;
+mod corners;
+#[path = "../suites/every_executor.rs"]
+mod every_executor;
+mod executors;
+#[path = "../common/heap.rs"]
+mod heap;
+mod known_bugs;
+mod random_programs;
+mod thread_pool;

@@ -1,0 +1,136 @@
+//! Programs for a few deques that steal from each other, and what must come of them.
+//!
+//! A program is a list of steps. [`Reference`] runs it on `VecDeque`s, [`System`] on the deques; the
+//! two must give the same answers. `tests/deque/against_vecdeque.rs` writes programs with proptest,
+//! the fuzz target `deque_against_vecdeque` with libFuzzer.
+//!
+//! On one thread nobody is in the way, so `Steal::Retry` is always a wrong answer.
+
+mod reference;
+mod system;
+
+pub(crate) use reference::Reference;
+pub(crate) use system::System;
+
+use filch::deque::{Builder, Flavor};
+
+/// How many deques a program has.
+pub(crate) const DEQUES: usize = 3;
+
+/// How a deque is built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) flavor: Flavor,
+    pub(crate) capacity: usize,
+    pub(crate) max_capacity: Option<usize>,
+    pub(crate) shrinking: bool,
+}
+
+/// One step of a program. Deques have numbers; the first is the one that takes part in any case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Drops the worker and all stealers of a deque and builds another in its place.
+    Build(usize, Settings),
+    Push(usize),
+    TryPush(usize),
+    PushWasEmpty(usize),
+    /// Pushes this many at once, or as many as there is room for, through an iterator that knows
+    /// their number.
+    PushBatch(usize, usize),
+    /// The same through an iterator that does not know.
+    Extend(usize, usize),
+    Pop(usize),
+    /// Takes at most this many out of a `Drain`, then drops it.
+    Drain(usize, usize),
+    Steal(usize),
+    StealIf(usize, usize),
+    StealInto(usize, usize),
+    /// The four batch steals, from the first deque into the second.
+    StealBatch(usize, usize),
+    StealBatchWithLimit(usize, usize, usize),
+    StealBatchAndPop(usize, usize),
+    StealBatchWithLimitAndPop(usize, usize, usize),
+    Reserve(usize, usize),
+    ShrinkToFit(usize),
+    CloneStealer(usize),
+    DropStealer(usize),
+    DropWorker(usize),
+}
+
+/// What a step came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// The deque has no handle left that could do this.
+    Impossible,
+    Done,
+    WasEmpty(bool),
+    Refused(usize),
+    /// What was taken, in this order.
+    Items(Vec<usize>),
+    Empty,
+    Retry,
+}
+
+impl Settings {
+    /// Settings for any two numbers.
+    pub(crate) fn numbered(kind: u8, size: u8) -> Self {
+        let capacity = [0, 1, 2, 3, 8, 64, 100][usize::from(size) % 7];
+        let max_capacity = [None, None, Some(1), Some(3), Some(40)][usize::from(size / 7) % 5];
+        Settings {
+            flavor: if kind & 1 == 0 { Flavor::Lifo } else { Flavor::Fifo },
+            capacity,
+            max_capacity,
+            shrinking: kind & 2 != 0,
+        }
+    }
+
+    pub(crate) fn builder<T>(&self) -> Builder<T> {
+        let builder = Builder::new(self.flavor).capacity(self.capacity).shrinking(self.shrinking);
+        match self.max_capacity {
+            Some(items) => builder.max_capacity(items),
+            None => builder,
+        }
+    }
+}
+
+impl Step {
+    /// How many items it makes.
+    pub(crate) fn items(&self) -> usize {
+        match *self {
+            Step::Push(_) | Step::TryPush(_) | Step::PushWasEmpty(_) => 1,
+            Step::PushBatch(_, count) | Step::Extend(_, count) => count,
+            _ => 0,
+        }
+    }
+
+    /// The number of kinds of steps; frequent ones count twice.
+    pub(crate) const KINDS: u8 = 24;
+
+    /// A step for any four numbers.
+    pub(crate) fn numbered(kind: u8, deque: u8, other: u8, amount: u8) -> Self {
+        let (deque, other) = (usize::from(deque) % DEQUES, usize::from(other) % DEQUES);
+        let number = usize::from(amount);
+        match kind % Step::KINDS {
+            0 | 1 => Step::Push(deque),
+            2 | 3 => Step::PushBatch(deque, number),
+            4 | 5 => Step::Pop(deque),
+            6 | 7 => Step::Steal(deque),
+            8 => Step::StealBatch(deque, other),
+            9 => Step::StealBatchWithLimit(deque, other, number.max(1)),
+            10 => Step::StealBatchAndPop(deque, other),
+            11 => Step::StealBatchWithLimitAndPop(deque, other, number.max(1)),
+            12 => Step::StealInto(deque, number.max(1)),
+            13 => Step::StealIf(deque, number),
+            14 => Step::Drain(deque, number),
+            15 => Step::Extend(deque, number),
+            16 => Step::TryPush(deque),
+            17 => Step::PushWasEmpty(deque),
+            18 => Step::Reserve(deque, number),
+            19 => Step::ShrinkToFit(deque),
+            20 => Step::CloneStealer(deque),
+            21 => Step::DropStealer(deque),
+            22 => Step::DropWorker(deque),
+            _ => Step::Build(deque, Settings::numbered(other as u8, amount)),
+        }
+    }
+}

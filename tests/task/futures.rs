@@ -1,0 +1,210 @@
+//! Futures as tasks.
+
+use filch::executor::{FutureHandle, Inline, spawn_future};
+use filch::pool::Shutdown;
+use filch::{FairScheduler, LockedPool, ThreadPool};
+use std::future::{pending, poll_fn};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread;
+
+/// Pending so many times; each time it has been woken by another thread.
+async fn wait(times: usize) {
+    let mut left = times;
+    poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        let waker = context.waker().clone();
+        thread::spawn(move || waker.wake());
+        Poll::Pending
+    })
+    .await;
+}
+
+#[test]
+fn futures_run_on_any_executor() {
+    let (pool, locked) = (ThreadPool::new(2).unwrap(), Arc::new(LockedPool::new(2).unwrap()));
+    let squares = |number: u32| async move {
+        wait(3).await;
+        number * number
+    };
+    let on_pool: Vec<_> = (0..20).map(|it| pool.spawn_future(squares(it))).collect();
+    let on_locked: Vec<_> = (0..20).map(|it| spawn_future(locked.clone(), squares(it))).collect();
+    for tasks in [on_pool, on_locked] {
+        assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq((0..20).map(|it| it * it)));
+    }
+}
+
+#[test]
+fn futures_await_each_other_and_closures() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let task = pool.spawn_future(async move {
+        let (closure, future) = (same.spawn(|| 1), same.spawn_future(async { 2 }));
+        closure.await.unwrap() + future.await.unwrap()
+    });
+    assert_eq!(task.join().unwrap(), 3);
+}
+
+#[test]
+fn wakers_only_schedule() {
+    let pool = ThreadPool::new(1).unwrap();
+    let (place, polls) = (Arc::new(Mutex::new(None::<Waker>)), Arc::new(AtomicUsize::new(0)));
+    let (waker_place, counted) = (Arc::clone(&place), Arc::clone(&polls));
+    let task = pool.spawn_future(poll_fn(move |context| {
+        *waker_place.lock().unwrap() = Some(context.waker().clone());
+        if counted.fetch_add(1, SeqCst) == 0 {
+            Poll::Pending
+        } else {
+            Poll::Ready(thread::current().id())
+        }
+    }));
+    while polls.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+    pool.wait_idle().unwrap();
+    let waker = place.lock().unwrap().take().unwrap();
+    waker.wake();
+    assert_ne!(task.join().unwrap(), thread::current().id());
+}
+
+#[test]
+fn a_panic_goes_to_the_handle() {
+    let pool = ThreadPool::new(1).unwrap();
+    let task: FutureHandle<u32> = pool.spawn_future(async { panic!("expected") });
+    let error = task.join().unwrap_err();
+    assert_eq!(error.into_panic().downcast_ref(), Some(&"expected"));
+    assert_eq!(pool.metrics().panic_count, 0);
+}
+
+#[test]
+fn a_future_that_is_cancelled_is_dropped() {
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let (pool, drops) = (ThreadPool::new(1).unwrap(), Arc::new(AtomicUsize::new(0)));
+    let forever = || {
+        let counted = Counted(Arc::clone(&drops));
+        async move {
+            let _counted = counted;
+            pending::<()>().await;
+        }
+    };
+    pool.spawn_future(forever()).cancel();
+    while drops.load(SeqCst) < 1 {
+        thread::yield_now();
+    }
+    // A closed pool polls nothing; what would have been polled is cancelled.
+    pool.shutdown(Shutdown::Drain).unwrap();
+    let late = pool.spawn_future(forever());
+    assert!(late.join().unwrap_err().is_cancelled());
+    assert_eq!(drops.load(SeqCst), 2);
+}
+
+#[test]
+fn a_future_does_not_keep_the_pool_open() {
+    let pool = ThreadPool::new(1).unwrap();
+    let task = pool.spawn_future(pending::<()>());
+    pool.wait_idle().unwrap();
+    drop(pool);
+    assert!(!task.is_finished());
+    task.cancel();
+}
+
+#[test]
+fn a_queue_that_refuses_a_future_is_as_before() {
+    let fair = FairScheduler::over(Inline);
+    for capacity in [1, 2] {
+        let queue = fair.queue("q").capacity(capacity).paused().build().unwrap();
+        (0..capacity).for_each(|_| queue.spawn_detached(|| ()).unwrap());
+        assert!(queue.spawn_future(async {}).join().unwrap_err().is_cancelled(), "it is full");
+        assert_eq!((queue.metrics().pending, queue.metrics().refused), (capacity as u64, 1));
+        queue.close();
+        assert!(queue.spawn_future(async {}).join().unwrap_err().is_cancelled(), "it is closed");
+        queue.resume();
+        let metrics = queue.metrics();
+        assert_eq!((metrics.pending, metrics.completed), (0, capacity as u64));
+    }
+}
+
+#[test]
+fn no_more_futures_are_in_flight_than_may() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let queue = fair.queue("q").max_in_flight(3).build().unwrap();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (0..30)
+        .map(|number| {
+            let (now, most) = (now.clone(), most.clone());
+            queue.spawn_future(async move {
+                most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                wait(2).await;
+                now.fetch_sub(1, SeqCst);
+                number
+            })
+        })
+        .collect();
+    assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq(0..30));
+    assert!((1..=3).contains(&most.load(SeqCst)));
+    queue.wait_idle().unwrap();
+}
+
+#[test]
+fn a_future_that_ends_makes_room_for_the_next() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").max_in_flight(1).build().unwrap();
+    for number in 0..4 {
+        assert_eq!(queue.spawn_future(async move { number }).join().unwrap(), number);
+    }
+}
+
+/// Nobody wakes the one that is under way.
+#[test]
+fn futures_that_wait_for_a_place_are_dropped_by_a_cancel() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").max_in_flight(1).build().unwrap();
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let first = queue.spawn_future(async move {
+        begun.send(()).unwrap();
+        pending::<()>().await;
+    });
+    has_begun.recv().unwrap();
+    let waiting = [(); 3].map(|()| queue.spawn_future(async {}));
+    assert_eq!(queue.cancel(), 3);
+    waiting.into_iter().for_each(|it| assert!(it.join().unwrap_err().is_cancelled()));
+    assert!(!first.is_finished());
+}
+
+#[test]
+fn a_cancelled_queue_drops_its_futures() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").max_in_flight(1).build().unwrap();
+    let first = queue.spawn_future(wait(100_000));
+    let waiting = queue.spawn_future(async {});
+    queue.cancel();
+    // The one that is under way is dropped when it is woken the next time.
+    assert!(waiting.join().unwrap_err().is_cancelled());
+    assert!(first.join().unwrap_err().is_cancelled());
+    queue.wait_idle().unwrap();
+}
+
+#[test]
+fn a_future_goes_on_without_its_handle() {
+    let pool = ThreadPool::new(1).unwrap();
+    let (done, outbox) = std::sync::mpsc::channel();
+    drop(pool.spawn_future(async move {
+        wait(3).await;
+        done.send("done").unwrap();
+    }));
+    assert_eq!(outbox.recv(), Ok("done"));
+    let task = pool.spawn_future(pending::<()>());
+    assert!(!task.is_finished());
+    let task = spawn_future(Arc::new(Inline), async { 1 });
+    assert!(task.is_finished());
+    assert_eq!(task.join().unwrap(), 1);
+}

@@ -1,0 +1,12 @@
+//! Tests of tasks: their handles, futures, spans and timelines.
+#![cfg(not(any(loom, shuttle)))]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod futures;
+#[path = "../common/heap.rs"]
+mod heap;
+mod random_programs;
+mod spans;
+mod tasks;
+mod timeline;

@@ -1,0 +1,25 @@
+//! Random programs for tasks and their handles on one thread; `tests/programs/tasks.rs` says which.
+
+#[path = "../programs/tasks.rs"]
+mod tasks;
+
+use crate::common::closures;
+use proptest::prelude::*;
+use tasks::{check, programs};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_handle_says_what_became_of_its_task(program in programs(60)) {
+        closures::keep_quiet(&["expected"]);
+        check(program);
+    }
+}
+
+/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task random_programs::soak`.
+#[test]
+fn soak() {
+    closures::keep_quiet(&["expected"]);
+    closures::soak(programs(200), check);
+}
