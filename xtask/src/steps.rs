@@ -41,16 +41,6 @@ pub(crate) fn all(quick: bool) -> Result<Vec<Step>> {
             [
                 // What is in the documentation runs once, below, with everything in it.
                 cargo(["test", "--workspace", "--tests", "--no-fail-fast"]),
-                cargo([
-                    "test",
-                    "--package",
-                    "filch",
-                    "--all-features",
-                    "--test",
-                    "futures",
-                    "--test",
-                    "spans",
-                ]),
                 cargo(["test", "--package", "filch", "--all-features", "--doc"]),
             ],
         ),
