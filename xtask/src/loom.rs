@@ -106,7 +106,7 @@ impl Test {
 /// Builds the model binaries and lists their tests.
 pub(crate) fn tests() -> Result<Vec<Test>> {
     let mut build = model_build("test")?;
-    build.args(["--release", "--test", "loom_*"]);
+    build.args(["--profile", "models", "--test", "loom_*"]);
     let mut tests = Vec::new();
     for binary in cargo::build_tests(build)? {
         let names = binary.tests()?.into_iter();
