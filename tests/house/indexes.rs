@@ -33,7 +33,8 @@ fn faults<'a>(
     let missing = there.iter().copied().filter(|it| *it != "README.md" && !is_named(it));
     let vain = quoted(index).filter(|(_, name)| {
         let is_elsewhere = Source::read(name).is_some(); // named from the root on
-        !name.contains(' ') && is_file(name) && !is_there(name) && !is_elsewhere
+        let is_made = name.contains([' ', '<']) || name.starts_with("target/");
+        !is_made && is_file(name) && !is_there(name) && !is_elsewhere
     });
     (missing.collect(), vain.collect())
 }
