@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::SeqCst};
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-/// Blocks of this size are counted for all threads together. No test asks for one by accident.
+/// Blocks of this size are counted for all threads together. A test that counts them runs
+/// [`alone`](crate::common::alone::alone): a backtrace allocates such blocks too.
 pub(crate) const MARKED: usize = 24 * 8192;
 
-/// What an injector of `[u64; 5]` allocates: also counted for all threads together.
+/// A segment of an injector of `[u64; 5]`: also counted for all threads together, and to be counted alone. A segment of
+/// counted items is as large.
 pub(crate) const SEGMENT: usize = 128 * 48 + 24;
 
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);

@@ -239,7 +239,6 @@ fn b14_after_the_end_there_is_one_answer() {
 }
 
 /// Whoever awaited an item went on inside the worker, and held its place.
-#[cfg(feature = "async")]
 #[test]
 fn b15_who_waits_goes_on_somewhere_else() {
     let fair = over_a_pool(2);

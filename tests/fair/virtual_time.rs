@@ -3,11 +3,11 @@
 //! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair virtual_time::soak` goes on for ten minutes.
 
 #[path = "../programs/virtual_time.rs"]
-mod virtual_time;
+mod interpreter;
 
 use crate::common::closures;
+use interpreter::{check, programs};
 use proptest::prelude::*;
-use virtual_time::{check, programs};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]

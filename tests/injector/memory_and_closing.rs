@@ -1,5 +1,6 @@
 //! What an injector promises beside order: memory, drops, closing, large items, stopped producers.
 
+use crate::common::alone::alone;
 use crate::common::tally::{Counted, Tally};
 use crate::common::{SANITIZED, scaled};
 use crate::heap;
@@ -54,27 +55,31 @@ fn a_million_items_leave_64_kib_behind() {
 }
 
 /// Each segment is given back by whichever thread comes by; at the end nothing is left.
+///
+/// Alone: other tests have segments of that size.
 #[test]
 fn threads_that_come_and_go_leave_64_kib_behind() {
-    let injector = &Injector::new();
-    let taken = &AtomicUsize::new(0);
-    let items = scaled(200_000);
-    let before = heap::segments();
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(move || (0..items).for_each(|it| injector.push([it as u64; 5])));
-            scope.spawn(move || {
-                let own = Worker::new_fifo();
-                while taken.load(SeqCst) < 2 * items {
-                    let first = usize::from(injector.steal_batch_and_pop(&own).is_success());
-                    taken.fetch_add(first + own.drain().count(), SeqCst);
-                }
-            });
-        }
+    alone(|| {
+        let injector = &Injector::new();
+        let taken = &AtomicUsize::new(0);
+        let items = scaled(200_000);
+        let before = heap::segments();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(move || (0..items).for_each(|it| injector.push([it as u64; 5])));
+                scope.spawn(move || {
+                    let own = Worker::new_fifo();
+                    while taken.load(SeqCst) < 2 * items {
+                        let first = usize::from(injector.steal_batch_and_pop(&own).is_success());
+                        taken.fetch_add(first + own.drain().count(), SeqCst);
+                    }
+                });
+            }
+        });
+        assert!(injector.steal().is_empty());
+        let kept = (heap::segments() - before) * heap::SEGMENT as isize;
+        assert!(0 < kept && kept <= 64 << 10, "{kept} bytes are kept");
     });
-    assert!(injector.steal().is_empty());
-    let kept = (heap::segments() - before) * heap::SEGMENT as isize;
-    assert!(0 < kept && kept <= 64 << 10, "{kept} bytes are kept");
 }
 
 /// Row 28 of the list of known bugs: no room is made for a batch that is not there.

@@ -1,4 +1,4 @@
-//! Spans of `tracing` that go with tasks. Needs the feature `tracing`.
+//! Spans of `tracing` that go with tasks.
 
 use filch::task::{CurrentSpan, TaskSpan};
 use filch::{FairScheduler, ThreadPool};

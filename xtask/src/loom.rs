@@ -86,7 +86,7 @@ pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
 /// Builds the model binaries and lists their tests.
 pub(crate) fn tests() -> Result<Vec<Test>> {
     let mut build = model_build("test")?;
-    build.args(["--release", "--test", "loom_*"]);
+    build.args(["--profile", "models", "--test", "loom_*"]);
     let tests = cargo::tests(cargo::build_tests(build)?)?;
     if tests.is_empty() {
         return Err("there are no models: the test targets called `loom_…` have no tests".into());

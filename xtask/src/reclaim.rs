@@ -117,7 +117,7 @@ fn run(tree: &Path, models: &str) -> Result<(End, f64)> {
     let mut command = cargo::stable();
     command.env("RUSTFLAGS", "--cfg loom").env("FILCH_PREEMPTIONS_AT_MOST", "2");
     command.env("RUST_BACKTRACE", "0").current_dir(tree);
-    command.args(["test", "--release", "--test", binary, "--target-dir"]);
+    command.args(["test", "--profile", "models", "--test", binary, "--target-dir"]);
     command.arg(fs::canonicalize(folders::target_dir()?)?.join("reclaim"));
     command.args(["--", &format!("{module}::")]);
     let log = tree.join("run.log");

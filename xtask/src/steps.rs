@@ -113,7 +113,10 @@ fn fairness() -> Command {
 
 /// The unit tests of the packages that `cargo test` leaves out.
 fn tools() -> Command {
-    cargo(&["test", "--workspace", "--exclude", "filch", "--exclude", "filch-benches"])
+    let packages = ["xtask", "runner", "litmus", "mutants", "filch-drop-in"];
+    let mut command = cargo(&["test"]);
+    packages.iter().for_each(|it| _ = command.args(["--package", it]));
+    command
 }
 
 fn formatting() -> Vec<Command> {
@@ -151,7 +154,7 @@ fn docs(rest: &[&str]) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::steps;
+    use super::{Tier, steps};
     use std::collections::BTreeSet;
     use std::fs;
 
@@ -169,13 +172,11 @@ mod tests {
 
     #[test]
     fn the_shares_of_a_tier_fit_its_time() {
-        let sum = |all| steps(all).unwrap().iter().map(|step| step.budget).sum::<u32>();
-        let change: u32 = steps(false)
-            .unwrap()
-            .iter()
-            .filter(|step| step.tier == super::Tier::Change)
-            .map(|step| step.budget)
-            .sum();
-        assert!(change <= 600 && sum(true) <= 1800 + 300, "{change} s, {} s", sum(true));
+        let sum = |all| -> u32 {
+            let steps = steps(all).unwrap().into_iter();
+            steps.filter(|step| all || step.tier == Tier::Change).map(|step| step.budget).sum()
+        };
+        assert!(sum(false) <= 600, "verify: {} s", sum(false));
+        assert!(sum(true) <= 1800, "verify --all: {} s", sum(true));
     }
 }

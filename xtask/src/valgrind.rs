@@ -11,8 +11,9 @@ use std::process::Command;
 /// What memcheck's own errors end a process with.
 const FOUND: i32 = 9;
 
-/// The test targets that are run: what they do is small, and of every kind of memory.
-const TARGETS: [&str; 3] = ["drops", "tasks", "idle"];
+/// The modules that are run, each after its test target: what they do is small, and of every kind of memory.
+const MODULES: [(&str, &str); 3] =
+    [("deque", "drops::"), ("task", "tasks::"), ("idle", "event_count::")];
 
 /// valgrind is not there: how to get it.
 pub(crate) fn missing() -> Option<String> {
@@ -31,7 +32,7 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
     }
     let mut build = cargo::stable();
     build.args(["test", "--release", "--package", "filch", "--test", "stress"]);
-    TARGETS.iter().for_each(|target| _ = build.args(["--test", target]));
+    MODULES.iter().for_each(|(target, _)| _ = build.args(["--test", target]));
     let binaries = cargo::build_tests(build)?;
     let mut runs: Vec<(&TestBinary, Option<String>)> = Vec::new();
     for binary in &binaries {
@@ -46,7 +47,9 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
     let mut table = Table::new(&["binary", "test", "seconds", "verdict"]);
     let (mut clean, mut caught, mut failures) = (0, 0, Vec::new());
     for (binary, canary) in runs {
-        let name = canary.clone().unwrap_or_else(|| "all".to_owned());
+        let module = MODULES.iter().find(|(target, _)| *target == binary.target);
+        let module = module.map_or("", |(_, module)| module);
+        let name = canary.clone().unwrap_or_else(|| module.trim_end_matches(':').to_owned());
         let log = folders::folder(folders::reports()?.join("valgrind"))?
             .join(format!("{}-{name}.log", binary.target));
         let mut child = Command::new("valgrind");
@@ -55,7 +58,7 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
         match &canary {
             Some(test) => _ = child.args(["--exact", test, "--include-ignored"]),
             // What it costs in time or in stack is not the same here.
-            None => _ = child.args(["--skip", "no_cpu", "--skip", "many_items"]),
+            None => _ = child.args([module, "--skip", "no_cpu", "--skip", "many_items"]),
         }
         let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
         let is_found = matches!(end, End::Exited(status) if status.code() == Some(FOUND));

@@ -39,7 +39,9 @@ fn choose<'a>(
     outcome: &mut (Verdict, usize),
 ) {
     let Some(ways) = traces.get(chosen.len()) else {
-        Candidate::new(program, chosen).explore(program, chosen, outcome);
+        if is_fed(program, chosen) {
+            Candidate::new(program, chosen).explore(program, chosen, outcome);
+        }
         return;
     };
     for way in ways {
@@ -47,6 +49,17 @@ fn choose<'a>(
         choose(program, traces, chosen, outcome);
         chosen.pop();
     }
+}
+
+/// Whether some write gives each read its value. Of a million combinations a few hundred are left.
+fn is_fed(program: &Program, chosen: &[&Trace]) -> bool {
+    let events = || chosen.iter().flat_map(|it| &it.events);
+    let gives = |read: &Event| events().any(|it| it.written == read.read && it.place == read.place);
+    let first = |place: &String| program.first.get(place).copied().unwrap_or(0);
+    events().filter(|it| it.read.is_some()).all(|read| {
+        let is_first = read.read == read.place.as_ref().map(first);
+        is_first || gives(read)
+    })
 }
 
 /// All events of one combination, those of no thread first: they give each place its first value.
@@ -119,11 +132,9 @@ impl Candidate {
             by_place.entry(self.events[at].place.as_ref().expect("a write")).or_default().push(at);
         }
         let orders: Vec<Vec<Vec<usize>>> = by_place.values().map(|it| self.orders(it)).collect();
-        let orders = product(&orders);
         for rf in product(&sources) {
-            let Some(reading) = Reading::new(self, &reads, &rf) else { continue };
-            for mo in &orders {
-                let execution = Execution::new(&reading, &reads, &rf, mo);
+            for mo in product(&orders) {
+                let execution = Execution::new(self, &reads, &rf, &mo);
                 let Some(is_buffered) = execution.is_consistent() else { continue };
                 outcome.1 += 1;
                 let last = |place: &String| {
@@ -179,28 +190,37 @@ fn product<T: Clone>(choices: &[Vec<T>]) -> Vec<Vec<T>> {
     })
 }
 
-/// Who reads from whom, and what follows from that alone.
-struct Reading<'a> {
+struct Execution<'a> {
     of: &'a Candidate,
     rf: Relation,
+    /// Modification order.
+    mo: Relation,
+    /// From a read to the writes behind the one that it read.
+    rb: Relation,
     hb: Relation,
-    /// Whether a load is overtaken by a later store of its thread.
-    is_buffered: bool,
 }
 
-impl<'a> Reading<'a> {
-    /// Nothing, if no order of the writes makes it consistent.
-    fn new(of: &'a Candidate, reads: &[usize], sources: &[usize]) -> Option<Self> {
-        let mut rf = Relation::none(of.events.len());
+impl<'a> Execution<'a> {
+    fn new(of: &'a Candidate, reads: &[usize], sources: &[usize], orders: &[Vec<usize>]) -> Self {
+        let count = of.events.len();
+        let (mut rf, mut mo, mut rb) =
+            (Relation::none(count), Relation::none(count), Relation::none(count));
         for (&read, &source) in reads.iter().zip(sources) {
             rf.add(source, read);
         }
-        if !of.dep.or(&rf).is_acyclic() {
-            return None;
+        for order in orders {
+            for (at, &write) in order.iter().enumerate() {
+                order[at + 1..].iter().for_each(|&later| mo.add(write, later));
+            }
+        }
+        for (&read, &source) in reads.iter().zip(sources) {
+            // A read-modify-write is one event, and not behind itself.
+            (0..count)
+                .filter(|&it| it != read && mo.has(source, it))
+                .for_each(|it| rb.add(read, it));
         }
         let hb = Self::happens_before(of, &rf);
-        let is_buffered = !of.sb.or(&rf).is_acyclic();
-        hb.is_irreflexive().then_some(Reading { of, rf, hb, is_buffered })
+        Execution { of, rf, mo, rb, hb }
     }
 
     fn happens_before(of: &Candidate, rf: &Relation) -> Relation {
@@ -222,53 +242,23 @@ impl<'a> Reading<'a> {
         let sw = before.then(&met).then(&after).between(releases, acquires);
         of.sb.or(&sw).closed()
     }
-}
-
-struct Execution<'a> {
-    reading: &'a Reading<'a>,
-    /// Modification order.
-    mo: Relation,
-    /// From a read to the writes behind the one that it read.
-    rb: Relation,
-}
-
-impl<'a> Execution<'a> {
-    fn new(
-        reading: &'a Reading<'a>,
-        reads: &[usize],
-        sources: &[usize],
-        orders: &[Vec<usize>],
-    ) -> Self {
-        let count = reading.of.events.len();
-        let (mut mo, mut rb) = (Relation::none(count), Relation::none(count));
-        for order in orders {
-            for (at, &write) in order.iter().enumerate() {
-                order[at + 1..].iter().for_each(|&later| mo.add(write, later));
-            }
-        }
-        for (&read, &source) in reads.iter().zip(sources) {
-            // A read-modify-write is one event, and not behind itself.
-            (0..count)
-                .filter(|&it| it != read && mo.has(source, it))
-                .for_each(|it| rb.add(read, it));
-        }
-        Execution { reading, mo, rb }
-    }
 
     /// Whether C11 permits it: nothing if not, otherwise whether only by load buffering.
     fn is_consistent(&self) -> Option<bool> {
+        let eco = self.rf.or(&self.mo).or(&self.rb).closed();
+        let is_coherent =
+            self.hb.is_irreflexive() && eco.is_irreflexive() && self.hb.then(&eco).is_irreflexive();
         // Nobody writes between what a read-modify-write reads and what it writes.
-        if !self.rb.then(&self.mo).is_irreflexive() {
+        let is_atomic = self.rb.then(&self.mo).is_irreflexive();
+        if !is_coherent || !is_atomic || !self.of.dep.or(&self.rf).is_acyclic() || !self.is_sc(&eco)
+        {
             return None;
         }
-        let Reading { rf, hb, is_buffered, .. } = self.reading;
-        let eco = rf.or(&self.mo).or(&self.rb).closed();
-        let is_coherent = eco.is_irreflexive() && hb.then(&eco).is_irreflexive();
-        (is_coherent && self.is_sc(&eco)).then_some(*is_buffered)
+        Some(!self.of.sb.or(&self.rf).is_acyclic())
     }
 
     fn is_sc(&self, eco: &Relation) -> bool {
-        let (of, hb) = (self.reading.of, &self.reading.hb);
+        let of = self.of;
         let sc = of.set(|it| it.order == Order::SeqCst);
         let fences = of.set(|it| it.order == Order::SeqCst && it.place.is_none());
         if sc == 0 {
@@ -277,28 +267,28 @@ impl<'a> Execution<'a> {
         let place = |at: usize| of.events[at].place.as_ref();
         let same = |a: usize, b: usize| place(a).is_some() && place(a) == place(b);
         let other = of.sb.filter(|a, b| !same(a, b));
-        let around = other.then(hb).then(&other);
-        let scb = of.sb.or(&around).or(&hb.filter(same)).or(&self.mo).or(&self.rb);
+        let around = other.then(&self.hb).then(&other);
+        let scb = of.sb.or(&around).or(&self.hb.filter(same)).or(&self.mo).or(&self.rb);
         let none = Relation::none(of.events.len()).or_none();
-        let begin = none.between(sc, sc).or(&hb.or_none().between(fences, u64::MAX));
-        let end = none.between(sc, sc).or(&hb.or_none().between(u64::MAX, fences));
+        let begin = none.between(sc, sc).or(&self.hb.or_none().between(fences, u64::MAX));
+        let end = none.between(sc, sc).or(&self.hb.or_none().between(u64::MAX, fences));
         let base = begin.then(&scb).then(&end);
-        let by_fences = hb.or(&hb.then(eco).then(hb)).between(fences, fences);
+        let by_fences = self.hb.or(&self.hb.then(eco).then(&self.hb)).between(fences, fences);
         base.or(&by_fences).is_acyclic()
     }
 
     /// Whether two threads touch a place at once, one of them without an atomic access.
     fn has_race(&self) -> bool {
-        let events = &self.reading.of.events;
+        let events = &self.of.events;
         let races = |a: usize, b: usize| {
             let (one, two) = (&events[a], &events[b]);
             one.place.is_some()
                 && one.place == two.place
-                && self.reading.of.threads[a] != self.reading.of.threads[b]
+                && self.of.threads[a] != self.of.threads[b]
                 && (one.written.is_some() || two.written.is_some())
                 && (one.order == Order::Plain || two.order == Order::Plain)
-                && !self.reading.hb.has(a, b)
-                && !self.reading.hb.has(b, a)
+                && !self.hb.has(a, b)
+                && !self.hb.has(b, a)
         };
         (0..events.len()).any(|a| (0..a).any(|b| races(a, b)))
     }

@@ -16,7 +16,7 @@ static RECORD: OnceLock<File> = OnceLock::new();
 
 /// Before `main`, so that the first question finds an answer even where nothing may be allocated.
 #[used]
-#[link_section = ".init_array"]
+#[unsafe(link_section = ".init_array")]
 static CHOOSE: extern "C" fn() = {
     extern "C" fn choose() {
         if let Some(path) = std::env::var_os("FILCH_MUTANTS_REACHED") {

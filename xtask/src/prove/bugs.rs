@@ -25,7 +25,7 @@ pub(super) fn known() -> Result<Vec<Bug>> {
         };
         bugs.push(Bug { row: row.into(), what: what.into(), covered: covered.into() });
     }
-    for (row, file) in [("pools", "known_pool_bugs"), ("fairness", "known_fair_bugs")] {
+    for (row, file) in [("pools", "pool/known_bugs"), ("fairness", "fair/known_bugs")] {
         for (what, test) in named_tests(&fs::read_to_string(format!("tests/{file}.rs"))?) {
             bugs.push(Bug { row: row.into(), what, covered: format!("`{test}`") });
         }
@@ -73,7 +73,7 @@ pub(super) fn missing(bugs: &[Bug]) -> Result<Vec<String>> {
 /// The names of all functions and modules of the tests and models, those that macros make included.
 fn names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    for folder in ["tests", "loom-tests", "shuttle-tests", "benches/tests"] {
+    for folder in ["tests", "loom-tests", "shuttle-tests"] {
         for path in folders::files(Path::new(folder), "rs")? {
             let text = fs::read_to_string(&path)?;
             let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
