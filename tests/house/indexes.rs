@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Each has a `README.md` that names its files, by their paths from the folder on, between backticks.
 ///
 /// `some/folder/**` names all files in that folder.
-const FOLDERS: [&str; 3] = ["tests", "examples", "proofs"];
+const FOLDERS: [&str; 4] = ["tests", "loom-tests", "proofs", "examples"];
 
 /// Endings by which a name is known to be a file's.
 const ENDINGS: [&str; 10] =
@@ -33,7 +33,8 @@ fn faults<'a>(
     let missing = there.iter().copied().filter(|it| *it != "README.md" && !is_named(it));
     let vain = quoted(index).filter(|(_, name)| {
         let is_elsewhere = Source::read(name).is_some(); // named from the root on
-        !name.contains(' ') && is_file(name) && !is_there(name) && !is_elsewhere
+        let is_made = name.contains([' ', '<']) || name.starts_with("target/");
+        !is_made && is_file(name) && !is_there(name) && !is_elsewhere
     });
     (missing.collect(), vain.collect())
 }

@@ -37,7 +37,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
 
     let start = Instant::now();
     let mut table = Table::new(&["step", "verdict", "seconds", "share", "detail"]);
-    let (mut passed, mut failed, mut skipped, mut slow) = (0, 0, 0, Vec::new());
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let (mut ran, mut slow) = (Vec::new(), Vec::new());
     for step in steps {
         let (name, share) = (step.name.to_owned(), step.budget);
         if let Some(reason) = step.skipped {
@@ -46,7 +47,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
             skipped += 1;
             continue;
         }
-        eprint!("{name} ... ");
+        eprint!("{name} (its share is {share} s) ... ");
+        ran.push(step.name);
         let outcome = run(step)?;
         let seconds = format!("{:.1}", outcome.seconds);
         if outcome.seconds > f64::from(share) {
@@ -64,8 +66,12 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
         table.row([name, verdict.into(), seconds, share.to_string(), detail]);
     }
     table.publish("verify")?;
-    slowest::tests()?;
-    slowest::models()?;
+    if ran.contains(&"tests") {
+        slowest::tests()?;
+    }
+    if ran.contains(&"models") {
+        slowest::models()?;
+    }
     if !slow.is_empty() {
         println!("\nover their share of the time: {}", slow.join(", "));
     }
