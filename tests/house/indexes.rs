@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Each has a `README.md` that names its files, by their paths from the folder on, between backticks.
 ///
 /// `some/folder/**` names all files in that folder.
-const FOLDERS: [&str; 3] = ["tests", "loom-tests", "proofs"];
+const FOLDERS: [&str; 4] = ["tests", "loom-tests", "proofs", "examples"];
 
 /// Endings by which a name is known to be a file's.
 const ENDINGS: [&str; 10] =

@@ -3,12 +3,15 @@
 use crate::source::{CODE, Findings, Source, all_code, root, rust_files, words};
 use std::collections::BTreeSet;
 
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 11] = [
     "README.md",
     "DESIGN.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "benches/README.md",
+    "examples/README.md",
     "loom-tests/README.md",
+    "proofs/README.md",
     "tools/litmus/README.md",
     "tools/mutants/README.md",
     "tests/README.md",
