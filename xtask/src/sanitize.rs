@@ -1,5 +1,5 @@
-//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and under AddressSanitizer, and under the latter most
-//! of the other tests too.
+//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and under AddressSanitizer, and under the latter nearly
+//! all of the other tests too.
 //!
 //! A sanitizer that reports nothing is believed only if it reports the canaries: planted errors in
 //! the same binary, run in the same way.
@@ -30,26 +30,14 @@ struct Sanitizer {
     wholes: &'static [&'static str],
 }
 
-/// The tests that have allocators of their own, take minutes, or leak on purpose (what panics when it is dropped) are
-/// left out.
-const WHOLES: [&str; 17] = [
-    "corners",
-    "deque_against_vecdeque",
-    "deque_histories",
-    "executors",
-    "fair",
-    "idle",
-    "idle_histories",
-    "idle_programs",
-    "injector",
-    "injector_against_vecdeque",
-    "known_bugs",
-    "known_fair_bugs",
-    "known_pool_bugs",
-    "linearizability",
-    "task_programs",
-    "thread_pool",
-    "virtual_time",
+/// All test targets of the library but three: `stress` is run test by test, `faults` has an allocator that refuses on
+/// purpose, and `house` only reads files.
+const WHOLES: [&str; 7] = ["api", "deque", "fair", "idle", "injector", "pool", "task"];
+
+/// Tests that are left out of them.
+const SKIPPED: [&str; 1] = [
+    // Leaks on purpose: the pool forgets a payload that panics when it is dropped.
+    "a_panic_is_counted_and_harms_nobody",
 ];
 
 const SANITIZERS: [Sanitizer; 2] = [
@@ -191,6 +179,9 @@ fn run(sanitizer: &Sanitizer, binary: &TestBinary, test: &str) -> Result<Run> {
         "stress" => binary.test(test),
         _ => binary.all(),
     };
+    if binary.target != "stress" {
+        SKIPPED.iter().for_each(|it| _ = child.args(["--skip", it]));
+    }
     child.env(sanitizer.options.0, sanitizer.options.1);
     let (end, seconds) = process::run(process::log_to(&mut child, &log)?, Some(LIMIT))?;
 
