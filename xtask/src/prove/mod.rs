@@ -8,7 +8,7 @@ mod report;
 mod tsv;
 
 use crate::usage::flag;
-use crate::{nightly, spin, valgrind};
+use crate::{nightly, spin, unrun, valgrind};
 use clap::ArgMatches;
 use runner::{Result, all_well, cargo, process};
 use std::env;
@@ -82,5 +82,9 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
         (false, false) => "cargo xtask prove",
     };
     failures.extend(report::write(&ran, command, start.elapsed())?);
+    if from_reports {
+        let unrun = unrun::tests(true)?.into_iter();
+        failures.extend(unrun.map(|test| format!("no step has run {test}")));
+    }
     all_well(failures)
 }
