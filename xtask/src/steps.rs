@@ -111,11 +111,12 @@ fn fairness() -> Command {
     command
 }
 
-/// The unit tests of the packages that `cargo test` leaves out.
+/// The packages whose tests `cargo test` leaves out.
+const TOOLS: [&str; 5] = ["filch-drop-in", "litmus", "mutants", "runner", "xtask"];
+
 fn tools() -> Command {
-    let packages = ["xtask", "runner", "litmus", "mutants", "filch-drop-in"];
     let mut command = cargo(&["test"]);
-    packages.iter().for_each(|it| _ = command.args(["--package", it]));
+    TOOLS.iter().for_each(|it| _ = command.args(["--package", it]));
     command
 }
 
@@ -154,15 +155,21 @@ fn docs(rest: &[&str]) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tier, steps};
+    use super::{TOOLS, Tier, steps};
+    use runner::cargo;
     use std::collections::BTreeSet;
     use std::fs;
+    use std::path::Path;
+
+    /// Reads a file of the repository. The path is whole: another test changes the current folder.
+    fn read(path: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        fs::read_to_string(root.join(path)).unwrap()
+    }
 
     #[test]
     fn the_jobs_of_the_workflow_run_each_step_once() {
-        // Named whole: another test of this process changes the current folder.
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../.github/workflows/ci.yml");
-        let workflow = fs::read_to_string(path).unwrap();
+        let workflow = read(".github/workflows/ci.yml");
         let of_jobs = workflow.lines().filter_map(|it| it.trim().strip_prefix("steps: "));
         let only = workflow.lines().filter_map(|it| it.split_once("--only ")).map(|(_, it)| it);
         let lists = of_jobs.chain(only.filter(|it| !it.starts_with('$')));
@@ -180,5 +187,31 @@ mod tests {
         };
         assert!(sum(false) <= 600, "verify: {} s", sum(false));
         assert!(sum(true) <= 1800, "verify --all: {} s", sum(true));
+    }
+
+    #[test]
+    fn every_package_is_tested_by_cargo_test_or_by_the_step_tools() {
+        let metadata = cargo::stable()
+            .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .output()
+            .unwrap();
+        let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+        let defaults = metadata["workspace_default_members"].as_array().unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        let others = packages.iter().filter(|it| !defaults.contains(&it["id"]));
+        let others: BTreeSet<&str> = others.map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(others, BTreeSet::from(TOOLS));
+    }
+
+    #[test]
+    fn every_fuzz_target_has_its_hour_each_week() {
+        let manifest = read("fuzz/Cargo.toml");
+        let bins = manifest.split("[[bin]]").skip(1);
+        let bins = bins.map(|it| it.split('"').nth(1).unwrap());
+        let weekly = read(".github/workflows/weekly.yml");
+        let (_, matrix) = weekly.split_once("target:\n").unwrap();
+        let rows = matrix.lines().map_while(|line| line.trim().strip_prefix("- "));
+        assert_eq!(bins.collect::<BTreeSet<_>>(), rows.collect::<BTreeSet<_>>());
     }
 }
