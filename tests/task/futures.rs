@@ -178,6 +178,10 @@ fn futures_that_wait_for_a_place_are_dropped_by_a_cancel() {
     assert_eq!(queue.cancel(), 3);
     waiting.into_iter().for_each(|it| assert!(it.join().unwrap_err().is_cancelled()));
     assert!(!first.is_finished());
+    // The only worker comes to this when it is through with the poll. A handle that is dropped
+    // during a poll, whose future then keeps no waker, has async-task free the task without
+    // dropping the future.
+    fair.queue("later").build().unwrap().spawn(|| ()).join().unwrap();
 }
 
 #[test]
