@@ -158,11 +158,11 @@ fn recursive<P: Pool>(outer: impl Fn(u64) -> u64 + 'static, inner: u64) -> Run {
 }
 
 fn many_small<P: Pool>() -> Run {
-    recursive::<P>(|items| items / 100, 100)
+    recursive::<P>(|items| items.div_ceil(100), 100)
 }
 
 fn few_large<P: Pool>() -> Run {
-    recursive::<P>(|items| items / 10_000, 10_000)
+    recursive::<P>(|items| items.div_ceil(10_000), 10_000)
 }
 
 /// Fork and join: how long one `join` takes, and the call that it makes twice.

@@ -294,32 +294,59 @@ fn every_model_is_a_test_target() {
 }
 
 #[test]
-fn every_file_of_models_is_in_a_test_target() {
+fn every_file_of_tests_and_models_is_in_a_test_target() {
     let mut findings = Findings::of("rustc ignores a file that no file names as its module");
-    let files: Vec<Source> =
-        ["loom-tests", "shuttle-tests"].into_iter().flat_map(rust_files).collect();
+    let folders = ["tests", "loom-tests", "shuttle-tests"];
+    let files: Vec<Source> = folders.into_iter().flat_map(rust_files).collect();
+    let roots: BTreeSet<String> = test_roots().into_iter().map(|file| file.path).collect();
+    let is_root = |file: &Source| file.path.ends_with("/main.rs") || roots.contains(&file.path);
     let named: BTreeSet<String> = files.iter().flat_map(modules_of).collect();
-    for file in files.iter().filter(|file| !file.path.ends_with("/main.rs")) {
+    for file in files.iter().filter(|file| !is_root(file)) {
         if !named.contains(&file.path) {
             findings.add(&file.path, "is in no test target");
         }
     }
 }
 
-/// Where the modules may be that a `main.rs` or `mod.rs` names.
-fn modules_of(file: &Source) -> Vec<String> {
-    let (folder, name) = file.path.rsplit_once('/').expect("a file in a folder");
-    let mut paths = Vec::new();
-    if !["main.rs", "mod.rs"].contains(&name) {
-        return paths;
+#[test]
+fn no_test_stands_where_no_command_looks_for_it() {
+    let mut findings = Findings::of("tests of the library stand in `tests`");
+    for folder in ["src", "examples", "benches/src", "fuzz"] {
+        for file in rust_files(folder) {
+            for (line, _) in file.code_lines().filter(|(_, code)| code.trim() == "#[test]") {
+                findings.add_line(&file, line, "no command runs it");
+            }
+        }
     }
+}
+
+#[test]
+fn every_bench_and_fuzz_target_is_in_its_manifest() {
+    let mut findings = Findings::of("cargo builds the targets that a manifest names");
+    for (package, folder) in [("benches", "benches"), ("fuzz", "fuzz/fuzz_targets")] {
+        let manifest = Source::read(&format!("{package}/Cargo.toml")).expect("it is there");
+        let depth = folder.matches('/').count() + 1;
+        for file in rust_files(folder).iter().filter(|file| file.depth() == depth) {
+            let inside = &file.path[package.len() + 1..];
+            if !manifest.text.contains(&format!("path = \"{inside}\"")) {
+                findings.add(&file.path, "is in no target");
+            }
+        }
+    }
+}
+
+/// Where the modules may be that a file names.
+fn modules_of(file: &Source) -> Vec<String> {
+    let (folder, _) = file.path.rsplit_once('/').expect("a file in a folder");
+    let mut paths = Vec::new();
     let mut elsewhere = None;
     for (_, line) in file.lines() {
         if let Some(path) = line.strip_prefix("#[path = \"../") {
             let above = folder.rsplit_once('/').expect("a folder in a folder").0;
             elsewhere = Some(format!("{above}/{}", path.trim_end_matches("\"]")));
         }
-        let item = line.trim_start_matches("pub ").strip_prefix("mod ");
+        let item = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+        let item = item.strip_prefix("mod ");
         if let Some(module) = item.and_then(|it| it.strip_suffix(';')) {
             let beside = [format!("{folder}/{module}.rs"), format!("{folder}/{module}/mod.rs")];
             paths.extend(elsewhere.take().map_or(beside.to_vec(), |path| vec![path]));

@@ -227,7 +227,9 @@ fn is_frame_of_std(frame: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{SANITIZERS, is_in_std, relevant, reports};
+    use super::{SANITIZERS, WHOLES, is_in_std, relevant, reports};
+    use std::collections::BTreeSet;
+    use std::fs;
 
     /// A report with one frame on each stack.
     fn race(first: &str, second: &str) -> String {
@@ -279,5 +281,15 @@ mod tests {
         assert_eq!(chosen, ["canary_tsan_race", "stress_steal"]);
         assert!(relevant(&SANITIZERS[0], names(&["canary_asan_leak", "stress_steal"])).is_err());
         assert!(relevant(&SANITIZERS[1], names(&["canary_asan_leak"])).is_err());
+    }
+
+    #[test]
+    fn every_test_binary_runs_under_address_sanitizer_but_two() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests");
+        let binaries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let binaries = binaries.filter(|it| it.path().join("main.rs").exists());
+        let binaries = binaries.map(|it| it.file_name().into_string().unwrap());
+        let sanitized = WHOLES.into_iter().chain(["faults", "house", "stress"]).map(str::to_owned);
+        assert_eq!(binaries.collect::<BTreeSet<_>>(), sanitized.collect::<BTreeSet<_>>());
     }
 }

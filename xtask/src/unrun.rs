@@ -1,55 +1,79 @@
 //! Tests that stand in the source and that no step has run: a file that no target includes, a target
 //! that no command builds, a model that every tier leaves out.
 
-use runner::cargo::plain_name;
 use runner::{Result, folders};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A folder of tests, the report with a row for each that ran, and the column of its name.
-const FOLDERS: [(&str, &str, usize); 3] =
-    [("tests", "tests", 1), ("loom-tests", "loom", 1), ("shuttle-tests", "shuttle", 0)];
+/// A folder of tests, the report with a row for each that ran, and the command that writes it.
+const FOLDERS: [(&str, &str); 3] =
+    [("tests", "tests"), ("loom-tests", "loom"), ("shuttle-tests", "shuttle")];
 
-/// The tests that are not in the reports; those of models and schedules only if all of them ran.
+/// Lists the tests that are not in the reports; those of models and schedules only if all of them
+/// ran. A test with `#[ignore]` is a canary: `sanitize` and `valgrind` refuse to run without theirs.
 pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     let mut unrun = Vec::new();
-    for (folder, report, column) in FOLDERS.iter().take(if all { 3 } else { 1 }) {
+    for (folder, report) in FOLDERS.iter().take(if all { 3 } else { 1 }) {
         let path = folders::reports()?.join(format!("{report}.tsv"));
-        let rows = fs::read_to_string(&path).unwrap_or_default();
-        let ran: BTreeSet<&str> = rows
-            .lines()
-            .filter_map(|line| Some(plain_name(line.split('\t').nth(*column)?)))
-            .collect();
+        let rows = fs::read_to_string(&path)
+            .map_err(|_| format!("{} is missing: `cargo xtask {report}`", path.display()))?;
+        let ran: BTreeSet<String> = rows.lines().skip(1).map(ran).collect();
         for file in folders::files(Path::new(folder), "rs")? {
-            let missing = names(&fs::read_to_string(&file)?).into_iter();
-            let missing = missing.filter(|name| !ran.contains(name.as_str()));
-            unrun.extend(missing.map(|name| format!("`{name}` of {}", file.display())));
+            let inside = file.strip_prefix(folder)?.with_extension("");
+            let modules = inside.iter().map(|it| it.to_string_lossy()).collect::<Vec<_>>();
+            for name in names(&fs::read_to_string(&file)?) {
+                if !ran.iter().any(|it| is_that(it, &modules.join("::"), &name)) {
+                    unrun.push(format!("`{name}` of {}", file.display()));
+                }
+            }
         }
     }
     Ok(unrun)
 }
 
-/// The functions below an attribute `#[test]`.
+/// Reads a row as the path of what ran. A report has the target and the test in two columns, or the
+/// test in one.
+fn ran(row: &str) -> String {
+    let mut cells = row.split('\t');
+    let (first, second) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+    let is_name = second.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let path = if is_name { format!("{first}::{second}") } else { first.to_owned() };
+    // A canary runs again without its bug: `canary_x, without the bug`.
+    path.split(',').next().unwrap_or_default().trim_start_matches("loom_").to_owned()
+}
+
+/// Tells whether `ran`, such as `pool::corners::inner::name`, is the test `name` of the file with
+/// these modules, such as `pool::corners`.
+fn is_that(ran: &str, modules: &str, name: &str) -> bool {
+    // The root of a binary, and files that several binaries include, say nothing of the path.
+    let modules = modules.trim_end_matches("main").trim_end_matches("mod").trim_end_matches("::");
+    let is_shared = ["common", "programs", "suites"].iter().any(|it| modules.starts_with(it));
+    let is_there = is_shared || ran.starts_with(modules);
+    is_there && ran.strip_suffix(name).is_some_and(|it| it.is_empty() || it.ends_with("::"))
+}
+
+/// The functions below an attribute `#[test]`, but for those that are ignored.
 fn names(source: &str) -> Vec<String> {
     let mut names = Vec::new();
-    let mut is_test = false;
+    let (mut is_test, mut is_ignored) = (false, false);
     for line in source.lines().map(str::trim) {
-        if line == "#[test]" {
-            is_test = true;
-        } else if let Some(rest) = line.strip_prefix("fn ").filter(|_| is_test) {
-            names.extend(rest.split(['(', '<']).next().map(str::to_owned));
-            is_test = false;
+        is_test |= line == "#[test]";
+        is_ignored |= line.starts_with("#[ignore");
+        if let Some(rest) = line.trim_start_matches("pub ").strip_prefix("fn ") {
+            // A macro makes a test for each name that it is given; its own text has `fn $name`.
+            if is_test && !is_ignored && !rest.starts_with('$') {
+                names.extend(rest.split(['(', '<']).next().map(str::to_owned));
+            }
+            (is_test, is_ignored) = (false, false);
         }
     }
-    // A macro makes a test for each name that it is given; its own text has `fn $name`.
-    names.retain(|name| !name.starts_with('$'));
     names
 }
 
 #[cfg(test)]
 mod tests {
-    use super::names;
+    use super::{is_that, names, ran};
 
     #[test]
     fn tests_are_found_below_other_attributes() {
@@ -61,10 +85,26 @@ fn one() {}
 fn helper() {}
 
     #[test]
-    fn two() {
+    pub fn two() {
         $(#[test]
         fn $name() {})*
+#[test]
+#[ignore = \"an error that a sanitizer must find\"]
+fn canary() {}
 ";
         assert_eq!(names(source), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_row_is_known_by_its_file() {
+        assert_eq!(ran("pool\tcorners::soak\t2.0"), "pool::corners::soak");
+        assert_eq!(ran("loom_deque::batch\tm\t2\t99\t0.1\tok"), "deque::batch::m");
+        assert_eq!(ran("loom_idle::x\tcanary_m, without the bug\t2"), "idle::x::canary_m");
+        assert_eq!(ran("idle::two_sleepers\t2000\t2000"), "idle::two_sleepers");
+        assert!(is_that("pool::corners::soak", "pool::corners", "soak"));
+        assert!(is_that("stress::stress_x", "stress::main", "stress_x"));
+        assert!(is_that("pool::every_executor::one::x", "suites::every_executor", "x"));
+        assert!(!is_that("fair::corners::soak", "pool::corners", "soak"));
+        assert!(!is_that("pool::corners::no_soak", "pool::corners", "soak"));
     }
 }

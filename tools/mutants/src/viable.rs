@@ -76,6 +76,8 @@ impl Tree {
     }
 
     fn copy(&self) -> Result {
+        // A file that has moved since an earlier run must not stand in both places.
+        let _ = fs::remove_dir_all(&self.folder);
         let listed =
             Command::new("git").args(["ls-files", "-co", "--exclude-standard"]).output()?;
         for file in String::from_utf8(listed.stdout)?.lines() {
