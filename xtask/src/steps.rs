@@ -38,19 +38,19 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         lint(command)
     };
     Ok(vec![
-        change("fmt", 5, formatting()),
-        change("clippy", 45, [filch(&["--all-targets"]), lint(lint_of_xtask())]),
-        change("clippy-models", 30, [lint_models()?]),
-        change("docs", 20, [docs(&["--package", "filch", "--all-features"])]),
-        change("tests", 240, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
+        change("fmt", 10, formatting()),
+        change("clippy", 60, [filch(&["--all-targets"]), lint(lint_of_xtask())]),
+        change("clippy-models", 25, [lint_models()?]),
+        change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
+        change("tests", 200, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
         match all {
-            true => change("models", 300, [ours(&["loom"])?]),
-            false => change("models", 190, [ours(&["loom", "--usual"])?]),
+            true => change("models", 230, [ours(&["loom"])?]),
+            false => change("models", 170, [ours(&["loom", "--usual"])?]),
         },
-        change("litmus", 20, [ours(&["litmus"])?]),
+        change("litmus", 10, [ours(&["litmus"])?]),
         all_only(
             "clippy-all",
-            90,
+            45,
             [
                 lint(cargo(&["clippy", "--workspace", "--all-targets"])),
                 docs(&["--workspace", "--all-features"]),
@@ -66,22 +66,22 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
                 cargo(&["build", "--package", "filch", "--no-default-features"]),
             ],
         ),
-        all_only("tools", 60, [tools()]),
-        all_only("examples", 90, [ours(&["examples"])?]),
-        all_only("benches", 150, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
-        Step { skipped: api::missing(), ..all_only("api", 30, [ours(&["api"])?]) },
-        all_only("package", 20, [cargo(&["package", "--package", "filch", "--allow-dirty"])]),
-        Step { skipped: targets::missing(), ..all_only("targets", 30, targets::checks()) },
-        all_only("fairness", 60, [fairness()]),
-        all_only("schedules", 60, [ours(&["shuttle"])?]),
+        all_only("tools", 75, [tools()]),
+        all_only("examples", 60, [ours(&["examples"])?]),
+        all_only("benches", 75, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
+        Step { skipped: api::missing(), ..all_only("api", 15, [ours(&["api"])?]) },
+        all_only("package", 10, [cargo(&["package", "--package", "filch", "--allow-dirty"])]),
+        Step { skipped: targets::missing(), ..all_only("targets", 15, targets::checks()) },
+        all_only("fairness", 45, [fairness()]),
+        all_only("schedules", 50, [ours(&["shuttle"])?]),
         Step { skipped: spin::missing(), ..all_only("spin", 20, [ours(&["spin"])?]) },
-        Step { skipped: valgrind::missing(), ..all_only("valgrind", 50, [ours(&["valgrind"])?]) },
+        Step { skipped: valgrind::missing(), ..all_only("valgrind", 70, [ours(&["valgrind"])?]) },
         all_only("reclamation", 120, [ours(&["reclaim"])?]),
-        all_only("audit", 300, [ours(&["orderings", "--quick"])?]),
-        Step { skipped: nightly::missing(), ..all_only("sanitizers", 180, [ours(&["sanitize"])?]) },
+        all_only("audit", 320, [ours(&["orderings", "--quick"])?]),
+        Step { skipped: nightly::missing(), ..all_only("sanitizers", 165, [ours(&["sanitize"])?]) },
         Step {
             skipped: nightly::missing_for_fuzz(),
-            ..all_only("fuzz", 180, [ours(&["fuzz", "--seconds", "10"])?])
+            ..all_only("fuzz", 150, [ours(&["fuzz", "--seconds", "10"])?])
         },
         // Of what the steps above have found.
         all_only("proof", 5, [ours(&["prove", "--from-reports"])?]),
