@@ -160,7 +160,12 @@ fn detail(step: &str, log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     match step {
-        "tests" | "tools" | "fairness" | "benches" => tests_in(&text),
+        "tests" => {
+            let ours = text.lines().rev().find_map(|line| line.split_once(" tests, "));
+            let count = ours.map_or("no", |(count, _)| count);
+            format!("{count} tests; of the documentation {}", tests_in(&text))
+        }
+        "tools" | "fairness" => tests_in(&text),
         // Our own commands end with a sentence that sums them up.
         "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "audit"
         | "sanitizers" | "fuzz" => text.lines().next_back().unwrap_or_default().to_owned(),
