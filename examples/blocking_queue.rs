@@ -17,7 +17,7 @@ pub(crate) struct BlockingQueue<T> {
 }
 
 impl<T> BlockingQueue<T> {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         BlockingQueue { items: Injector::new(), changes: EventCount::new() }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::loom::model_build;
 use crate::{api, nightly, spin, targets, valgrind};
-use runner::{Result, cargo};
+use runner::{Result, cargo, folders};
 use std::env;
 use std::process::Command;
 
@@ -58,12 +58,13 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         ),
         all_only(
             "features",
-            15,
+            40,
             [
                 filch(&[]),
                 filch(&["--no-default-features"]),
                 filch(&["--features", "async"]),
                 cargo(&["build", "--package", "filch", "--no-default-features"]),
+                model_build_of_all()?,
             ],
         ),
         all_only("tools", 75, [tools()]),
@@ -77,7 +78,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         Step { skipped: spin::missing(), ..all_only("spin", 20, [ours(&["spin"])?]) },
         Step { skipped: valgrind::missing(), ..all_only("valgrind", 70, [ours(&["valgrind"])?]) },
         all_only("reclamation", 120, [ours(&["reclaim"])?]),
-        all_only("audit", 320, [ours(&["orderings", "--quick"])?]),
+        all_only("audit", 295, [ours(&["orderings", "--quick"])?]),
         Step { skipped: nightly::missing(), ..all_only("sanitizers", 165, [ours(&["sanitize"])?]) },
         Step {
             skipped: nightly::missing_for_fuzz(),
@@ -150,6 +151,13 @@ fn lint_models() -> Result<Command> {
     let mut command = model_build("clippy")?;
     command.arg("--tests");
     Ok(lint(command))
+}
+
+/// What `RUSTFLAGS="--cfg loom" cargo test` builds: examples and other packages come along.
+fn model_build_of_all() -> Result<Command> {
+    let mut command = cargo(&["check", "--tests", "--examples", "--target-dir"]);
+    command.arg(folders::target_dir()?.join("loom")).env("RUSTFLAGS", "--cfg loom");
+    Ok(command)
 }
 
 fn docs(rest: &[&str]) -> Command {
