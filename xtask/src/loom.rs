@@ -45,7 +45,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let is_left_out = |it: &tiers::Declared| usual && filter.is_empty() && it.is_long;
     let (left_out, mut chosen): (Vec<_>, Vec<_>) =
         tests.into_iter().zip(declared).partition(|(_, declared)| is_left_out(declared));
-    tiers::longest_first(&mut chosen, &tiers::last_run()?);
+    tiers::longest_first(&mut chosen, &tiers::last_run());
     let tests: Vec<Test> = chosen.into_iter().map(|(test, _)| test).collect();
 
     let progress = Progress::of(tests.len());
@@ -78,7 +78,7 @@ pub(crate) fn refuse_early_ends() -> Result {
 pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
     let mut command = cargo::stable();
     command.env("RUSTFLAGS", "--cfg loom");
-    command.args([subcommand, "--package", "filch", "--target-dir"]);
+    command.args([subcommand, "--target-dir"]);
     command.arg(folders::target_dir()?.join("loom"));
     Ok(command)
 }
@@ -86,6 +86,7 @@ pub(crate) fn model_build(subcommand: &str) -> Result<Command> {
 /// Builds the model binaries and lists their tests.
 pub(crate) fn tests() -> Result<Vec<Test>> {
     let mut build = model_build("test")?;
+    build.args(["--package", "filch"]);
     build.args(["--profile", "models", "--test", "loom_*"]);
     let tests = cargo::tests(cargo::build_tests(build)?)?;
     if tests.is_empty() {

@@ -24,6 +24,7 @@ mod suite;
 mod targets;
 
 mod tiers;
+mod tsv;
 mod unrun;
 mod usage;
 mod valgrind;

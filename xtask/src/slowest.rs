@@ -1,55 +1,51 @@
 //! The tests and models that took longest, of the last run.
 
+use crate::tsv::{self, Row, cell};
+use runner::Result;
 use runner::table::Table;
-use runner::{Result, folders};
-use std::fs;
 
 /// How many of each are shown.
 const COUNT: usize = 10;
 
 /// Prints the slowest tests.
 pub(crate) fn tests() -> Result {
-    print("tests", ["binary", "slowest tests", "seconds"], [0, 1, 2])
+    print("tests", ["binary", "slowest tests", "seconds"], ["binary", "test"])
 }
 
 /// Prints the slowest models.
 pub(crate) fn models() -> Result {
-    print("loom", ["target", "slowest models", "seconds"], [0, 1, 4])
+    print("loom", ["target", "slowest models", "seconds"], ["target", "model"])
 }
 
-/// Prints the rows of a report with the most seconds; `columns` are those of the cells to show.
-fn print(report: &str, head: [&'static str; 3], columns: [usize; 3]) -> Result {
-    let path = folders::reports()?.join(format!("{report}.tsv"));
-    let Ok(text) = fs::read_to_string(&path) else { return Ok(()) };
+/// Prints the rows of a report with the most seconds; `names` are the columns that name a row.
+fn print(report: &str, head: [&'static str; 3], names: [&str; 2]) -> Result {
     let mut table = Table::new(&head);
-    slowest(&text, columns).into_iter().for_each(|row| table.row(row));
+    for row in slowest(tsv::report(report)?) {
+        table.row([names[0], names[1], "seconds"].map(|name| cell(&row, name).to_owned()));
+    }
     println!();
     table.print();
     Ok(())
 }
 
-/// The rows with the most seconds, most first; `columns` ends with the column of the seconds.
-fn slowest(text: &str, columns: [usize; 3]) -> Vec<[String; 3]> {
-    let rows = text.lines().skip(1).filter_map(|line| {
-        let cells: Vec<&str> = line.split('\t').collect();
-        let row = columns.map(|at| cells.get(at).copied());
-        let row = [row[0]?, row[1]?, row[2]?].map(str::to_owned);
-        Some((row[2].parse::<f64>().ok()?, row))
-    });
-    let mut rows: Vec<_> = rows.collect();
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    rows.into_iter().take(COUNT).map(|(_, row)| row).collect()
+/// The rows with the most seconds, most first.
+fn slowest(mut rows: Vec<Row>) -> Vec<Row> {
+    let seconds = |row: &Row| cell(row, "seconds").parse::<f64>().unwrap_or(0.0);
+    rows.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
+    rows.truncate(COUNT);
+    rows
 }
 
 #[cfg(test)]
 mod tests {
     use super::slowest;
+    use crate::tsv::{cell, parse};
 
     #[test]
     fn rows_are_sorted_by_seconds() {
-        let text = "binary\ttest\tseconds\na\tx\t0.5\nb\ty\t12.25\nc\tz\t3\n";
-        let names: Vec<String> =
-            slowest(text, [0, 1, 2]).into_iter().map(|[binary, ..]| binary).collect();
+        let rows = parse("binary\ttest\tseconds\na\tx\t0.5\nb\ty\t12.25\nc\tz\t3\n").unwrap();
+        let rows = slowest(rows);
+        let names: Vec<&str> = rows.iter().map(|row| cell(row, "binary")).collect();
         assert_eq!(names, ["b", "c", "a"]);
     }
 }

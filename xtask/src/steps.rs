@@ -5,7 +5,7 @@
 
 use crate::loom::model_build;
 use crate::{api, nightly, spin, targets, valgrind};
-use runner::{Result, cargo, folders};
+use runner::{Result, cargo};
 use std::env;
 use std::process::Command;
 
@@ -39,7 +39,8 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
     };
     Ok(vec![
         change("fmt", 10, formatting()),
-        change("clippy", 60, [filch(&["--all-targets"]), lint(lint_of_xtask())]),
+        // The tests of xtask are checked here, and run by `tools`.
+        change("clippy", 60, [filch(&["--package", "xtask", "--all-targets"])]),
         change("clippy-models", 25, [lint_models()?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
         change("tests", 200, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
@@ -142,21 +143,16 @@ fn lint(mut command: Command) -> Command {
     command
 }
 
-/// Checked with its tests, which `tools` runs.
-fn lint_of_xtask() -> Command {
-    cargo(&["clippy", "--package", "xtask", "--all-targets"])
-}
-
 fn lint_models() -> Result<Command> {
     let mut command = model_build("clippy")?;
-    command.arg("--tests");
+    command.args(["--package", "filch", "--tests"]);
     Ok(lint(command))
 }
 
 /// What `RUSTFLAGS="--cfg loom" cargo test` builds: examples and other packages come along.
 fn model_build_of_all() -> Result<Command> {
-    let mut command = cargo(&["check", "--tests", "--examples", "--target-dir"]);
-    command.arg(folders::target_dir()?.join("loom")).env("RUSTFLAGS", "--cfg loom");
+    let mut command = model_build("check")?;
+    command.args(["--tests", "--examples"]);
     Ok(command)
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask tests`: every test and documentation example, with the time that each took.
+//! `cargo xtask tests`: every test of the packages that `cargo test` tests, with its time.
 //!
 //! libtest measures each test itself, behind an option that stable toolchains lock. The key,
 //! `RUSTC_BOOTSTRAP`, is set for the test binaries alone: cargo and rustc never see it.

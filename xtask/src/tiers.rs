@@ -2,6 +2,7 @@
 //!
 //! The harness declares it: asked with `FILCH_DECLARE_TO`, it writes a row for each model and explores none.
 
+use crate::tsv::{self, Row, cell};
 use runner::cargo::{self, Test};
 use runner::{Result, folders, process};
 use std::collections::BTreeMap;
@@ -80,23 +81,22 @@ pub(crate) fn longest_first(tests: &mut [(Test, Declared)], last_run: &LastRun) 
 pub(crate) type LastRun = BTreeMap<(String, String), f64>;
 
 /// What the table of the last run says; nothing if there is none.
-pub(crate) fn last_run() -> Result<LastRun> {
-    let table = folders::reports()?.join("loom.tsv");
-    Ok(seconds_in(&fs::read_to_string(table).unwrap_or_default()))
+pub(crate) fn last_run() -> LastRun {
+    seconds_in(tsv::report("loom").unwrap_or_default())
 }
 
-fn seconds_in(table: &str) -> LastRun {
-    let row = |line: &str| {
-        let fields: Vec<&str> = line.split('\t').collect();
-        let [file, model, _, _, seconds, _] = fields[..] else { return None };
-        Some(((file.to_owned(), model.to_owned()), seconds.parse().ok()?))
+fn seconds_in(rows: Vec<Row>) -> LastRun {
+    let one = |row: Row| {
+        let name = ["target", "model"].map(|column| cell(&row, column).to_owned());
+        Some((name.into(), cell(&row, "seconds").parse().ok()?))
     };
-    table.lines().filter_map(row).collect()
+    rows.into_iter().filter_map(one).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Declared, declared_in, longest_first, seconds_in};
+    use crate::tsv::parse;
     use runner::cargo::{Test, TestBinary};
 
     fn test(name: &str) -> Test {
@@ -138,7 +138,7 @@ mod tests {
         let table = "target\tmodel\tbound\texecutions\tseconds\tverdict\n\
                      loom_deque::batch\ta\t2\t99\t3.00\tok\n\
                      loom_deque::batch\tb\t2\t99\t0.50\tok\n";
-        longest_first(&mut tests, &seconds_in(table));
+        longest_first(&mut tests, &seconds_in(parse(table).unwrap()));
         assert_eq!(tests.map(|(test, _)| test.name), ["batch::a", "epoch::a", "batch::b"]);
     }
 }

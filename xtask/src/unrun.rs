@@ -1,6 +1,7 @@
 //! Tests that stand in the source and that no step has run: a file that no target includes, a target
 //! that no command builds, a model that every tier leaves out.
 
+use crate::tsv::{self, Row, cell};
 use runner::{Result, folders};
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +16,7 @@ const FOLDERS: [(&str, &str); 3] =
 pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     let mut unrun = Vec::new();
     for (folder, report) in FOLDERS.iter().take(if all { 3 } else { 1 }) {
-        let path = folders::reports()?.join(format!("{report}.tsv"));
-        let rows = fs::read_to_string(&path)
-            .map_err(|_| format!("{} is missing: `cargo xtask {report}`", path.display()))?;
-        let ran: BTreeSet<String> = rows.lines().skip(1).map(ran).collect();
+        let ran: BTreeSet<String> = tsv::report(report)?.iter().map(ran).collect();
         for file in folders::files(Path::new(folder), "rs")? {
             let inside = file.strip_prefix(folder)?.with_extension("");
             let modules = inside.iter().map(|it| it.to_string_lossy()).collect::<Vec<_>>();
@@ -32,13 +30,12 @@ pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     Ok(unrun)
 }
 
-/// Reads a row as the path of what ran. A report has the target and the test in two columns, or the
-/// test in one.
-fn ran(row: &str) -> String {
-    let mut cells = row.split('\t');
-    let (first, second) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
-    let is_name = second.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    let path = if is_name { format!("{first}::{second}") } else { first.to_owned() };
+/// Reads a row as the path of what ran: a test, a model, or a program of the schedules, which has no
+/// target.
+fn ran(row: &Row) -> String {
+    let columns = ["binary", "target", "test", "model", "program"];
+    let cells = columns.map(|name| cell(row, name)).into_iter().filter(|it| !it.is_empty());
+    let path = cells.collect::<Vec<_>>().join("::");
     // A canary runs again without its bug: `canary_x, without the bug`.
     path.split(',').next().unwrap_or_default().trim_start_matches("loom_").to_owned()
 }
@@ -75,6 +72,7 @@ fn names(source: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{is_that, names, ran};
+    use crate::tsv::parse;
 
     #[test]
     fn tests_are_found_below_other_attributes() {
@@ -98,10 +96,12 @@ fn canary() {}
 
     #[test]
     fn a_row_is_known_by_its_file() {
-        assert_eq!(ran("pool\tcorners::soak\t2.0"), "pool::corners::soak");
-        assert_eq!(ran("loom_deque::batch\tm\t2\t99\t0.1\tok"), "deque::batch::m");
-        assert_eq!(ran("loom_idle::x\tcanary_m, without the bug\t2"), "idle::x::canary_m");
-        assert_eq!(ran("two_sleepers\t2000\t2000"), "two_sleepers");
+        let ran = |table: &str| ran(&parse(table).unwrap()[0]);
+        assert_eq!(ran("binary\ttest\npool\tcorners::soak"), "pool::corners::soak");
+        assert_eq!(ran("target\tmodel\tbound\nloom_deque::batch\tm\t2"), "deque::batch::m");
+        let without = "target\tmodel\nloom_idle::x\tcanary_m, without the bug";
+        assert_eq!(ran(without), "idle::x::canary_m");
+        assert_eq!(ran("program\tPCT\ntwo_sleepers\t2000"), "two_sleepers");
         assert!(is_that("two_sleepers", "idle", "two_sleepers"));
         assert!(is_that("pool::corners::soak", "pool::corners", "soak"));
         assert!(is_that("stress::stress_x", "stress::main", "stress_x"));

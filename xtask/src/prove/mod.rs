@@ -5,7 +5,6 @@
 
 mod bugs;
 mod report;
-mod tsv;
 
 use crate::usage::flag;
 use crate::{nightly, spin, unrun, valgrind};

@@ -1,7 +1,7 @@
 //! The report: what was checked, how far, and what was not.
 
 use super::bugs;
-use super::tsv::{self, Row, cell, count, number, sum};
+use crate::tsv::{self, Row, cell, count, number, sum};
 use runner::table::{Table, grouped};
 use runner::{Result, folders};
 use std::collections::{BTreeMap, BTreeSet};

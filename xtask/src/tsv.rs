@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 
 /// One line of a table, by the heads of its columns.
-pub(super) type Row = BTreeMap<String, String>;
+pub(crate) type Row = BTreeMap<String, String>;
 
 /// The rows of `target/filch/<name>.tsv`.
-pub(super) fn report(name: &str) -> Result<Vec<Row>> {
+pub(crate) fn report(name: &str) -> Result<Vec<Row>> {
     let path = folders::reports()?.join(format!("{name}.tsv"));
     let text = fs::read_to_string(&path)
         .map_err(|error| format!("{}: {error}: run `cargo xtask {name}`", path.display()))?;
@@ -16,27 +16,27 @@ pub(super) fn report(name: &str) -> Result<Vec<Row>> {
 }
 
 /// Reads a table; lines that begin with `#` are remarks.
-pub(super) fn parse(text: &str) -> Result<Vec<Row>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Row>> {
     let mut reader = csv::ReaderBuilder::new();
     reader.delimiter(b'\t').comment(Some(b'#')).quoting(false);
     Ok(reader.from_reader(text.as_bytes()).deserialize().collect::<csv::Result<_>>()?)
 }
 
 /// A cell; empty if there is none.
-pub(super) fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
+pub(crate) fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
     row.get(name).map_or("", String::as_str)
 }
 
-pub(super) fn number(row: &Row, name: &str) -> u64 {
+pub(crate) fn number(row: &Row, name: &str) -> u64 {
     cell(row, name).parse().unwrap_or(0)
 }
 
-pub(super) fn sum(rows: &[Row], name: &str) -> u64 {
+pub(crate) fn sum(rows: &[Row], name: &str) -> u64 {
     rows.iter().map(|row| number(row, name)).sum()
 }
 
 /// How many rows have this in that column.
-pub(super) fn count(rows: &[Row], name: &str, value: &str) -> usize {
+pub(crate) fn count(rows: &[Row], name: &str, value: &str) -> usize {
     rows.iter().filter(|row| cell(row, name) == value).count()
 }
 
