@@ -3,8 +3,9 @@
 //!
 //! `cargo run --release --example pool_from_parts` counts the leaves of a tree, each node of which is a job.
 
-use filch::executor::{Executor, Reason, Rejected, TaskBuilder};
+use filch::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
 use filch::idle::Searchers;
+use filch::injector::Closed;
 use filch::task::TaskGroup;
 use filch::{Injector, Job, Stealer, Worker};
 use std::cell::RefCell;
@@ -16,6 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 struct Shared {
+    /// A worker that waits for a task of this pool runs it itself.
+    id: ExecutorId,
     injector: Injector<Job>,
     stealers: Vec<Stealer<Job>>,
     searchers: Searchers,
@@ -79,7 +82,7 @@ impl Pool {
         let deques: Vec<_> = (0..threads).map(|_| Worker::new_lifo()).collect();
         let stealers = deques.iter().map(Worker::stealer).collect();
         let (injector, searchers) = (Injector::new(), Searchers::asymmetric());
-        let shared = Arc::new(Shared { injector, stealers, searchers });
+        let shared = Arc::new(Shared { id: ExecutorId::new(), injector, stealers, searchers });
         let start = |deque| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.work(deque))
@@ -87,6 +90,10 @@ impl Pool {
         let threads = deques.into_iter().map(start).collect();
         Pool(shared, threads)
     }
+}
+
+fn closed(refused: Closed<Job>) -> Rejected {
+    Rejected { job: refused.into_inner(), reason: Reason::Closed }
 }
 
 impl Executor for Pool {
@@ -99,13 +106,24 @@ impl Executor for Pool {
             }
             None => self.0.injector.try_push(job),
         });
-        job.map_err(|closed| Rejected { job: closed.into_inner(), reason: Reason::Closed })?;
+        job.map_err(closed)?;
+        self.0.searchers.notify_one();
+        Ok(())
+    }
+
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        // Not into a deque, from which the newest job is taken first.
+        self.0.injector.try_push(job).map_err(closed)?;
         self.0.searchers.notify_one();
         Ok(())
     }
 
     fn parallelism(&self) -> NonZeroUsize {
         NonZeroUsize::new(self.1.len()).expect("at least one")
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.0.id)
     }
 }
 

@@ -4,9 +4,10 @@
 //! filch has a work-stealing deque, a queue for many producers and consumers, and an event count to sleep on; on
 //! them tasks, the trait by which a scheduler accepts work, and a work-stealing thread pool; and a scheduler that
 //! [shares](fair) any executor among queues, by weight and in time. `Worker`, `Stealer` and `Injector` are a
-//! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked: its orderings have names, and a
-//! machine checks that a model fails without each of them. DESIGN.md has the arguments, and the [guide] what to do with it all,
-//! from wherever one comes.
+//! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked. Each ordering has a name, and
+//! `cargo xtask orderings` weakens each in turn: in more than half of the places a model fails then. The other places
+//! are listed in `loom-tests/unwitnessed.md`, each with the litmus test that judges it, and the reason why no model
+//! does. DESIGN.md has the arguments, and the [guide] says how to use all this, wherever you come from.
 //!
 //! | structure | who pushes | who takes | order | progress | memory |
 //! |---|---|---|---|---|---|
@@ -94,8 +95,7 @@
 //!
 //! Built with `--cfg loom`, the queues are made of loom's types and can be part of a model of yours. `new` of [`Injector`],
 //! `EventCount` and `Searchers` is not `const` then, so a model makes them where it uses them.
-//! Orderings are checked as far as loom can; what it cannot see is listed with whoever judges it in
-//! `loom-tests/unwitnessed.md`.
+//! Orderings are checked as far as loom can; `loom-tests/unwitnessed.md` lists those of which it cannot see the need.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]

@@ -14,5 +14,6 @@ pub mod pool;
 pub mod pools;
 pub mod queues;
 pub mod scenarios;
+pub mod sizes;
 pub mod statistics;
 pub mod threads;

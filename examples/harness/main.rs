@@ -11,7 +11,7 @@ mod chart;
 mod heap;
 mod run;
 
-use filch::executor::{Inline, Rejected, ThreadPerJob, from_fn};
+use filch::executor::{ExecutorId, Inline, Rejected, ThreadPerJob, from_fn};
 use filch::task::ContextFlow;
 use filch::{Executor, Job, LockedPool, ThreadPool};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -132,6 +132,10 @@ impl Executor for WithContext {
 
     fn parallelism(&self) -> NonZeroUsize {
         self.0.parallelism()
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.0.id()
     }
 }
 

@@ -140,7 +140,7 @@ fn separated(
     threads: usize,
 ) -> (Option<Duration>, Duration, usize) {
     let countdown = Countdown::from(tasks);
-    let holds_up = executor.identity() != 0;
+    let holds_up = executor.id().is_some();
     let gate = Arc::new(Barrier::new(threads + 1));
     if holds_up {
         for _ in 0..threads {

@@ -1,93 +1,143 @@
 //! Small programs on an injector that several models share.
 
+use super::order::{Did, Known};
 use super::{Bound, each_once, model, spawn};
 use filch::{Injector, Steal, Worker};
 use loom::sync::Arc;
+use loom::thread::JoinHandle;
+use std::iter;
 
 /// What happens on one thread, one letter a step: `p`ush, push a batch of `2` or of `3`, `t`ry to push,
-/// `c`lose, `s`teal, steal a `b`atch of two, steal a batch of two `a`nd pop, ask whether it is `e`mpty.
+/// `c`lose, `s`teal, steal a `b`atch of two, steal a batch of two `a`nd pop, ask whether it is `e`mpty, or whether its
+/// `l`ength is zero.
 pub type Steps = &'static str;
 
 /// What a thread did and got: items are numbered by thread, in the order of pushing, and those of one
 /// batch differ in the last digit only.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Log {
-    pushed: Vec<u32>,
-    refused: Vec<u32>,
-    taken: Vec<u32>,
-    /// What it had pushed, and how much it had taken, when it found nothing.
-    found_nothing: Vec<u32>,
+    did: Vec<Did>,
+    last: Option<u32>,
+    spawned: Option<JoinHandle<Log>>,
 }
 
 impl Log {
-    fn next(&self, thread: u32) -> u32 {
-        let last = self.pushed.iter().chain(&self.refused).max();
-        last.map_or(100 * thread, |last| (last / 10 + 1) * 10)
+    fn next(&mut self, thread: u32) -> u32 {
+        let next = self.last.map_or(100 * thread, |last| (last / 10 + 1) * 10);
+        self.last = Some(next);
+        next
     }
 
-    fn run(&mut self, thread: u32, steps: Steps, injector: &Injector<u32>) {
+    /// Spawns a thread that does these steps.
+    fn spawn(
+        &mut self,
+        thread: u32,
+        steps: Steps,
+        injector: &Arc<Injector<u32>>,
+    ) -> JoinHandle<Log> {
+        self.did.push(Did::Told(thread));
+        let injector = injector.clone();
+        spawn(move || {
+            let mut log = Log::default();
+            log.did.push(Did::Heard(thread));
+            log.run(thread, steps, &injector);
+            log
+        })
+    }
+
+    /// Joins a thread, and hears of all that it did.
+    fn join(&mut self, other: JoinHandle<Log>) -> Log {
+        let mut log = other.join().unwrap();
+        let number = log
+            .did
+            .iter()
+            .find_map(|it| if let Did::Heard(it) = it { Some(it + 100) } else { None });
+        log.did.extend(number.map(Did::Told));
+        self.did.extend(number.map(Did::Heard));
+        log
+    }
+
+    fn run(&mut self, thread: u32, steps: Steps, injector: &Arc<Injector<u32>>) {
         let dest = Worker::new_fifo();
+        let (steps, spawned) = steps.split_once('(').unwrap_or((steps, ""));
+        self.do_steps(thread, steps, injector, &dest);
+        if let Some((theirs, steps)) = spawned.split_once(')') {
+            self.spawned = Some(self.spawn(thread + 10, theirs, injector));
+            self.do_steps(thread, steps, injector, &dest);
+        }
+    }
+
+    fn do_steps(
+        &mut self,
+        thread: u32,
+        steps: Steps,
+        injector: &Injector<u32>,
+        dest: &Worker<u32>,
+    ) {
         for step in steps.chars() {
             match step {
                 'p' => {
                     let item = self.next(thread);
                     injector.push(item);
-                    self.pushed.push(item);
+                    self.did.push(Did::Pushed(vec![item]));
                 }
                 '2' | '3' => {
                     let first = self.next(thread);
                     let items: Vec<_> = (first..).take(step as usize - '0' as usize).collect();
                     injector.push_batch(items.iter().copied());
-                    self.pushed.extend(items);
+                    self.did.push(Did::Pushed(items));
                 }
                 't' => {
                     let item = self.next(thread);
                     match injector.try_push(item) {
-                        Ok(()) => self.pushed.push(item),
-                        Err(back) => {
-                            assert!(injector.is_closed(), "refused by one that is open");
-                            self.refused.push(back.into_inner());
-                        }
+                        Ok(()) => self.did.push(Did::Pushed(vec![item])),
+                        Err(_) => assert!(injector.is_closed(), "refused by one that is open"),
                     }
                 }
                 'c' => _ = injector.close(),
-                's' => self.note(injector.steal()),
-                'e' if injector.is_empty() => self.note(Steal::Empty),
+                's' => self.note(injector.steal(), dest),
+                'e' if injector.is_empty() => self.note(Steal::Empty, dest),
                 'e' => {}
-                'b' => {
-                    let came = injector.steal_batch_with_limit(&dest, 2);
-                    assert_eq!(came.is_success(), !dest.is_empty());
-                    self.taken.extend(dest.drain());
-                    if came.is_empty() {
-                        self.note(Steal::Empty);
+                'l' => {
+                    let len = injector.len();
+                    if len == 0 {
+                        self.note(Steal::Empty, dest);
                     }
                 }
-                'a' => {
-                    self.note(injector.steal_batch_with_limit_and_pop(&dest, 2));
-                    self.taken.extend(dest.drain());
+                'b' => {
+                    let came = injector.steal_batch_with_limit(dest, 2);
+                    assert_eq!(came.is_success(), !dest.is_empty());
+                    match came {
+                        Steal::Success(()) => self.did.push(Did::Took(dest.drain().collect())),
+                        nothing => self.note(nothing.map(|()| unreachable!()), dest),
+                    }
                 }
+                'a' => self.note(injector.steal_batch_with_limit_and_pop(dest, 2), dest),
                 _ => panic!("a thread cannot `{step}`"),
             }
         }
     }
 
-    fn note(&mut self, found: Steal<u32>) {
-        match found {
-            Steal::Success(item) => self.taken.push(item),
-            Steal::Empty => self.found_nothing.extend(&self.pushed),
+    /// What was found, and what came to `dest` with it.
+    fn note(&mut self, found: Steal<u32>, dest: &Worker<u32>) {
+        self.did.push(match found {
+            Steal::Success(item) => Did::Took(iter::once(item).chain(dest.drain()).collect()),
+            Steal::Empty => Did::FoundNothing,
             Steal::Retry => panic!("an injector never asks to retry"),
-        }
+        });
     }
 }
 
-/// Runs the steps before alone, then each thread's, then takes what is left. The last thread may `j`oin the first and go
-/// on for it: a switch between them is no preemption. Checks that
+/// Runs the steps before alone, then each thread's, then takes what is left. The last thread may `j`oin the first among
+/// its steps: a switch between them is no preemption then. Steps in parentheses are done by a thread that is spawned
+/// there. Checks that
 ///
 /// - each item that was not refused is taken once;
-/// - nobody finds nothing while something lies there that it has pushed itself;
-/// - of two items that one thread pushed one after the other, no thread takes the later before the
-///   earlier, and the earlier is not still there at the end if the later is gone. The items of one
-///   batch are pushed together.
+/// - nobody finds nothing while it is known that something was there: one item, or a chain of items, each pushed
+///   before the one before was taken;
+/// - of two items of which one is known to have been pushed before the other, no thread takes the later before the
+///   earlier, and the earlier is not still there at the end if the later is gone. The items of one batch are pushed
+///   together.
 ///
 /// # Panics
 ///
@@ -95,52 +145,45 @@ impl Log {
 pub fn is_a_queue(name: &str, bound: Bound, before: Steps, threads: &'static [Steps]) {
     model(name, bound, move || {
         let injector = Arc::new(Injector::new());
-        let mut logs = vec![Log::default()];
-        logs[0].run(0, before, &injector);
+        let mut log = Log::default();
+        log.run(0, before, &injector);
         let (mine, others) = threads.split_last().unwrap();
-        let mut others: Vec<_> = (1..)
-            .zip(others)
-            .map(|(thread, steps)| {
-                let injector = injector.clone();
-                spawn(move || {
-                    let mut log = Log::default();
-                    log.run(thread, steps, &injector);
-                    log
-                })
-            })
-            .collect();
-        let (mut log, mine) = match mine.strip_prefix('j') {
-            Some(rest) => (others.remove(0).join().unwrap(), rest),
-            None => (Log::default(), *mine),
-        };
-        log.run(threads.len() as u32, mine, &injector);
-        logs.push(log);
-        logs.extend(others.into_iter().map(|it| it.join().unwrap()));
+        let mut others: Vec<_> =
+            (1..).zip(others).map(|(thread, steps)| log.spawn(thread, steps, &injector)).collect();
+        let mut logs = Vec::new();
+        let (thread, (mine, then)) =
+            (threads.len() as u32, mine.split_once('j').unwrap_or((mine, "")));
+        log.run(thread, mine, &injector);
+        if !then.is_empty() {
+            logs.push(log.join(others.remove(0)));
+            log.run(thread, then, &injector);
+        }
+        for other in others {
+            let mut other = log.join(other);
+            if let Some(spawned) = other.spawned.take() {
+                logs.push(log.join(spawned));
+            }
+            logs.push(other);
+        }
 
         let len = injector.len();
         let left: Vec<_> = injector.drain().collect();
         assert!(len >= left.len(), "`len` counts void slots, and nothing too few");
         assert!(injector.is_empty());
 
-        for log in &logs {
-            let lost = log.found_nothing.iter().find(|it| left.contains(it));
-            assert_eq!(lost, None, "it was there, but who knew it found nothing: {logs:?}");
-            for (at, &later) in log.taken.iter().enumerate() {
-                let is_earlier = |it: &u32| is_before(*it, later);
-                assert!(
-                    !log.taken[at..].iter().any(is_earlier) && !left.iter().any(is_earlier),
-                    "{later} was taken before an earlier one: {logs:?}, then {left:?}",
-                );
+        log.did.push(Did::Took(left));
+        logs.push(log);
+        let did: Vec<_> = logs.into_iter().map(|it| it.did).collect();
+        let (mut pushed, mut taken) = (Vec::<u32>::new(), Vec::new());
+        for it in did.iter().flatten() {
+            match it {
+                Did::Pushed(items) => pushed.extend(items),
+                Did::Took(items) => taken.extend(items),
+                Did::FoundNothing | Did::Told(_) | Did::Heard(_) => {}
             }
         }
-        assert!(!left.windows(2).any(|it| is_before(it[1], it[0])), "{left:?}");
-        let pushed = logs.iter().flat_map(|it| it.pushed.iter().copied());
-        let taken = logs.iter().flat_map(|it| it.taken.iter().copied()).chain(left);
-        each_once(pushed, taken.collect());
+        each_once(pushed, taken);
+        let fault = Known::of(&did).fault();
+        assert_eq!(fault, None, "before, each thread, what was left: {did:?}");
     });
-}
-
-/// Whether one thread had pushed `it` when it began to push `later`.
-fn is_before(it: u32, later: u32) -> bool {
-    it / 100 == later / 100 && it / 10 < later / 10
 }

@@ -9,6 +9,7 @@
 pub mod canary;
 pub mod deques;
 pub mod injectors;
+pub mod order;
 mod stack_cache;
 pub mod thieves;
 pub mod trace;

@@ -1,10 +1,11 @@
 //! A tray: an executor whose jobs lie there until a thread of the model takes one; and what keeps schedulers on it small.
 
+use super::spawn;
 use super::trace::Trace;
-use filch::executor::Rejected;
+use filch::executor::{ExecutorId, Rejected};
 use filch::fair::{Builder, Clock, FairScheduler, Pick, Policy, Queue, Ready};
 use filch::{Executor, Job};
-use loom::sync::{Arc, Mutex};
+use loom::sync::{Arc, Mutex, mpsc};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -14,11 +15,19 @@ use std::time::Duration;
 pub(crate) struct Tray {
     pub(crate) jobs: Arc<Mutex<VecDeque<Job>>>,
     threads: usize,
+    /// Whether it says that it keeps to so many by itself.
+    enforces: bool,
+    id: ExecutorId,
 }
 
 impl Tray {
     pub(crate) fn new(threads: usize) -> Self {
-        Tray { jobs: Arc::new(Mutex::new(VecDeque::new())), threads }
+        let jobs = Arc::new(Mutex::new(VecDeque::new()));
+        Tray { jobs, threads, enforces: false, id: ExecutorId::new() }
+    }
+
+    pub(crate) fn enforcing(threads: usize) -> Self {
+        Tray { enforces: true, ..Tray::new(threads) }
     }
 
     pub(crate) fn take(&self) -> Option<Job> {
@@ -50,8 +59,12 @@ impl Executor for Tray {
         NonZeroUsize::new(self.threads).unwrap()
     }
 
-    fn identity(&self) -> usize {
-        1
+    fn enforces_parallelism(&self) -> bool {
+        self.enforces
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.id)
     }
 }
 
@@ -81,4 +94,25 @@ pub(crate) fn scheduler(tray: &Tray) -> Builder {
 
 pub(crate) fn submit(queue: &Queue, trace: &Trace) {
     queue.spawn_detached(trace.job()).unwrap();
+}
+
+/// A task waits in this manner until another has been submitted, and then wants that to run: here, as another thread of
+/// the executor would run it.
+pub(crate) fn the_next_is_served(tray: &Tray, waits: fn(Box<dyn FnOnce()>)) {
+    let fair = scheduler(tray).build();
+    let (queue, trace) = (fair.default_queue().clone(), Trace::new());
+    let ((sender, submitted), same_tray, seen) = (mpsc::channel(), tray.clone(), trace.clone());
+    let wants = move || {
+        submitted.recv().unwrap();
+        same_tray.run_all();
+        assert!(seen.is_there(), "nobody serves what is queued");
+    };
+    queue.spawn_detached(move || waits(Box::new(wants))).unwrap();
+    let ticket = tray.take().unwrap();
+    let worker = spawn(move || ticket.run());
+    submit(&queue, &trace);
+    sender.send(()).unwrap();
+    worker.join().unwrap();
+    tray.run_all();
+    assert_eq!(trace.runs(), 1);
 }

@@ -2,7 +2,7 @@
 //!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|
-//! | `GROWN` | release in `replace`; acquire in `buffer` | `a_thief_finds_its_item_in_a_new_buffer` |
+//! | `GROWN` | release in `replace`; acquire in `buffer` | `a_thief_finds_its_item_in_a_new_buffer_lifo` |
 //!
 //! A deque that shrinks gives its old buffers to the most eager reclaimer that epoch's contract
 //! permits (`src/sync/epoch.rs`): a thief that used one without being pinned would fail the model.

@@ -2,8 +2,8 @@
 //!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|
-//! | `PUBLISH` | release in `publish` and `pop_reserved`; acquire in `look_at_bottom` | `a_thief_can_open_what_it_took`, `an_item_is_taken_once_lifo` |
-//! | `LAST_ITEM` | fence in `pop_reserved`; light fence in `look_at_bottom` | `an_item_is_taken_once_lifo` |
+//! | `PUBLISH` | release in `publish` and `take_reserved`; acquire in `look_at_bottom` | `a_thief_can_open_what_it_took`, `an_item_is_taken_once_lifo` |
+//! | `LAST_ITEM` | fence in `take_reserved`; light fence in `look_at_bottom` | `an_item_is_taken_once_lifo` |
 //! | `CLAIM` | all | none, but for those that `unwitnessed.md` does not list: loom does not reorder a load after a later store |
 //!
 //! In `deques::Program` a letter is a step: `p`ush, p`o`p, `s`teal. Models with one thief are
@@ -11,7 +11,8 @@
 
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 use crate::common::{Bound::*, each_once, model, spawn};
-use filch::deque::{Flavor, Worker};
+use filch::Steal;
+use filch::deque::{Flavor, Stealer, Worker};
 use loom::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -184,4 +185,44 @@ fn what_is_left_is_dropped_once() {
         drop(worker);
         assert_eq!(drops.load(SeqCst), 3);
     });
+}
+
+/// The owner pushes each item before it takes the one before: at any moment there are one or two.
+fn one_or_two_are_there(name: &str, flavor: Flavor, ask: fn(&Stealer<u32>) -> bool) {
+    model(name, Exhaustive, move || {
+        let worker = Worker::with_capacity(flavor, 4);
+        worker.push(1);
+        let stealer = worker.stealer();
+        let thief = spawn(move || ask(&stealer));
+        worker.push(2);
+        let second = worker.stealer();
+        assert_eq!(second.steal(), Steal::Success(1));
+        worker.push(3);
+        assert_eq!(second.steal(), Steal::Success(2));
+        assert!(thief.join().unwrap(), "one or two of three items were there at any moment");
+    });
+}
+
+#[test]
+fn a_chain_is_not_empty_lifo() {
+    let ask = |thief: &Stealer<u32>| !thief.is_empty();
+    one_or_two_are_there("a_chain_is_not_empty_lifo", Flavor::Lifo, ask);
+}
+
+#[test]
+fn a_chain_is_not_empty_fifo() {
+    let ask = |thief: &Stealer<u32>| !thief.is_empty();
+    one_or_two_are_there("a_chain_is_not_empty_fifo", Flavor::Fifo, ask);
+}
+
+#[test]
+fn a_length_is_one_that_was_lifo() {
+    let ask = |thief: &Stealer<u32>| (1..=2).contains(&thief.len());
+    one_or_two_are_there("a_length_is_one_that_was_lifo", Flavor::Lifo, ask);
+}
+
+#[test]
+fn a_length_is_one_that_was_fifo() {
+    let ask = |thief: &Stealer<u32>| (1..=2).contains(&thief.len());
+    one_or_two_are_there("a_length_is_one_that_was_fifo", Flavor::Fifo, ask);
 }

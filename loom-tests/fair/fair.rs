@@ -17,7 +17,7 @@
 //! The other pairs are in the parts: `fair_parts.rs`.
 
 use crate::common::trace::Trace;
-use crate::common::tray::{First, Ticking, Tray, scheduler, submit};
+use crate::common::tray::{First, Ticking, Tray, scheduler, submit, the_next_is_served};
 use crate::common::{Bound::*, model, spawn};
 use filch::Job;
 use filch::fair::{FairScheduler, WeightedFair};
@@ -84,25 +84,7 @@ fn submit_meets_a_ticket_that_hands_over() {
 #[test]
 fn submit_meets_a_ticket_that_has_found_something() {
     model("submit_meets_a_ticket_that_has_found_something", Preemptions(2), || {
-        let tray = Tray::new(2);
-        let fair = scheduler(&tray).build();
-        let queue = fair.default_queue().clone();
-        let ((sender, submitted), trace) = (loom::sync::mpsc::channel(), Trace::new());
-        let (same_tray, seen) = (tray.clone(), trace.clone());
-        let first = move || {
-            submitted.recv().unwrap();
-            // As another thread of the executor would.
-            same_tray.run_all();
-            assert!(seen.is_there(), "nobody serves what is queued");
-        };
-        queue.spawn_detached(first).unwrap();
-        let ticket = tray.take().unwrap();
-        let worker = spawn(move || ticket.run());
-        submit(&queue, &trace);
-        sender.send(()).unwrap();
-        worker.join().unwrap();
-        tray.run_all();
-        assert_eq!(trace.runs(), 1);
+        the_next_is_served(&Tray::new(2), |wait| wait());
     });
 }
 
@@ -202,7 +184,7 @@ fn a_free_place_meets_a_joiner() {
 /// What a lease is charged in the end is by one weight or by the other.
 #[test]
 fn set_weight_meets_a_lease() {
-    model("set_weight_meets_a_lease", Preemptions(2), || {
+    model("set_weight_meets_a_lease", Long { preemptions: 2, seconds: 50 }, || {
         let tray = Tray::new(2);
         let fair = FairScheduler::builder(tray.clone())
             .clock(Ticking::default())
@@ -219,8 +201,8 @@ fn set_weight_meets_a_lease() {
         };
         queue.set_weight(7).unwrap();
         tray.run_one();
-        queue.set_weight(1 << 32).unwrap();
         worker.join().unwrap();
+        queue.set_weight(1 << 32).unwrap();
         tray.run_all();
         assert_eq!(traces.each_ref().map(Trace::runs), [1, 1]);
         assert_eq!(queue.metrics().weight, 1 << 32);

@@ -18,9 +18,12 @@ fn submit_meets_close() {
             spawn(move || queue.spawn_detached(job).is_ok())
         };
         queue.close();
+        // Nobody serves it yet: all that it has accepted is there.
+        let pending = queue.metrics().pending;
         tray.run_all();
         let accepted = submitter.join().unwrap();
         tray.run_all();
+        assert_eq!(pending, u64::from(accepted), "accepted before it was closed, or refused");
         assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
         assert_eq!(queue.metrics().pending, 0);
     });

@@ -67,8 +67,8 @@ fn who_finds_a_queue_idle_sees_its_tasks() {
     model("who_finds_a_queue_idle_sees_its_tasks", Exhaustive, || {
         let (life, traces) = (Arc::new(Life::nothing()), [Trace::new(), Trace::new()]);
         life.open(false);
-        (0..2).for_each(|_| life.accept(2, false).unwrap());
-        assert!(life.accept(2, false).is_err(), "there is no more room");
+        (0..2).for_each(|_| life.accept(2, || false).unwrap());
+        assert!(life.accept(2, || false).is_err(), "there is no more room");
         let threads = traces.clone().map(|trace| {
             let life = life.clone();
             spawn(move || {
@@ -90,7 +90,7 @@ fn one_finds_a_queue_over_and_sees_all() {
         let life = Arc::new(Life::nothing());
         let traces = [Trace::new(), Trace::new(), Trace::new()];
         life.open(false);
-        life.accept(1, false).unwrap();
+        life.accept(1, || false).unwrap();
         assert!(life.begin_lease(1));
         assert!(!life.begin_lease(1), "there is no further place");
         let step = |index: usize| {
@@ -142,12 +142,27 @@ fn accepting_and_closing_have_one_order() {
         life.open(false);
         let submitters = [(); 2].map(|()| {
             let life = life.clone();
-            spawn(move || life.accept(9, false).is_ok())
+            spawn(move || life.accept(9, || false).is_ok())
         });
         assert!(life.close() && !life.close());
         let after = life.look().tasks();
         let accepted = submitters.into_iter().filter(|_| true).map(|it| it.join().unwrap());
         assert_eq!(accepted.filter(|it| *it).count() as u64, after, "none after it was closed");
+    });
+}
+
+/// Closed by one of them: the other is told that it was closed before.
+#[test]
+fn closing_meets_closing() {
+    model("closing_meets_closing", Exhaustive, || {
+        let life = Arc::new(Life::nothing());
+        life.open(false);
+        let closers = [(); 2].map(|()| {
+            let life = life.clone();
+            spawn(move || life.close())
+        });
+        let closed = closers.map(|it| it.join().unwrap());
+        assert_ne!(closed[0], closed[1], "by one of them");
     });
 }
 

@@ -7,3 +7,4 @@ mod common;
 mod fair;
 mod fair_ends;
 mod fair_parts;
+mod meetings;

@@ -32,7 +32,7 @@
 //!
 //! The constants below are the only orderings in this module stronger than `Relaxed`. Each is
 //! argued in DESIGN.md under its own name; `cargo xtask orderings` says which model fails when one
-//! of its sites is weakened.
+//! of its sites is weakened, and `loom-tests/unwitnessed.md` at which sites none does, and why.
 //!
 //! # Sources
 //!

@@ -153,7 +153,7 @@ impl<T> Stealer<T> {
 
     /// The number of items in the deque, at some moment during this call.
     ///
-    /// Wait-free.
+    /// Lock-free: repeats when an item was taken meanwhile.
     ///
     /// # Examples
     ///
@@ -164,8 +164,14 @@ impl<T> Stealer<T> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        let (top, bottom) = self.look();
-        distance(top.index(), bottom)
+        loop {
+            let (top, bottom) = self.look();
+            // Relaxed: `bottom` has shown which items had been taken when the last of these was pushed.
+            let now = Top(self.shared.top.load(Relaxed));
+            if now.index() == top.index() {
+                return distance(top.index(), bottom);
+            }
+        }
     }
 
     /// Whether the deque was empty, at some moment during this call.
@@ -183,7 +189,8 @@ impl<T> Stealer<T> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        let (top, bottom) = self.look();
+        distance(top.index(), bottom) == 0
     }
 
     /// Whether this handle steals from `worker`'s deque.

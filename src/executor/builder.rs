@@ -237,7 +237,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (job, handle) = task::task(f, self.executor.identity(), self.executor.limited());
+        let (job, handle) = task::task(f, self.executor.id(), self.executor.limited());
         if let (Some(token), Some(place)) = (self.token, place) {
             match token.link(handle.any()) {
                 Ok(link) => *place.lock() = Some(link),

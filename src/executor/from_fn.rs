@@ -1,15 +1,25 @@
 //! Other people's executors.
 
-use super::{Executor, Rejected};
+use super::{Executor, ExecutorId, Rejected};
 use crate::task::Job;
+use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-/// An executor made of a function that takes a job and has it run.
+/// Returns an executor made of a function that takes a job and has it run.
 ///
-/// rayon, for one: `from_fn(threads, |job| Ok(rayon::spawn(|| job.run())))`; or tokio:
-/// `from_fn(threads, move |job| { handle.spawn_blocking(|| job.run()); Ok(()) })`. `parallelism` is how many of
-/// the jobs can run at once.
+/// `parallelism` is how many of the jobs can run at once.
+///
+/// A [scheduler](crate::FairScheduler) over it leaves the threads to jobs of others after each quantum: its next job
+/// is to begin after those that wait already. That takes:
+///
+/// | the jobs go to | besides `from_fn(threads, …)` |
+/// |---|---|
+/// | a channel, or any other queue that is first in, first out | nothing |
+/// | a thread of their own each | nothing |
+/// | `spawn_blocking` of tokio, `spawn` of async-executor | nothing |
+/// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
+/// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
 ///
 /// # Examples
 ///
@@ -37,14 +47,137 @@ pub fn from_fn<F>(parallelism: NonZeroUsize, execute: F) -> FromFn<F>
 where
     F: Fn(Job) -> Result<(), Rejected> + Send + Sync,
 {
-    FromFn { parallelism, execute }
+    FromFn { id: ExecutorId::new(), parallelism, execute, execute_last: None, yield_now: None }
 }
 
 /// The executor that [`from_fn`] makes.
 pub struct FromFn<F> {
-    // First, so that no two of them lie at the same address: `execute` may be of no size.
+    id: ExecutorId,
     parallelism: NonZeroUsize,
     execute: F,
+    execute_last: Option<Box<ExecuteLast>>,
+    yield_now: Option<Box<YieldNow>>,
+}
+
+type ExecuteLast = dyn Fn(Job) -> Result<(), Rejected> + Send + Sync;
+type YieldNow = dyn Fn() + Send + Sync;
+
+impl<F> FromFn<F> {
+    /// Sets how a job is submitted behind those that wait: [`execute_last`](Executor::execute_last). By default as any
+    /// other.
+    ///
+    /// For threads that take their own newest job first, and can be told to take another one last. With tokio a
+    /// task yields before it runs the job:
+    ///
+    /// ```text
+    /// let (runtime, same) = (tokio::runtime::Handle::current(), tokio::runtime::Handle::current());
+    /// let tokios = from_fn(threads, move |job: Job| {
+    ///     runtime.spawn(async { job.run() });
+    ///     Ok(())
+    /// })
+    /// .with_execute_last(move |job| {
+    ///     same.spawn(async {
+    ///         tokio::task::yield_now().await;
+    ///         job.run();
+    ///     });
+    ///     Ok(())
+    /// });
+    /// ```
+    ///
+    /// # Examples
+    ///
+    /// A stack of jobs, which has a lower end:
+    ///
+    /// ```
+    /// use filch::executor::from_fn;
+    /// use filch::{Executor, Job};
+    /// use std::collections::VecDeque;
+    /// use std::num::NonZeroUsize;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let stack = Arc::new(Mutex::new(VecDeque::new()));
+    /// let (top, bottom) = (stack.clone(), stack.clone());
+    /// let executor = from_fn(NonZeroUsize::MIN, move |job| Ok(top.lock().unwrap().push_back(job)))
+    ///     .with_execute_last(move |job| Ok(bottom.lock().unwrap().push_front(job)));
+    ///
+    /// let (log, same) = (Arc::new(Mutex::new(vec![])), stack.clone());
+    /// let [one, two] = [1, 2].map(|n| {
+    ///     let log = log.clone();
+    ///     Job::new(move || log.lock().unwrap().push(n))
+    /// });
+    /// executor.execute(one).unwrap();
+    /// executor.execute_last(two).unwrap();
+    /// while let Some(job) = { same.lock().unwrap().pop_back() } {
+    ///     job.run();
+    /// }
+    /// assert_eq!(*log.lock().unwrap(), [1, 2]);
+    /// ```
+    #[must_use]
+    pub fn with_execute_last<L>(self, execute_last: L) -> Self
+    where
+        L: Fn(Job) -> Result<(), Rejected> + Send + Sync + 'static,
+    {
+        FromFn { execute_last: Some(Box::new(execute_last)), ..self }
+    }
+
+    /// Sets how a thread runs a job of others: [`yield_now`](Executor::yield_now). By default it runs none.
+    ///
+    /// For threads that take their own newest job first, whatever they are told, such as rayon's:
+    ///
+    /// ```text
+    /// let rayons = from_fn(threads, |job| {
+    ///     rayon::spawn(|| job.run());
+    ///     Ok(())
+    /// })
+    /// .with_yield_now(|| _ = rayon::yield_now());
+    /// ```
+    ///
+    /// One job of others then runs after each quantum, on each thread. A loop until nothing is left would serve
+    /// no queue while others have something to do.
+    ///
+    /// A job that calls `yield_now` and then the scheduler's job, submitted by
+    /// [`with_execute_last`](Self::with_execute_last), will not do: while the other's job runs, the scheduler's is
+    /// neither running nor where another thread could take it. If the other waits for a task of a queue, it
+    /// waits for ever.
+    ///
+    /// # Examples
+    ///
+    /// A stack that has only one end. Without the last line the second job would wait for the whole backlog:
+    ///
+    /// ```
+    /// use filch::executor::from_fn;
+    /// use filch::{FairScheduler, Job};
+    /// use std::num::NonZeroUsize;
+    /// use std::sync::{Arc, Mutex};
+    /// use std::time::Duration;
+    ///
+    /// let stack: Arc<Mutex<Vec<Job>>> = Arc::default();
+    /// let (ours, theirs) = (stack.clone(), stack.clone());
+    /// let run_one = move |stack: &Mutex<Vec<Job>>| {
+    ///     let newest = stack.lock().unwrap().pop();
+    ///     newest.map(Job::run).is_some()
+    /// };
+    /// let executor = from_fn(NonZeroUsize::MIN, move |job| Ok(ours.lock().unwrap().push(job)))
+    ///     .with_yield_now(move || _ = run_one(&theirs));
+    ///
+    /// let fair = FairScheduler::builder(executor).quantum(Duration::ZERO).build();
+    /// let log = Arc::new(Mutex::new(vec![]));
+    /// let note = |text| {
+    ///     let log = log.clone();
+    ///     move || log.lock().unwrap().push(text)
+    /// };
+    /// stack.lock().unwrap().push(Job::new(note("of others")));
+    /// (0..3).for_each(|_| fair.spawn_detached(note("backlog")).unwrap());
+    /// while run_one(&stack) {}
+    /// assert_eq!(*log.lock().unwrap(), ["backlog", "of others", "backlog", "backlog"]);
+    /// ```
+    #[must_use]
+    pub fn with_yield_now<Y>(self, yield_now: Y) -> Self
+    where
+        Y: Fn() + Send + Sync + 'static,
+    {
+        FromFn { yield_now: Some(Box::new(yield_now)), ..self }
+    }
 }
 
 impl<F> Executor for FromFn<F>
@@ -55,8 +188,25 @@ where
         (self.execute)(job)
     }
 
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        match &self.execute_last {
+            Some(execute_last) => execute_last(job),
+            None => self.execute(job),
+        }
+    }
+
+    fn yield_now(&self) {
+        if let Some(yield_now) = &self.yield_now {
+            yield_now();
+        }
+    }
+
     fn parallelism(&self) -> NonZeroUsize {
         self.parallelism
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.id)
     }
 }
 

@@ -29,9 +29,4 @@ impl Executor for Inline {
     fn parallelism(&self) -> NonZeroUsize {
         NonZeroUsize::MIN
     }
-
-    /// None: what is submitted has run.
-    fn identity(&self) -> usize {
-        0
-    }
 }

@@ -21,8 +21,11 @@ pub use inline::Inline;
 pub(crate) use panic::PanicHandler;
 pub use thread_per_job::ThreadPerJob;
 
+pub use crate::task::gate::Limited;
+pub use crate::task::id::ExecutorId;
+
 use crate::sync::Unwatched;
-use crate::task::{Job, Limited};
+use crate::task::{CancelToken, Job};
 use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
@@ -86,11 +89,12 @@ pub trait Executor: Send + Sync {
     /// ```
     fn parallelism(&self) -> NonZeroUsize;
 
-    /// A number that no other living executor has: an address of something that is its own.
+    /// Returns which executor this is: handles to one executor return the same id, and no other executor returns it.
     ///
-    /// A thread that waits for a task of the executor whose job it runs, runs the task itself; this tells
-    /// whether it is the same. Handles that share an executor return the same number. By default, where the
-    /// value lies that implements the trait.
+    /// A thread that runs a job of the executor, and waits for another task of it, runs that task itself; and a
+    /// wait that could not end there is refused with [`WouldDeadlock`](crate::pool::WouldDeadlock). The id tells
+    /// that it is the same executor. By default `None`: then a waiting thread runs no task of this executor, and
+    /// no wait for it is refused. A scheduler over it still knows the threads that serve its own queues.
     ///
     /// # Examples
     ///
@@ -98,12 +102,12 @@ pub trait Executor: Send + Sync {
     /// use filch::{Executor, ThreadPool};
     ///
     /// let (one, another) = (ThreadPool::new(1)?, ThreadPool::new(1)?);
-    /// assert_eq!(one.identity(), one.clone().identity());
-    /// assert_ne!(one.identity(), another.identity());
+    /// assert_eq!(one.id(), one.clone().id());
+    /// assert_ne!(one.id(), another.id());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    fn identity(&self) -> usize {
-        core::ptr::from_ref(self).cast::<()>() as usize
+    fn id(&self) -> Option<ExecutorId> {
+        None
     }
 
     /// As [`execute`](Self::execute), and the job is to wait behind those that the executor holds already, if
@@ -129,6 +133,23 @@ pub trait Executor: Send + Sync {
         self.execute(job)
     }
 
+    /// Runs a job that waits in this executor on this thread, if what comes by [`execute_last`](Self::execute_last) would
+    /// be taken before it. By default does nothing.
+    ///
+    /// A scheduler calls it when the quantum of a ticket is over, before it gives the next one to `execute_last`. An
+    /// executor that can put a job behind the others needs nothing here. rayon cannot: see
+    /// [`FromFn::with_yield_now`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Executor, LockedPool};
+    ///
+    /// LockedPool::new(1)?.yield_now(); // nothing: its jobs are in one queue
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    fn yield_now(&self) {}
+
     /// Whether it has been shut down such that it drops what it has not begun. By default `false`.
     ///
     /// What keeps work of its own for an executor, and is refused, asks whether to drop that too or to finish it.
@@ -148,8 +169,103 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// What limits who may run jobs of this executor; for the queues of this crate.
-    #[doc(hidden)]
+    /// Whether it never runs more jobs at once than [`parallelism`](Self::parallelism) says, whatever it is given, and
+    /// keeps the others until it can. By default `false`.
+    ///
+    /// A scheduler gives no more tickets to an executor than its parallelism, as of the end of the last lease. To one
+    /// that keeps to it by itself it gives one more, which begins as soon as the executor has room for it: because it
+    /// has grown, say, or because a job has begun to block and another thread has taken its place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Executor, ThreadPerJob};
+    /// use filch::ThreadPool;
+    ///
+    /// assert!(ThreadPool::new(1)?.enforces_parallelism());
+    /// assert!(!ThreadPerJob.enforces_parallelism());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    fn enforces_parallelism(&self) -> bool {
+        false
+    }
+
+    /// A token that is cancelled when the executor has ended: it runs nothing any more. By default `None`: nobody
+    /// tells.
+    ///
+    /// What keeps work of its own for an executor drops it then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{pool::Shutdown, Executor, ThreadPool};
+    ///
+    /// let pool = ThreadPool::new(1)?;
+    /// let end = pool.end().unwrap();
+    /// assert!(!end.is_cancelled());
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// assert!(end.is_cancelled());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    fn end(&self) -> Option<CancelToken> {
+        None
+    }
+
+    /// Returns what limits which threads may run tasks of this executor while they wait for them. By default
+    /// `None`: each thread that runs a job of it may.
+    ///
+    /// A [`Queue`](crate::fair::Queue) has such limits. A wrapper that forwards all methods of this trait to a queue
+    /// behaves as the queue does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{ExecutorId, Limited, Rejected};
+    /// use filch::fair::Queue;
+    /// use filch::task::CancelToken;
+    /// use filch::{Executor, Job};
+    /// use std::num::NonZeroUsize;
+    ///
+    /// /// A queue of which each job is announced.
+    /// struct Loud(Queue);
+    ///
+    /// impl Loud {
+    ///     fn announce(&self, job: Job) -> Job {
+    ///         println!("a job for {:?}", self.0);
+    ///         job
+    ///     }
+    /// }
+    ///
+    /// impl Executor for Loud {
+    ///     fn execute(&self, job: Job) -> Result<(), Rejected> {
+    ///         self.0.execute(self.announce(job))
+    ///     }
+    ///     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+    ///         self.0.execute_last(self.announce(job))
+    ///     }
+    ///     fn yield_now(&self) {
+    ///         self.0.yield_now();
+    ///     }
+    ///     fn parallelism(&self) -> NonZeroUsize {
+    ///         self.0.parallelism()
+    ///     }
+    ///     fn is_cancelled(&self) -> bool {
+    ///         Executor::is_cancelled(&self.0)
+    ///     }
+    ///     fn enforces_parallelism(&self) -> bool {
+    ///         self.0.enforces_parallelism()
+    ///     }
+    ///     fn end(&self) -> Option<CancelToken> {
+    ///         self.0.end()
+    ///     }
+    ///     fn id(&self) -> Option<ExecutorId> {
+    ///         self.0.id()
+    ///     }
+    ///     fn limited(&self) -> Option<Limited> {
+    ///         self.0.limited()
+    ///     }
+    /// }
+    /// ```
     fn limited(&self) -> Option<Limited> {
         None
     }
@@ -165,14 +281,23 @@ macro_rules! by_reference {
             fn parallelism(&self) -> NonZeroUsize {
                 (**self).parallelism()
             }
-            fn identity(&self) -> usize {
-                (**self).identity()
+            fn id(&self) -> Option<ExecutorId> {
+                (**self).id()
             }
             fn execute_last(&self, job: Job) -> Result<(), Rejected> {
                 (**self).execute_last(job)
             }
+            fn yield_now(&self) {
+                (**self).yield_now()
+            }
             fn is_cancelled(&self) -> bool {
                 (**self).is_cancelled()
+            }
+            fn enforces_parallelism(&self) -> bool {
+                (**self).enforces_parallelism()
+            }
+            fn end(&self) -> Option<CancelToken> {
+                (**self).end()
             }
             fn limited(&self) -> Option<Limited> {
                 (**self).limited()
@@ -242,11 +367,14 @@ impl core::error::Error for Rejected {}
 /// assert_eq!(Reason::Closed.to_string(), "the executor takes no further jobs");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Reason {
     /// It takes no further jobs.
     Closed,
     /// It holds as many jobs as it may; later it may take this one.
     Full,
+    /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler.
+    WouldDeadlock,
 }
 
 impl fmt::Display for Reason {
@@ -254,6 +382,7 @@ impl fmt::Display for Reason {
         f.pad(match self {
             Reason::Closed => "the executor takes no further jobs",
             Reason::Full => "the executor holds its maximum of jobs",
+            Reason::WouldDeadlock => "the executor would wait for itself",
         })
     }
 }

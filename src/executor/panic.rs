@@ -15,6 +15,12 @@ impl PanicHandler {
         PanicHandler(Some(Unwatched::new(handler)))
     }
 
+    /// What a function of the user's returns; nothing if it panics, and the handler gets what it panicked with.
+    #[inline]
+    pub(crate) fn take<R>(&self, call: impl FnOnce() -> R) -> Option<R> {
+        thread::catch(call).map_err(|payload| self.handle(payload)).ok()
+    }
+
     /// The handler, and what a payload does when it is dropped, are the user's, and may panic too.
     pub(crate) fn handle(&self, payload: thread::Payload) {
         match &self.0 {

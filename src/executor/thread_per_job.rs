@@ -45,9 +45,4 @@ impl Executor for ThreadPerJob {
     fn parallelism(&self) -> NonZeroUsize {
         thread::available()
     }
-
-    /// None: no job waits for a thread.
-    fn identity(&self) -> usize {
-        0
-    }
 }

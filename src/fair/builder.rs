@@ -7,11 +7,10 @@ use super::shared::Shared;
 use super::table::Table;
 use super::tickets::Tickets;
 use super::tiers::{MakePolicy, Tiers};
-use crate::executor::{Executor, PanicHandler};
-use crate::idle::EventCount;
+use crate::executor::{Executor, ExecutorId, PanicHandler};
 use crate::sync::clock;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicUsize};
+use crate::sync::{Arc, AtomicBool, AtomicUsize};
 use crate::task::{ContextFlow, Flow};
 use alloc::boxed::Box;
 use core::any::Any;
@@ -40,7 +39,7 @@ const TASKS_PER_LEASE: usize = 1024;
 pub struct Builder {
     executor: Box<dyn Executor>,
     make_policy: MakePolicy,
-    clock: Time,
+    clock: Option<Box<dyn Clock>>,
     quantum: Duration,
     tasks_per_lease: usize,
     is_timed: bool,
@@ -53,7 +52,7 @@ impl Builder {
         Builder {
             executor: Box::new(executor),
             make_policy: Box::new(|| Box::new(WeightedFair::new())),
-            clock: Time::system(),
+            clock: None,
             quantum: QUANTUM,
             tasks_per_lease: TASKS_PER_LEASE,
             is_timed: false,
@@ -85,7 +84,7 @@ impl Builder {
     ///
     /// See [`Clock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Time::Own(Box::new(clock));
+        self.clock = Some(Box::new(clock));
         self
     }
 
@@ -145,6 +144,9 @@ impl Builder {
     /// Has this called with what a detached task panicked with. By default that is dropped: the panic hook has
     /// printed the message, and [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts it.
     ///
+    /// It also gets what the scheduler's [policy](Self::policy), [clock](Self::clock) or executor panics with. A
+    /// policy's advice is then missing for that time; a clock stands still; an executor counts as full.
+    ///
     /// # Examples
     ///
     /// ```
@@ -188,23 +190,30 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn build(self) -> FairScheduler {
-        let most_tickets = AtomicUsize::new(self.executor.parallelism().get());
+        let panics = self.panic_handler;
+        let clock = self.clock.map_or_else(Time::system, |clock| Time::own(clock, panics.clone()));
         let shared = Shared {
             executor: self.executor,
-            clock: self.clock,
+            own_id: ExecutorId::new(),
+            clock,
             quantum: clock::nanos(self.quantum),
             tasks_per_lease: self.tasks_per_lease,
             is_timed: self.is_timed,
-            panic_handler: self.panic_handler,
+            panics: panics.clone(),
             context: self.context,
             table: Table::new(),
-            tiers: Tiers::new(self.make_policy),
+            tiers: Tiers::new(self.make_policy, panics),
             tickets: Tickets::default(),
-            most_tickets,
-            quiet: EventCount::new(),
+            most_tickets: AtomicUsize::new(1),
+            runs_at_once: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
+            end: Mutex::default(),
             registry: Mutex::default(),
         };
-        FairScheduler::from_shared(Arc::new(shared))
+        shared.refresh_most_tickets();
+        let shared = Arc::new(shared);
+        Shared::watch_end(&shared);
+        FairScheduler::from_shared(shared)
     }
 }
 

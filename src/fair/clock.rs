@@ -1,6 +1,8 @@
 //! What time it is for a scheduler.
 
+use crate::executor::PanicHandler;
 use crate::sync::clock::{self, Instant};
+use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
@@ -46,7 +48,12 @@ pub trait Clock: Send + Sync + 'static {
 
 pub(super) enum Time {
     System(Instant),
-    Own(Box<dyn Clock>),
+    Own {
+        clock: Box<dyn Clock>,
+        panics: PanicHandler,
+        /// What it said last: if it panics, no time has passed.
+        last: AtomicU64,
+    },
 }
 
 impl Time {
@@ -54,12 +61,23 @@ impl Time {
         Time::System(clock::now())
     }
 
+    pub(super) fn own(clock: Box<dyn Clock>, panics: PanicHandler) -> Self {
+        Time::Own { clock, panics, last: AtomicU64::new(0) }
+    }
+
     /// In nanoseconds.
     #[inline]
     pub(super) fn nanos(&self) -> u64 {
         match self {
             Time::System(start) => clock::nanos_since(*start),
-            Time::Own(own) => clock::nanos(own.now()),
+            Time::Own { clock: own, panics, last } => match panics.take(|| own.now()) {
+                Some(now) => {
+                    let now = clock::nanos(now);
+                    last.store(now, Relaxed); // Relaxed: a number
+                    now
+                }
+                None => last.load(Relaxed), // Relaxed: as above
+            },
         }
     }
 }

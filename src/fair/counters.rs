@@ -1,5 +1,6 @@
 //! What has been done for a queue.
 
+use super::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
 
 /// Sums since the queue was made. Each is exact; several together are of about the same time.
@@ -20,6 +21,11 @@ pub(super) struct Counters {
     pub(super) service: AtomicU64,
     /// The longest lease, in nanoseconds.
     pub(super) longest: AtomicU64,
+    /// Tasks that have been taken off the queue's count, after they were: with those that are still on it, never more
+    /// than were accepted.
+    pub(super) ended: AtomicU64,
+    /// The greatest number of accepted tasks that somebody was told.
+    pub(super) submitted: AtomicU64,
     /// How often it became ready.
     pub(super) arrivals: AtomicU64,
     /// Since when it has waited to be served, in nanoseconds; 0 if it does not, or nobody wants to know.
@@ -36,9 +42,27 @@ impl Counters {
         }
     }
 
-    fn all(&self) -> [&AtomicU64; 12] {
+    /// Tasks have been taken off the queue's count, by somebody who keeps the queue from being over.
+    #[inline]
+    pub(super) fn note_ended(&self, count: u64) {
+        self.ended.fetch_add(count, ENDED.release());
+    }
+
+    /// How many tasks have been accepted: never more than were, never less than at an earlier call, and exact when none
+    /// is about to end. `pending` reads how many have not ended.
+    pub(super) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
+        // In this order: what ends in between counts once at most.
+        let ended = self.ended.load(ENDED.acquire());
+        let seen = ended + pending();
+        let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
+        let seen = seen.max(told.into_iter().map(read).sum());
+        self.submitted.fetch_max(seen, Relaxed).max(seen) // Relaxed: nothing is read on the strength of it
+    }
+
+    fn all(&self) -> [&AtomicU64; 14] {
         let Counters { completed, panicked, cancelled, tombstones, inlined, refused, .. } = self;
         let Counters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
+        let Counters { ended, submitted, .. } = self;
         [
             completed,
             panicked,
@@ -52,6 +76,8 @@ impl Counters {
             arrivals,
             waits_since,
             gap,
+            ended,
+            submitted,
         ]
     }
 }

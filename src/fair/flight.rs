@@ -5,12 +5,13 @@ use super::handle::LineRef;
 use super::life::MAX_TASKS;
 use super::queue::Queue;
 use super::shared::Shared;
-use crate::executor::{Executor, FutureHandle, Reason, Rejected, spawn_future_in};
+use crate::executor::{Executor, FutureHandle, Rejected, spawn_future_in};
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed, Unwatched};
 use crate::task::Job;
 use alloc::collections::VecDeque;
 use core::future::Future;
+use core::mem;
 use core::num::NonZeroUsize;
 
 /// Which futures of a queue have begun, and which wait for a place.
@@ -23,6 +24,16 @@ struct Places {
     limit: Option<usize>,
     taken: usize,
     waiting: VecDeque<Waiting>,
+    /// Somebody gives places to those that wait.
+    is_being_filled: bool,
+}
+
+impl Places {
+    /// The next that waits, if there is a place for it.
+    fn next(&mut self) -> Option<Waiting> {
+        let has_place = self.limit.is_none_or(|it| self.taken < it);
+        if has_place { self.waiting.pop_front() } else { None }
+    }
 }
 
 /// A future that waits for a place.
@@ -48,22 +59,26 @@ impl Flight {
         waiting.begin();
     }
 
-    /// A future with a place has ended.
+    /// A future with a place has ended. Those that wait take its place, one after the other: one that is refused ends at
+    /// once, and is back here.
     fn leave(&self) {
         let mut places = self.0.lock();
-        let next = places.waiting.pop_front();
-        if next.is_none() {
-            places.taken -= 1;
+        places.taken -= 1;
+        if mem::replace(&mut places.is_being_filled, true) {
+            return;
         }
-        drop(places);
-        if let Some(next) = next {
+        while let Some(next) = places.next() {
+            places.taken += 1;
+            drop(places);
             next.begin();
+            places = self.0.lock();
         }
+        places.is_being_filled = false;
     }
 
     /// Drops those that wait, and returns how many they were.
     pub(super) fn discard(&self) -> usize {
-        let waiting = core::mem::take(&mut self.0.lock().waiting);
+        let waiting = mem::take(&mut self.0.lock().waiting);
         waiting.len()
     }
 }
@@ -96,7 +111,7 @@ impl Queue {
         F::Output: Send + 'static,
     {
         let (queue, line) = (&self.0.queue, self.line());
-        let is_accepted = line.life.accept(line.capacity(), false).is_ok();
+        let is_accepted = line.life.accept(line.capacity(), || false).is_ok();
         let has_place = Unwatched::new(AtomicBool::new(false));
         // None if it was refused: what goes takes one off the count.
         let stay = is_accepted.then(|| {
@@ -131,7 +146,8 @@ impl Drop for Stay {
             line.flight.leave();
         }
         add(&line.counters.completed, 1);
-        self.queue.shared.end_task(line);
+        Shared::begin_end(&self.queue.shared, line);
+        Shared::end_lease(&self.queue.shared, line);
     }
 }
 
@@ -141,10 +157,13 @@ struct Polls(LineRef);
 impl Executor for Polls {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let line = self.0.line();
-        if line.life.accept(MAX_TASKS, true).is_err() {
-            return Err(Rejected { job, reason: Reason::Closed });
+        match Shared::accept(&self.0.shared, line, MAX_TASKS, || true) {
+            Ok(()) => {
+                Shared::push(&self.0.shared, line, job);
+                Ok(())
+            }
+            Err(reason) => Err(Rejected { job, reason }),
         }
-        Shared::push(&self.0.shared, line, job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {

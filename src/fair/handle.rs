@@ -3,7 +3,7 @@
 use super::line::Line;
 use super::shared::Shared;
 use crate::sync::Arc;
-use crate::task::{CancelToken, Flow, Limited};
+use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::ptr::NonNull;
 
 /// A queue, for whoever serves it or wants something of it. Does not keep it open, nor in its slot.
@@ -34,6 +34,7 @@ impl LineRef {
 
 /// As long as it is there, the queue is open to those who have it.
 pub(super) struct Handle {
+    pub(super) id: ExecutorId,
     pub(super) queue: LineRef,
     pub(super) token: CancelToken,
     pub(super) limited: Limited,
@@ -43,6 +44,6 @@ pub(super) struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.queue.shared.let_go(self.queue.line());
+        Shared::let_go(&self.queue.shared, self.queue.line());
     }
 }

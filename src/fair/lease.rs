@@ -1,5 +1,6 @@
 //! Leases: how a thread runs tasks of a queue for a while.
 
+use super::LOOK;
 use super::counters::{add, raise};
 use super::life::Look;
 use super::line::{Entry, Line};
@@ -9,7 +10,7 @@ use super::tiers::Tier;
 use super::waits::Waits;
 use crate::sync::thread::{self, per_thread};
 use crate::sync::{Arc, Relaxed};
-use crate::task::{Job, current};
+use crate::task::{AnyTask, ExecutorId, Job, current};
 use core::cell::Cell;
 use core::ptr;
 use core::time::Duration;
@@ -36,13 +37,13 @@ pub(super) struct Lease<'a> {
 struct Serving {
     shared: *const Shared,
     slot: usize,
-    /// The queue's identity.
-    home: usize,
+    /// The queue.
+    home: Option<ExecutorId>,
     /// How much of the time that has passed was for tasks of others, in nanoseconds.
     away: u64,
 }
 
-const NOTHING: Serving = Serving { shared: ptr::null(), slot: 0, home: 0, away: 0 };
+const NOTHING: Serving = Serving { shared: ptr::null(), slot: 0, home: None, away: 0 };
 
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
@@ -50,11 +51,11 @@ per_thread! {
 }
 
 /// What a lease has done since it told the queue, and how far it is.
-struct Progress {
+pub(super) struct Progress {
     start: u64,
     now: u64,
     /// How many tasks have run since the beginning.
-    tasks: usize,
+    pub(super) tasks: usize,
     told: u64,
     /// How much of the time before that was for tasks of others.
     away: u64,
@@ -66,7 +67,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(start: u64) -> Self {
+    pub(super) fn new(start: u64) -> Self {
         let [told, now] = [start; 2];
         let [away, ended, ran, tombstones, swept] = [0; 5];
         Progress { start, now, tasks: 0, told, away, ended, ran, tombstones, swept }
@@ -83,7 +84,7 @@ impl Shared {
         let Lease { line, tier, pick, first } = lease;
         this.note_gap(line, start);
         let mut progress = Progress::new(start);
-        let nanos = this.serving(line, start, || {
+        let nanos = this.serving(line, start, Some(this), || {
             let is_dry = this.run_tasks(line, tier, pick, first, &mut progress);
             if this.is_timed && !is_dry {
                 line.counters.waits_since.store(progress.now.max(1), Relaxed); // Relaxed: a statistic
@@ -94,7 +95,7 @@ impl Shared {
         raise(&line.counters.longest, nanos);
         let (time, weight) = (Duration::from_nanos(nanos), line.weight());
         let service = Service { time, tasks: progress.tasks, weight };
-        tier.policy.served(pick, service, tier.ready(&this.table));
+        tier.served(pick, service, &this.table);
         Shared::end_lease(this, line);
         progress.now
     }
@@ -112,13 +113,9 @@ impl Shared {
         let is_roomy = line.capacity() >= ROOMY;
         let mut entry = first;
         loop {
-            if entry.since != 0 {
-                let wait = progress.now.saturating_sub(entry.since);
-                line.waits.get_or_make(Waits::new).note(wait);
-            }
-            self.run_job(line, entry.job, progress);
+            self.run_entry(line, entry, progress);
             let time = progress.now - progress.start;
-            let is_over = progress.tasks >= most || time >= self.quantum;
+            let is_over = progress.tasks >= most || time >= self.quantum || line.is_halted();
             if is_over || !is_roomy || progress.is_worth_telling() {
                 let look = self.tell(line, progress);
                 if is_over || look.is_paused() || look.leases() > line.limit() {
@@ -128,24 +125,57 @@ impl Shared {
             match line.take().or_else(|| self.run_dry(tier, line)) {
                 Some(next) => entry = next,
                 None => {
-                    if progress.ended > 0 {
-                        self.tell(line, progress);
-                    }
+                    self.tell(line, progress);
                     return true;
                 }
             }
         }
     }
 
+    /// Runs the tasks of an ordered queue up to one of them, in their order. The caller has the queue's place. Returns
+    /// whether it has run that one too; `None` if its turn has not come, since the queue has been paused.
+    pub(super) fn run_up_to(
+        &self,
+        line: &Line,
+        task: &AnyTask,
+        progress: &mut Progress,
+    ) -> Option<bool> {
+        while !task.is_claimed() {
+            let look = line.life.look();
+            if look.is_paused() || look.leases() > line.limit() {
+                return None;
+            }
+            let Some(entry) = line.take() else { break };
+            let is_it = entry.job.task().is_some_and(|it| it.is(task));
+            self.run_entry(line, entry, progress);
+            self.tell_ends(line, progress);
+            if is_it {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    #[inline]
+    fn run_entry(&self, line: &Line, Entry { job, since }: Entry, progress: &mut Progress) {
+        if since != 0 {
+            let wait = progress.now.saturating_sub(since);
+            line.waits.get_or_make(Waits::new).note(wait);
+        }
+        self.run_job(line, job, progress);
+    }
+
     /// Runs a job, or drops it if it is no longer wanted.
     #[inline]
     fn run_job(&self, line: &Line, job: Job, progress: &mut Progress) {
-        progress.ended += 1;
         // Relaxed: whoever cancels the queue drops what it finds there, and we what we find.
         let has_run = if line.is_cancelled.load(Relaxed) {
             self.drop_job(line, job);
             false
+        } else if job.task().is_some_and(AnyTask::is_counted) {
+            self.run_counted(line, job)
         } else {
+            progress.ended += 1;
             match thread::catch(|| job.try_run()) {
                 Ok(has_run) => {
                     progress.ran += u64::from(has_run);
@@ -168,16 +198,57 @@ impl Shared {
         }
     }
 
+    /// Runs the job of a task that leaves the queue's count before its handle says that it is done.
+    #[cold]
+    fn run_counted(&self, line: &Line, job: Job) -> bool {
+        let completed = &line.counters.completed;
+        let panics = Cell::new(false);
+        let count = |has_panicked| {
+            panics.set(has_panicked);
+            add(completed, u64::from(!has_panicked));
+            self.end_task(line);
+        };
+        let Some(task) = job.task() else { return false };
+        let has_run = match thread::catch(|| task.run_counted(Some(&count))) {
+            Ok(has_run) => {
+                // It is its handle's to tell.
+                add(completed, u64::from(panics.get()));
+                has_run
+            }
+            // Or the destructor of what it has returned.
+            Err(payload) if !panics.get() => {
+                self.panics.handle(payload);
+                true
+            }
+            Err(payload) => {
+                self.report(line, payload);
+                true
+            }
+        };
+        if !has_run {
+            self.sweep(line, task);
+        }
+        has_run
+    }
+
     /// Counts what has been done: before those who wait for it can see that it has.
     fn tell(&self, line: &Line, progress: &mut Progress) -> Look {
         let counters = &line.counters;
-        add(&counters.completed, progress.ran);
-        add(&counters.tombstones, progress.tombstones);
         let away = SERVING.try_with(Cell::get).unwrap_or(NOTHING).away;
         let time = progress.now - progress.told;
         add(&counters.service, time.saturating_sub(away - progress.away));
-        let look = self.end_tasks(line, progress.ended);
         (progress.told, progress.away) = (progress.now, away);
+        self.tell_ends(line, progress)
+    }
+
+    /// As `tell`, but for the time.
+    fn tell_ends(&self, line: &Line, progress: &mut Progress) -> Look {
+        add(&line.counters.completed, progress.ran);
+        add(&line.counters.tombstones, progress.tombstones);
+        let look = match progress.ended {
+            0 => line.life.look(),
+            ended => self.end_tasks(line, ended),
+        };
         (progress.ended, progress.ran, progress.tombstones) = (0, 0, 0);
         look
     }
@@ -192,12 +263,24 @@ impl Shared {
 
     /// Runs `f`, which returns when it was over, as what serves this queue. Returns how much of the time was not for
     /// tasks of others that ran inside.
-    pub(super) fn serving(&self, line: &Line, start: u64, f: impl FnOnce() -> u64) -> u64 {
+    pub(super) fn serving(
+        &self,
+        line: &Line,
+        start: u64,
+        ticket: Option<&(dyn current::Ticket + 'static)>,
+        f: impl FnOnce() -> u64,
+    ) -> u64 {
+        self.charging(line, start, || {
+            current::as_server(line.id(), self.base(), &line.is_cancelled, ticket, f)
+        })
+    }
+
+    /// As `serving`, on a thread that serves the queue further up the stack already.
+    pub(super) fn charging(&self, line: &Line, start: u64, f: impl FnOnce() -> u64) -> u64 {
         let outer = SERVING.try_with(Cell::get).unwrap_or(NOTHING);
-        let home = line.identity();
-        let inner = Serving { shared: self, slot: line.slot, home, away: 0 };
+        let inner = Serving { shared: self, slot: line.slot, home: line.id(), away: 0 };
         let _ = SERVING.try_with(|it| it.set(inner));
-        let end = current::as_server(home, self.base(), &line.is_cancelled, f);
+        let end = f();
         let away = SERVING.try_with(Cell::get).unwrap_or(NOTHING).away;
         let whole = end.saturating_sub(start);
         // What a scheduler over a queue does is the queue's; what else runs inside is not.
@@ -211,5 +294,25 @@ impl Shared {
     pub(super) fn current_slot(&self) -> Option<usize> {
         let serving = SERVING.try_with(Cell::get).unwrap_or(NOTHING);
         ptr::eq(serving.shared, self).then_some(serving.slot)
+    }
+
+    /// Whether what this thread runs is of this queue.
+    pub(super) fn is_serving(line: &Line) -> bool {
+        SERVING.try_with(|it| it.get().home == line.id()).unwrap_or(true)
+    }
+}
+
+/// The ticket of a thread that serves.
+impl current::Ticket for Arc<Shared> {
+    fn step_aside(&self) {
+        self.tickets.step_aside();
+        LOOK.fence();
+        if !self.tiers.is_empty() {
+            Shared::send_another(self);
+        }
+    }
+
+    fn step_back(&self) {
+        self.tickets.step_back();
     }
 }

@@ -68,6 +68,23 @@ impl Look {
     pub fn tasks(self) -> u64 {
         self.0 / TASK
     }
+    /// Whether one more task may be accepted, or why not. Tasks of the queue itself may spawn into it when it is
+    /// closed.
+    #[inline]
+    pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
+        if self.is_cancelled() || (self.is_closed() && !is_inside()) {
+            return Err(Reason::Closed);
+        }
+        if self.tasks() >= capacity {
+            return Err(Reason::Full);
+        }
+        Ok(())
+    }
+    /// Nothing is pending, and nobody serves it.
+    #[inline]
+    pub fn is_idle(self) -> bool {
+        self.tasks() == 0 && self.leases() == 0
+    }
     /// Whether whoever brought the word here is the one that frees the slot (I3).
     #[inline]
     pub fn is_over_now(self) -> bool {
@@ -100,19 +117,13 @@ impl Life {
         self.0.store(0, Relaxed);
     }
 
-    /// Accepts one more task, or says why not. Tasks of the queue itself may spawn into it when it is closed.
+    /// Accepts one more task, or says why not.
     #[inline]
-    pub fn accept(&self, capacity: u64, is_inside: bool) -> Result<(), Reason> {
-        let shut = if is_inside { CANCELLED } else { CLOSED };
+    pub fn accept(&self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
         // Relaxed: the task goes through the queue's injector, which brings along what came before.
         let mut word = self.0.load(Relaxed);
         loop {
-            if word & shut != 0 {
-                return Err(Reason::Closed);
-            }
-            if word / TASK >= capacity {
-                return Err(Reason::Full);
-            }
+            Look(word).may_accept(capacity, &is_inside)?;
             match self.0.compare_exchange_weak(word, word + TASK, Relaxed, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(other) => word = other,
@@ -175,11 +186,12 @@ impl Life {
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
-    /// The last handle goes: takes nothing further, and is over with its last task.
+    /// The last handle goes: takes nothing further, and is over with its last task. Nobody could resume it, so it
+    /// is not paused any more.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
-        let closed = |word| Some((word | CLOSED) & !HELD);
-        let before = self.0.fetch_update(order, Relaxed, closed);
-        Look((before.expect("always some") | CLOSED) & !HELD)
+        let let_go = |word| (word | CLOSED) & !(HELD | PAUSED);
+        let before = self.0.fetch_update(order, Relaxed, |word| Some(let_go(word)));
+        Look(let_go(before.expect("always some")))
     }
 }

@@ -62,7 +62,8 @@
 //! A scheduler does not end its executor, and one that has ended refuses tickets; then queues hand back what they
 //! are given. Of what they hold, a ticket that is under way runs all if the executor drains, and drops all if it
 //! [cancels](crate::Executor::is_cancelled); without a ticket, all is dropped. What is dropped is reported
-//! cancelled.
+//! cancelled. For a paused queue there is no ticket: what it holds is dropped when the executor says that it has
+//! [ended](crate::Executor::end), or else with the next submission.
 //!
 //! # How it works
 //!
@@ -87,6 +88,7 @@
 //!   ready sees to both after a fence of `LOOK`; who takes a queue out of the set, or ceases to search, looks again after
 //!   one.
 //! - **I5** Who waits for a place in a queue is told when one becomes free, or finds it when it looks once more.
+//! - **I6** What a thread says it submits, it submits: the frames of `serve.rs` are on its stack.
 //!
 //! # In a picture
 //!
@@ -95,6 +97,7 @@
 mod builder;
 mod clock;
 mod counters;
+mod end;
 mod error;
 #[cfg(feature = "async")]
 mod flight;
@@ -122,7 +125,7 @@ mod work_queue;
 pub use builder::Builder;
 pub use clock::Clock;
 pub use error::QueueError;
-pub use policy::{Pick, Policy, RoundRobin, Service, WeightedFair};
+pub use policy::{Pick, Policy, Reweighted, RoundRobin, Service, WeightedFair};
 pub use queue::{Queue, QueueBuilder};
 pub use ready::Ready;
 pub use report::{QueueMetrics, Report, Wait};

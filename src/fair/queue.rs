@@ -7,9 +7,9 @@ use super::queue_builder::MAX_WEIGHT;
 pub use super::queue_builder::QueueBuilder;
 use super::report::QueueMetrics;
 use super::shared::Shared;
-use crate::executor::{Executor, Rejected, SpawnError, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Rejected, SpawnError, TaskBuilder};
 use crate::pool::WouldDeadlock;
-use crate::sync::Arc;
+use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use alloc::vec::Vec;
 use core::fmt;
@@ -18,8 +18,8 @@ use core::num::NonZeroUsize;
 /// A queue of a [`FairScheduler`](super::FairScheduler): tasks that are served together, in the order in which they
 /// came, and share the executor with those of other queues.
 ///
-/// Clones are handles to the same queue. Dropping the last closes it: nothing is lost, what was accepted still
-/// runs. A queue is itself an [`Executor`], so whoever wants a pool of his own can be given a queue of one that is
+/// Clones are handles to the same queue. Dropping the last closes it, and resumes it if it is paused: nothing is lost,
+/// what was accepted still runs. A queue is itself an [`Executor`], so whoever wants a pool of his own can be given a queue of one that is
 /// shared; also another `FairScheduler`, whose queues then share what this one gets.
 ///
 /// # Examples
@@ -159,7 +159,8 @@ impl Queue {
         TaskBuilder::on(self).context(self.0.context.as_ref())
     }
 
-    /// Has another share from the next pick on.
+    /// Has another share from the next pick on. What the queue owes for service that it has got is owed at the new
+    /// weight too; what is under way may be wrong by the longest task once for each thread.
     ///
     /// # Errors
     ///
@@ -178,7 +179,7 @@ impl Queue {
         if !(1..=MAX_WEIGHT).contains(&weight) {
             return Err(QueueError::Weight);
         }
-        self.line().set_weight(weight);
+        self.shared().set_weight(self.line(), weight);
         Ok(())
     }
 
@@ -207,8 +208,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Begins no further tasks until [`resume`](Self::resume); a lease that runs ends with its current task.
+    /// Begins no further tasks until [`resume`](Self::resume); what runs goes on to its end.
     /// Returns whether it did until now.
+    ///
+    /// A thread that was about to begin a task when this was called may begin that one. A queue without handles is not
+    /// paused: dropping the last resumes it.
     ///
     /// # Examples
     ///
@@ -223,7 +227,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn pause(&self) -> bool {
-        self.line().life.pause(true)
+        self.line().pause(true)
     }
 
     /// Goes on. Returns whether it was paused.
@@ -232,7 +236,7 @@ impl Queue {
     ///
     /// See [`pause`](Self::pause).
     pub fn resume(&self) -> bool {
-        let was_paused = self.line().life.pause(false);
+        let was_paused = self.line().pause(false);
         if was_paused {
             Shared::changed(self.shared(), self.line());
         }
@@ -253,7 +257,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn close(&self) -> bool {
-        self.line().life.close()
+        Shared::close_queue(self.shared(), self.line())
     }
 
     /// Closes the queue, drops what has not begun, and asks what runs to [stop](crate::task::is_cancelled). Returns
@@ -311,7 +315,9 @@ impl Queue {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.shared().wait_until(|| self.line().life.look().tasks() == 0)
+        self.shared().may_wait()?;
+        self.shared().wait_until_quiet(self.line());
+        Ok(())
     }
 
     /// What the queue has got.
@@ -360,8 +366,17 @@ impl Executor for Queue {
         self.line().life.look().is_cancelled()
     }
 
-    fn identity(&self) -> usize {
-        self.line().identity()
+    /// Yes: what is more waits in the queue.
+    fn enforces_parallelism(&self) -> bool {
+        true
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.line().end(|| self.shared().is_ended.load(Relaxed))) // Relaxed: a lock orders it
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.0.id)
     }
 
     fn limited(&self) -> Option<Limited> {

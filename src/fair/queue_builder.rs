@@ -8,7 +8,7 @@ use super::queue::Queue;
 use super::shared::Shared;
 use super::tiers::Priority;
 use crate::sync::{Arc, Text, Unwatched};
-use crate::task::{CancelToken, ContextFlow, Flow};
+use crate::task::{CancelToken, ContextFlow, ExecutorId, Flow};
 use alloc::task::Wake;
 use core::fmt;
 use core::task::Waker;
@@ -132,6 +132,9 @@ impl<'a> QueueBuilder<'a> {
 
     /// For how many tasks there is room, those that run included; others are refused as
     /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the most.
+    ///
+    /// The place of a task that has a handle is free before the handle says that the task is done or cancelled. Only if
+    /// 4,096 cancelled tasks lie in the queue, a further one keeps its place until the queue comes to it.
     ///
     /// # Examples
     ///
@@ -269,22 +272,27 @@ impl<'a> QueueBuilder<'a> {
             return Err(QueueError::InFlight);
         }
         let shared = self.shared;
+        // Before anything is taken: it may make the policy, which is the user's.
+        let tier = shared.tiers.get(self.settings.tier);
         let mut registry = shared.registry.lock();
         if registry.is_closed {
             return Err(QueueError::Closed);
         }
         let slot = registry.take().ok_or(QueueError::TooMany)?;
         let line = shared.table.make(slot);
-        shared.tiers.get(self.settings.tier).policy.opened(slot);
+        let panicked = tier.opened(slot);
         #[cfg(feature = "async")]
         line.flight.reset(self.max_in_flight);
-        line.open(self.settings);
+        let id = line.open(self.settings);
         drop(registry);
+        if let Some(payload) = panicked {
+            shared.panics.handle(payload);
+        }
         let token = self.token.map_or_else(CancelToken::new, |it| it.child());
         let queue = LineRef::new(shared, line);
         let limited = queue.limited();
         let context = self.context.or_else(|| shared.context.clone());
-        let queue = Queue(Arc::new(Handle { queue, token, limited, context }));
+        let queue = Queue(Arc::new(Handle { id, queue, token, limited, context }));
         queue.cancel_with_token();
         Ok(queue)
     }
@@ -294,7 +302,7 @@ impl Queue {
     /// From now on, the token cancels the queue.
     fn cancel_with_token(&self) {
         let line = self.line();
-        let canceller = Canceller { queue: self.0.queue.clone(), number: line.number() };
+        let canceller = Canceller { queue: self.0.queue.clone(), id: self.0.id };
         match self.0.token.link_waker(Waker::from(Unwatched::new(canceller))) {
             Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
             Err(_) => _ = self.cancel(),
@@ -305,13 +313,13 @@ impl Queue {
 /// Cancels a queue, if it is still there.
 struct Canceller {
     queue: LineRef,
-    number: usize,
+    id: ExecutorId,
 }
 
 impl Wake for Canceller {
     fn wake(self: Unwatched<Self>) {
         let (shared, line) = (&self.queue.shared, self.queue.line());
-        if Shared::hold(shared, line, self.number) {
+        if Shared::hold(shared, line, Some(self.id)) {
             Shared::cancel(shared, line);
             Shared::end_lease(shared, line);
         }

@@ -4,13 +4,16 @@ use super::counters::read;
 use super::line::Line;
 use super::shared::Shared;
 use super::waits::Waits;
+use crate::executor::ExecutorId;
 use crate::sync::Text;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 /// What there is to know about a [`Queue`](super::Queue), since it was made.
 ///
-/// Each number is exact; several together are of about the same time. What a lease has done is counted when it ends.
+/// Numbers are exact when nothing of the queue runs, and of about the same time. What a lease has done is counted at
+/// its end, and after 64 tasks or 10 µs; in a queue with a [capacity](super::QueueBuilder::capacity), before each
+/// handle says that its task is done.
 ///
 /// # Examples
 ///
@@ -31,11 +34,12 @@ pub struct QueueMetrics {
     pub slot: usize,
     /// Its weight, now.
     pub weight: u64,
-    /// Tasks that it has accepted.
+    /// Tasks that it has accepted: never more than it has, never less than it said before.
     pub submitted: u64,
     /// Tasks that were refused.
     pub refused: u64,
-    /// Tasks that it has accepted and that have not ended, those that run included.
+    /// Tasks that it has accepted and that have not ended, those that run included. Without a capacity, it may still
+    /// count what ended in the last 10 µs, or the last 64 tasks, of each lease.
     pub pending: u64,
     /// Threads that run tasks of it now.
     pub running: usize,
@@ -61,8 +65,8 @@ pub struct QueueMetrics {
     pub wait: Option<Wait>,
     /// The longest time for which it was ready and no thread served it, if that is measured; else zero.
     pub longest_gap: Duration,
-    /// Which queue of its slot this is.
-    number: usize,
+    /// Which queue this is: others may have been in its slot.
+    id: Option<ExecutorId>,
 }
 
 /// How long tasks have waited, from when they were accepted until they began.
@@ -95,12 +99,13 @@ impl QueueMetrics {
         let counters = &line.counters;
         let [completed, panicked] = [read(&counters.completed), read(&counters.panicked)];
         let [cancelled, tombstones] = [read(&counters.cancelled), read(&counters.tombstones)];
+        let submitted = counters.submitted(|| line.life.look().tasks());
         let waits = line.waits.get().filter(|it| !it.are_none());
         QueueMetrics {
             name: line.name.lock().clone(),
             slot: line.slot,
             weight: line.weight(),
-            submitted: look.tasks() + completed + panicked + cancelled + tombstones,
+            submitted,
             refused: read(&counters.refused),
             pending: look.tasks(),
             running: look.leases(),
@@ -115,7 +120,7 @@ impl QueueMetrics {
             arrivals: read(&counters.arrivals),
             wait: waits.map(Wait::of),
             longest_gap: Duration::from_nanos(read(&counters.gap)),
-            number: line.number(),
+            id: line.id(),
         }
     }
 
@@ -180,9 +185,12 @@ impl Report {
     #[must_use]
     pub fn since(&self, earlier: &Report) -> Report {
         let (mut queues, mut backlogged) = (Vec::new(), Vec::new());
+        // Both are in the order of slots.
+        let mut those = earlier.queues.iter().peekable();
         for now in &self.queues {
-            let is_same = |it: &&QueueMetrics| (it.slot, it.number) == (now.slot, now.number);
-            let Some(then) = earlier.queues.iter().find(is_same) else { continue };
+            while those.next_if(|it| it.slot < now.slot).is_some() {}
+            let is_same = |it: &&QueueMetrics| it.id == now.id;
+            let Some(then) = those.next_if(is_same) else { continue };
             let was_ready = then.pending > 0 && now.pending > 0;
             backlogged.push(was_ready && then.arrivals == now.arrivals);
             queues.push(QueueMetrics {

@@ -6,18 +6,20 @@ use super::line::{Line, Settings};
 use super::queue::{Queue, QueueBuilder};
 use super::report::Report;
 use super::shared::Shared;
-use crate::executor::{Executor, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
 use crate::pool::{Shutdown, WouldDeadlock};
 use crate::sync::{Arc, Text};
-use crate::task::{Flow, Job, JoinHandle, Limited};
+use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
 
 /// Shares an executor among queues that come and go.
 ///
 /// It has no threads. What it gives to the executor are *tickets*: jobs that choose a queue, run tasks of it for a
-/// quantum, and submit themselves again behind whatever else the executor has to do. There are never more of them
-/// than the executor has threads, and none while there is nothing to do.
+/// quantum, and submit themselves again behind whatever else the executor has to do, if that has a way to do so
+/// ([`Executor::execute_last`], [`Executor::yield_now`]). There are no more of them
+/// than the executor has threads, and one that waits behind them where the executor
+/// [enforces](Executor::enforces_parallelism) that number; none while there is nothing to do.
 ///
 /// Clones are handles to the same scheduler. Dropping the last closes the default queue; queues live as long as
 /// their own handles.
@@ -53,15 +55,14 @@ impl FairScheduler {
     /// Over somebody else's threads:
     ///
     /// ```
-    /// use filch::executor::from_fn;
+    /// use filch::executor::{from_fn, ThreadPerJob};
     /// use filch::fair::FairScheduler;
+    /// use filch::Executor;
     /// use std::num::NonZeroUsize;
     ///
     /// let two = NonZeroUsize::new(2).unwrap();
-    /// let threads = from_fn(two, |job| {
-    ///     std::thread::spawn(|| job.run());
-    ///     Ok(())
-    /// });
+    /// // Two threads at once. If the system has none to give, this hands the job back.
+    /// let threads = from_fn(two, |job| ThreadPerJob.execute(job));
     /// let fair = FairScheduler::over(threads);
     /// assert_eq!(fair.spawn(|| 6 * 7).join().unwrap(), 42);
     /// ```
@@ -208,7 +209,11 @@ impl FairScheduler {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.shared.wait_until(|| self.shared.pending() == 0)
+        self.shared.may_wait()?;
+        // Until one round finds nothing pending.
+        let wait = |line| self.shared.wait_until_quiet(line);
+        while self.shared.table.iter().filter(|line| wait(line)).count() > 0 {}
+        Ok(())
     }
 
     /// Closes all queues, and waits until nothing is pending. New queues are refused.
@@ -235,9 +240,7 @@ impl FairScheduler {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        if self.shared.would_deadlock() {
-            return Err(WouldDeadlock);
-        }
+        self.shared.may_wait()?;
         self.shared.registry.lock().is_closed = true;
         for line in self.shared.table.iter() {
             Shared::close(&self.shared, line, how);
@@ -272,8 +275,16 @@ impl Executor for FairScheduler {
         self.shared.executor.parallelism()
     }
 
-    fn identity(&self) -> usize {
-        self.line().identity()
+    fn enforces_parallelism(&self) -> bool {
+        true
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        self.default.end()
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.line().id()
     }
 
     fn limited(&self) -> Option<Limited> {

@@ -31,7 +31,13 @@ impl Ticket {
             };
             // The thread that hands it over goes on with it, instead of going one deeper each time.
             if !HANDING.try_with(is_here).unwrap_or(false) {
+                // What runs now may submit, also to the scheduler for which an executor runs it at once.
+                if shared.is_submitting() {
+                    shared.runs_at_once.store(true, Relaxed); // Relaxed: a hint
+                }
+                let outer = SUBMITTING.try_with(|it| it.replace(ptr::null()));
                 Shared::serve(&shared);
+                let _ = outer.map(|outer| SUBMITTING.try_with(|it| it.set(outer)));
             }
         }
     }
@@ -44,6 +50,17 @@ enum Handing {
     Submits(*const Shared),
     /// The executor has run it at once.
     RunsHere,
+}
+
+/// A scheduler that this thread gives a ticket to its executor for, and who did before, for the same ticket.
+struct Submitting {
+    scheduler: *const Shared,
+    outer: *const Submitting,
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static SUBMITTING: Cell<*const Submitting> = Cell::new(ptr::null());
 }
 
 per_thread! {
@@ -83,25 +100,73 @@ impl Shared {
         }
     }
 
-    /// Hands a ticket to the executor if one is wanted.
+    /// Hands a ticket to the executor if one is wanted. Tries once more if that panics: nobody might look again for long.
     pub(super) fn hand_over_one(this: &Arc<Self>) -> Result<(), Reason> {
-        let most = this.executor.parallelism().get();
-        this.most_tickets.store(most, Relaxed); // Relaxed: a setting
-        if !this.tickets.take(most) {
-            return Ok(());
+        let mut has_panicked = false;
+        loop {
+            if !this.tickets.take(this.refresh_most_tickets()) {
+                return Ok(());
+            }
+            let submitted = this.submit_ticket(|| this.executor.execute(Ticket::job(this)));
+            if matches!(submitted, None | Some(Err(Reason::Full))) {
+                this.tickets.forgive();
+            }
+            if this.tickets.handed_over() {
+                Shared::cancel_all(this);
+            }
+            match submitted {
+                Some(result) => return result,
+                None if has_panicked => return Err(Reason::Full),
+                None => has_panicked = true,
+            }
         }
-        let refused =
-            this.executor.execute(Ticket::job(this)).err().map(|Rejected { job, reason }| {
-                drop(job);
-                if reason == Reason::Full {
-                    this.tickets.forgive();
-                }
-                reason
-            });
-        if this.tickets.handed_over() {
-            Shared::cancel_all(this);
+    }
+
+    /// This thread blocks. Another ticket is to come, but not to this thread.
+    pub(super) fn send_another(this: &Arc<Self>) {
+        // Relaxed: whoever runs a ticket at once, and so its tasks, has set it before.
+        let runs_at_once = this.runs_at_once.load(Relaxed);
+        if runs_at_once || !this.tickets.is_one_wanted(this.most_tickets()) {
+            return;
         }
-        refused.map_or(Ok(()), Err)
+        let outer = HANDING.try_with(|it| it.replace(Handing::Submits(&**this)));
+        // If it is refused, there is no thread to be had.
+        let _ = Shared::hand_over_one(this);
+        let Ok(outer) = outer else { return };
+        if let Ok(Handing::RunsHere) = HANDING.try_with(|it| it.replace(outer)) {
+            this.tickets.leave();
+        }
+    }
+
+    /// Gives a ticket to the executor. What that refuses is dropped. `None` if it panics: the ticket may come later.
+    fn submit_ticket(
+        &self,
+        submit: impl FnOnce() -> Result<(), Rejected>,
+    ) -> Option<Result<(), Reason>> {
+        let refused = |Rejected { job, reason }| {
+            drop(job);
+            reason
+        };
+        let outer = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());
+        let this = Submitting { scheduler: self, outer };
+        let _ = SUBMITTING.try_with(|it| it.set(&raw const this));
+        let submitted = self.panics.take(|| submit().map_err(refused));
+        let _ = SUBMITTING.try_with(|it| it.set(outer));
+        submitted
+    }
+
+    /// Whether this thread is giving a ticket of this scheduler to the executor.
+    #[cold]
+    pub(super) fn is_submitting(&self) -> bool {
+        let mut submitting = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());
+        // SAFETY: I6 — it is further up the stack.
+        while let Some(frame) = unsafe { submitting.as_ref() } {
+            if ptr::eq(frame.scheduler, self) {
+                return true;
+            }
+            submitting = frame.outer;
+        }
+        false
     }
 
     /// What a ticket does.
@@ -126,33 +191,37 @@ impl Shared {
                 this.tickets.search_again();
                 continue;
             }
-            // Others want to use the executor too.
+            // Others want to use the executor too. The ticket counts as running meanwhile, and does not search: a thread
+            // that makes work visible has another one come.
+            this.panics.take(|| this.executor.yield_now());
+            // It may have less room than before.
+            if this.tickets.retire(this.refresh_most_tickets()) {
+                return;
+            }
             this.tickets.hand_on();
-            let _ = HANDING.try_with(|it| it.set(Handing::Submits(&**this)));
-            let submitted = this.executor.execute_last(Ticket::job(this));
-            let handing = HANDING.try_with(|it| it.replace(Handing::Nothing));
-            match submitted {
-                Ok(()) if matches!(handing, Ok(Handing::RunsHere)) => {
-                    // It has left its place to us.
-                    this.tickets.handed_over();
-                    began = now;
+            // Others may be handing tickets over further up the stack: theirs is to be found again.
+            let outer = HANDING.try_with(|it| it.replace(Handing::Submits(&**this)));
+            let submitted = this.submit_ticket(|| this.executor.execute_last(Ticket::job(this)));
+            let outer = outer.unwrap_or(Handing::Nothing);
+            let handing = HANDING.try_with(|it| it.replace(outer));
+            if matches!(handing, Ok(Handing::RunsHere)) {
+                // It has left its place to us.
+                this.tickets.handed_over();
+            } else if submitted == Some(Ok(())) {
+                if this.tickets.handed_over() {
+                    Shared::cancel_all(this);
                 }
-                Ok(()) => {
-                    if this.tickets.handed_over() {
-                        Shared::cancel_all(this);
-                    }
-                    return;
-                }
-                Err(rejected) => {
-                    drop(rejected);
-                    // Nobody else would do the work that there is.
-                    this.tickets.take_back();
-                    if this.executor.is_cancelled() {
-                        Shared::cancel_all(this);
-                    }
-                    began = now;
+                return;
+            } else {
+                // Nobody else would do the work that there is.
+                this.tickets.take_back();
+                if this.panics.take(|| this.executor.is_cancelled()).unwrap_or(false) {
+                    Shared::cancel_all(this);
                 }
             }
+            // The time that jobs of others took is charged to no queue.
+            now = this.clock.nanos();
+            began = now;
         }
     }
 
@@ -173,7 +242,7 @@ impl Shared {
             let is_begun = line.life.begin_lease(line.limit());
             if is_begun {
                 if let Some(first) = line.take().or_else(|| this.run_dry(tier, line)) {
-                    tier.policy.begins(pick);
+                    tier.begins(pick);
                     return Some(Lease { line, tier, pick, first });
                 }
             } else {

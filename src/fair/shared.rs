@@ -5,29 +5,23 @@ use super::clock::Time;
 use super::counters::add;
 use super::life::{Look, MAX_LEASES};
 use super::line::{Entry, Line};
+use super::policy::Reweighted;
 use super::table::{SLOTS, Table};
-use super::tickets::Tickets;
+use super::tickets::{MOST_TICKETS, Tickets};
 use super::tiers::{Tier, Tiers};
-use crate::executor::{Executor, PanicHandler, Reason, Rejected};
+use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
 use crate::idle::EventCount;
-use crate::pool::{Shutdown, WouldDeadlock};
+use crate::pool::WouldDeadlock;
 use crate::sync::lock::Mutex;
-use crate::sync::thread::per_thread;
-use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
-use crate::task::{Flow, Job, current};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
+use crate::task::{CancelToken, Flow, Job, Link, current};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::Cell;
-use core::ptr;
-
-per_thread! {
-    /// Of which scheduler this thread cancels everything.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static CANCELLING: Cell<*const Shared> = Cell::new(ptr::null());
-}
 
 pub(super) struct Shared {
     pub(super) executor: Box<dyn Executor>,
+    /// Stands for the executor, if that has no id.
+    pub(super) own_id: ExecutorId,
     pub(super) clock: Time,
     /// How long a lease lasts, in nanoseconds.
     pub(super) quantum: u64,
@@ -35,7 +29,7 @@ pub(super) struct Shared {
     pub(super) tasks_per_lease: usize,
     /// Whether it is measured how long tasks wait.
     pub(super) is_timed: bool,
-    pub(super) panic_handler: PanicHandler,
+    pub(super) panics: PanicHandler,
     /// What goes with each task.
     pub(super) context: Option<Flow>,
     pub(super) table: Table,
@@ -43,15 +37,19 @@ pub(super) struct Shared {
     pub(super) tickets: Tickets,
     /// How many tickets there may be.
     pub(super) most_tickets: AtomicUsize,
-    /// Told when a queue has nothing pending.
-    pub(super) quiet: EventCount,
+    /// The executor has run a ticket at once, on the thread that submitted it.
+    pub(super) runs_at_once: AtomicBool,
+    /// The executor runs nothing any more.
+    pub(super) is_ended: AtomicBool,
+    /// What tells us so.
+    pub(super) end: Mutex<Option<(CancelToken, Link)>>,
     pub(super) registry: Mutex<Registry>,
 }
 
 /// Which slots have no queue. Behind a lock: it is for making queues, not for serving them.
 #[derive(Default)]
 pub(super) struct Registry {
-    free: Vec<usize>,
+    pub(super) free: Vec<usize>,
     next: usize,
     pub(super) is_closed: bool,
 }
@@ -69,29 +67,42 @@ impl Registry {
 
 impl Shared {
     /// Whose threads tasks run on.
-    pub(super) fn base(&self) -> usize {
-        match self.executor.identity() {
-            0 => ptr::from_ref(self) as usize,
-            identity => identity,
-        }
+    pub(super) fn base(&self) -> Option<ExecutorId> {
+        self.executor.id().or(Some(self.own_id))
     }
 
     pub(super) fn most_tickets(&self) -> usize {
         self.most_tickets.load(Relaxed) // Relaxed: a setting
     }
 
-    /// Whether a thread of the executor would wait for the executor.
-    pub(super) fn would_deadlock(&self) -> bool {
-        current::may_run(self.base())
+    /// Asks the executor how many tickets there may be. Where it holds back what it cannot run yet, any number: of
+    /// those one waits as long as there is work, and is there when the executor grows, or a thread of it blocks.
+    pub(super) fn refresh_most_tickets(&self) -> usize {
+        let most = || match self.executor.enforces_parallelism() {
+            true => MOST_TICKETS,
+            false => self.executor.parallelism().get().min(MOST_TICKETS),
+        };
+        let most = self.panics.take(most).unwrap_or_else(|| self.most_tickets());
+        self.most_tickets.store(most, Relaxed); // Relaxed: a setting
+        most
     }
 
-    /// Waits for something that comes with the end of a task.
-    pub(super) fn wait_until(&self, holds: impl Fn() -> bool) -> Result<(), WouldDeadlock> {
-        if self.would_deadlock() {
-            return Err(WouldDeadlock);
+    /// An error on a thread of the executor, which would wait for itself.
+    pub(super) fn may_wait(&self) -> Result<(), WouldDeadlock> {
+        if current::may_run(self.base()) { Err(WouldDeadlock) } else { Ok(()) }
+    }
+
+    /// Waits until nothing is pending in a queue, and whoever has ended its last tasks has told their handles. Returns
+    /// whether there was something to wait for.
+    pub(super) fn wait_until_quiet(&self, line: &Line) -> bool {
+        let is_quiet = || line.life.look().is_idle();
+        if is_quiet() {
+            return false;
         }
-        self.quiet.wait_until(None, holds);
-        Ok(())
+        let quiet = line.quiet.get_or_make(EventCount::new);
+        // Whoever ends the last lease sees it there, or we see that the lease has ended: preparing has a fence.
+        quiet.wait_until(None, is_quiet);
+        true
     }
 
     pub(super) fn now_if_timed(&self) -> u64 {
@@ -101,16 +112,13 @@ impl Shared {
     /// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a task of it.
     #[inline]
     pub(super) fn submit(this: &Arc<Self>, line: &Line, job: Job) -> Result<(), Rejected> {
-        let capacity = line.capacity();
-        let accepted = match line.life.accept(capacity, false) {
-            // What was accepted may go on to spawn.
-            Err(Reason::Closed) if current::is_within(line.identity()) => {
-                line.life.accept(capacity, true)
+        // What was accepted may go on to spawn.
+        let is_inside = || current::is_within(line.id());
+        match Shared::accept(this, line, line.capacity(), is_inside) {
+            Ok(()) => {
+                Shared::push(this, line, job);
+                Ok(())
             }
-            accepted => accepted,
-        };
-        match accepted {
-            Ok(()) => Shared::push(this, line, job),
             Err(reason) => {
                 add(&line.counters.refused, 1);
                 Err(Rejected { job, reason })
@@ -118,21 +126,39 @@ impl Shared {
         }
     }
 
-    /// Puts a job that has been accepted into its queue. Handed back if the executor takes no tickets.
+    /// Accepts a task, or says why not: the queue does not, or the executor takes no tickets. What is accepted goes on
+    /// to `push`.
     #[inline]
-    pub(super) fn push(this: &Arc<Self>, line: &Line, job: Job) -> Result<(), Rejected> {
-        if this.tickets.are_none() {
-            // Before the job is where it cannot be taken back from.
-            if let Err(reason) = Shared::hand_over_one(this) {
-                add(&line.counters.refused, 1);
-                this.end_task(line);
-                return Err(Rejected { job, reason });
+    pub(super) fn accept(
+        this: &Arc<Self>,
+        line: &Line,
+        capacity: u64,
+        is_inside: impl Fn() -> bool,
+    ) -> Result<(), Reason> {
+        if this.tickets.want_care() {
+            if this.is_submitting() {
+                return Err(Reason::WouldDeadlock);
+            }
+            if this.tickets.are_none() {
+                // Before the task counts.
+                line.life.look().may_accept(capacity, &is_inside)?;
+                Shared::hand_over_one(this)?;
+            }
+        }
+        line.life.accept(capacity, is_inside)
+    }
+
+    /// Puts the job of a task that has been accepted into its queue.
+    #[inline]
+    pub(super) fn push(this: &Arc<Self>, line: &Line, job: Job) {
+        if line.is_exact() {
+            if let Some(task) = job.task() {
+                task.be_counted(line.id());
             }
         }
         line.jobs.push(Entry { job, since: this.now_if_timed() });
         LOOK.fence();
         Shared::look_after(this, line);
-        Ok(())
     }
 
     /// A task has ended.
@@ -145,13 +171,16 @@ impl Shared {
     #[inline]
     pub(super) fn end_tasks(&self, line: &Line, count: u64) -> Look {
         let look = line.life.end_tasks(count);
-        if look.tasks() == 0 {
-            self.quiet.notify_all();
-            if look.is_over_now() {
-                self.reclaim(line);
-            }
-        }
+        line.counters.note_ended(count);
         look
+    }
+
+    /// A task ends that nobody serves. From now on the caller has a lease.
+    #[cold]
+    pub(super) fn begin_end(this: &Arc<Self>, line: &Line) {
+        // The task keeps the queue from being over, and so does the lease afterwards.
+        line.life.begin_lease_anyway();
+        this.end_task(line);
     }
 
     /// Sees to it that a queue which has something to do is served (I4). The caller has changed something that
@@ -160,6 +189,9 @@ impl Shared {
     pub(super) fn look_after(this: &Arc<Self>, line: &Line) {
         if this.tiers.get(line.tier()).set.contains(line.slot) || this.show(line) {
             Shared::ensure_ticket(this);
+        } else if this.is_ended.load(Relaxed) {
+            // Relaxed: the fence of the caller orders it. Without a ticket, nobody else would be told.
+            Shared::cancel_all(this);
         }
     }
 
@@ -191,20 +223,33 @@ impl Shared {
         Some(entry)
     }
 
-    fn take_out(&self, tier: &Tier, line: &Line) {
+    pub(super) fn take_out(&self, tier: &Tier, line: &Line) {
         tier.remove(line.slot, &self.table);
         LOOK.fence();
     }
 
     /// The caller's lease ends.
     pub(super) fn end_lease(this: &Arc<Self>, line: &Line) {
+        let look = line.life.look();
+        if look.is_closed() && look.tasks() == 0 {
+            // While the queue is still ours.
+            this.tell_end(line);
+        }
         let look = line.life.end_lease();
         if look.is_over_now() {
             this.reclaim(line);
+        }
+        // Before the limit is read: whoever has lowered it, and found no place, relies on that. And whoever waits until
+        // the queue is idle sees that it is, or is seen.
+        LOOK.fence();
+        if look.is_idle() {
+            if let Some(quiet) = line.quiet.get() {
+                quiet.notify_all();
+            }
+        }
+        if look.is_over_now() {
             return;
         }
-        // Before the limit is read: whoever has lowered it, and found no place, relies on that.
-        LOOK.fence();
         if look.leases() + 1 >= line.limit() {
             Shared::place_is_free(this, line);
         }
@@ -216,123 +261,33 @@ impl Shared {
         Shared::place_is_free(this, line);
     }
 
+    /// The policy is told first: whoever picks in between charges at the old weight, and takes that back.
+    pub(super) fn set_weight(&self, line: &Line, to: u64) {
+        // A pick may have been made whose lease has not begun.
+        let under_way = line.life.look().leases() + self.tickets.count();
+        let tell = |from, to| {
+            let change = Reweighted { from, to, under_way };
+            self.tiers.get(line.tier()).reweighted(line.slot, change, &self.table);
+        };
+        let from = line.weight();
+        tell(from, to);
+        let before = line.set_weight(to);
+        if before != from {
+            // Another has set it meanwhile: together, both are to tell the way from the first to the last.
+            tell(before, from);
+        }
+    }
+
     /// A queue may run a task more than before. The caller has fenced since.
     pub(super) fn place_is_free(this: &Arc<Self>, line: &Line) {
         Shared::look_after(this, line);
         line.joiners.wake();
     }
 
-    /// Counts among those that serve a queue, so that it cannot be over. `false` if it is over, or another queue,
-    /// by now.
-    pub(super) fn hold(this: &Arc<Self>, line: &Line, number: usize) -> bool {
-        if !line.life.begin_lease_anyway() {
-            return false;
-        }
-        let is_same = line.number() == number;
-        if !is_same {
-            Shared::end_lease(this, line);
-        }
-        is_same
-    }
-
-    /// Drops what is queued, and returns how many tasks that were. The caller has a lease or a hold.
-    pub(super) fn discard(&self, line: &Line) -> usize {
-        let mut dropped = 0;
-        while let Some(entry) = line.take() {
-            self.drop_job(line, entry.job);
-            self.end_task(line);
-            dropped += 1;
-        }
-        dropped
-    }
-
-    /// Drops a job unrun: its handle, if there is one, says that it was cancelled.
-    pub(super) fn drop_job(&self, line: &Line, job: Job) {
-        add(&line.counters.cancelled, 1);
-        if let Err(payload) = thread::catch(|| drop(job)) {
-            self.report(line, payload);
-        }
-    }
-
-    /// Takes nothing further, and begins nothing when this has returned. The caller has a hold, or a handle.
-    pub(super) fn cancel(this: &Arc<Self>, line: &Line) -> usize {
-        line.life.cancel();
-        // First what waits, then what runs: otherwise what runs would stop, and its thread drop what waits,
-        // uncounted.
-        let dropped = this.discard(line);
-        line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read nothing on the strength of it
-        #[cfg(feature = "async")]
-        let dropped = dropped + line.flight.discard();
-        Shared::changed(this, line);
-        dropped
-    }
-
-    /// There is nobody any more who would run what is queued.
-    #[cold]
-    pub(super) fn cancel_all(this: &Arc<Self>) {
-        // A place that becomes free meanwhile asks for a ticket, which is refused. What waits then is for the
-        // second round, or for whoever is pushing it.
-        let outer = CANCELLING.try_with(|it| it.replace(&**this)).unwrap_or(ptr::null());
-        if !ptr::eq(outer, &**this) {
-            Shared::cancel_each(this);
-            let _ = CANCELLING.try_with(|it| it.set(outer));
-        }
-    }
-
-    fn cancel_each(this: &Arc<Self>) {
-        // As when a queue has run dry: what is pushed after the first round is seen to by whoever pushes. The
-        // second is for what members that were taken out have hidden, in their group, from a ticket that left.
-        for is_first in [true, false] {
-            for line in this.table.iter() {
-                if Shared::hold(this, line, line.number()) {
-                    if is_first {
-                        this.take_out(this.tiers.get(line.tier()), line);
-                    }
-                    this.discard(line);
-                    Shared::end_lease(this, line);
-                }
-            }
-        }
-    }
-
-    /// Closes whatever queue is there.
-    pub(super) fn close(this: &Arc<Self>, line: &Line, how: Shutdown) {
-        if Shared::hold(this, line, line.number()) {
-            line.life.close();
-            match how {
-                Shutdown::Cancel => _ = Shared::cancel(this, line),
-                Shutdown::Drain => {
-                    line.life.pause(false);
-                    Shared::changed(this, line);
-                }
-            }
-            Shared::end_lease(this, line);
-        }
-    }
-
-    /// The last handle of a queue goes.
-    pub(super) fn let_go(&self, line: &Line) {
-        if line.life.let_go().is_over_now() {
-            self.reclaim(line);
-        }
-    }
-
-    /// A queue is over, and this was told so: its slot is free (I3).
-    #[cold]
-    pub(super) fn reclaim(&self, line: &Line) {
-        // If it is in the set, that is for the next ticket to find out: whoever takes a member out may hide others
-        // of its group for a moment, so he has to look again, as tickets do.
-        let link = line.link.lock().take();
-        line.life.free();
-        self.registry.lock().free.push(line.slot);
-        self.quiet.notify_all();
-        drop(link);
-    }
-
     /// A task has panicked that nobody waits for. The panic hook has printed the message.
     pub(super) fn report(&self, line: &Line, payload: thread::Payload) {
         add(&line.counters.panicked, 1);
-        self.panic_handler.handle(payload);
+        self.panics.handle(payload);
     }
 
     /// How many tasks have been accepted and have not ended.

@@ -6,11 +6,13 @@ use crate::sync::{AtomicU64, Relaxed};
 const TICKET: u64 = 1;
 /// Those of them that will look for work.
 const SEARCHING: u64 = 1 << 20;
-/// Threads that are handing a ticket over.
+/// Threads that are handing a ticket over, or block with one.
 const GUARD: u64 = 1 << 40;
 /// A ticket was dropped unrun.
 const ORPHANED: u64 = 1 << 63;
 const FIELD: u64 = TICKET * ((1 << 20) - 1);
+/// The most that can be counted.
+pub(super) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
@@ -26,6 +28,13 @@ impl Tickets {
     #[inline]
     pub fn are_none(&self) -> bool {
         self.0.load(Relaxed) & FIELD == 0
+    }
+
+    /// Whether there is none, or some thread may be handing one over.
+    #[inline]
+    pub fn want_care(&self) -> bool {
+        let word = self.0.load(Relaxed);
+        word & FIELD == 0 || (word / GUARD) & FIELD != 0
     }
 
     /// Whether one more is wanted, as there are fewer than `most` and none of them searches.
@@ -93,13 +102,31 @@ impl Tickets {
 
     /// The caller's ticket has found nothing, and ends. The caller looks once more afterwards.
     pub fn leave(&self) {
-        self.0.fetch_sub(TICKET + SEARCHING, Relaxed);
+        // What a dropped ticket has left behind would have been found.
+        let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
+        let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
 
     /// It has found something after all: its place again, if others have not taken it.
     pub fn return_to(&self, most: usize) -> bool {
         let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
+    }
+
+    /// The caller's ticket ends if there are more than `most`: then as many run as may. Returns whether it has ended.
+    pub fn retire(&self, most: usize) -> bool {
+        let retired = |word: u64| (word & FIELD > most as u64).then_some(word - TICKET);
+        self.0.fetch_update(Relaxed, Relaxed, retired).is_ok()
+    }
+
+    /// The caller's ticket blocks: another may take its place. The caller looks whether one is wanted.
+    pub fn step_aside(&self) {
+        self.0.fetch_add(GUARD - TICKET, Relaxed);
+    }
+
+    /// It goes on, though there may be one too many now.
+    pub fn step_back(&self) {
+        self.0.fetch_sub(GUARD - TICKET, Relaxed);
     }
 
     /// How many there are, for people.

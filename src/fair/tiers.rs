@@ -1,10 +1,11 @@
 //! Queues that are served before others.
 
 use super::once::Once;
-use super::policy::{Pick, Policy, Service};
+use super::policy::{Pick, Policy, Reweighted, Service};
 use super::ready::{Ready, ReadySet};
 use super::table::Table;
-use crate::sync::{AtomicUsize, Relaxed};
+use crate::executor::PanicHandler;
+use crate::sync::{AtomicUsize, Relaxed, thread};
 use alloc::boxed::Box;
 use core::time::Duration;
 
@@ -57,7 +58,9 @@ impl Priority {
 /// Queues of the same priority.
 pub(super) struct Tier {
     pub(super) set: ReadySet,
-    pub(super) policy: Box<dyn Policy>,
+    /// Advice: if it panics, things go on without.
+    policy: Box<dyn Policy>,
+    panics: PanicHandler,
 }
 
 impl Tier {
@@ -68,21 +71,41 @@ impl Tier {
     /// A queue is ready.
     pub(super) fn insert(&self, slot: usize, table: &Table) {
         let ready = self.ready(table);
-        self.policy.arrives(slot, ready);
+        self.panics.take(|| self.policy.arrives(slot, ready));
         self.set.insert(slot);
-        self.policy.changed(slot, ready);
+        self.panics.take(|| self.policy.changed(slot, ready));
     }
 
     /// It is not.
     pub(super) fn remove(&self, slot: usize, table: &Table) {
         self.set.remove(slot);
-        self.policy.changed(slot, self.ready(table));
+        self.panics.take(|| self.policy.changed(slot, self.ready(table)));
+    }
+
+    /// A queue has come into a slot. Returns what the policy has panicked with: for the handler, when the caller holds no
+    /// lock any more.
+    pub(super) fn opened(&self, slot: usize) -> Option<thread::Payload> {
+        thread::catch(|| self.policy.opened(slot)).err()
+    }
+
+    /// A queue is about to get another weight.
+    pub(super) fn reweighted(&self, slot: usize, change: Reweighted, table: &Table) {
+        self.panics.take(|| self.policy.reweighted(slot, change, self.ready(table)));
+    }
+
+    /// What was picked is about to be served.
+    pub(super) fn begins(&self, pick: Pick) {
+        self.panics.take(|| self.policy.begins(pick));
+    }
+
+    /// What was picked has been served.
+    pub(super) fn served(&self, pick: Pick, service: Service, table: &Table) {
+        self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
     /// What was picked was not served.
     pub(super) fn give_back(&self, pick: Pick, table: &Table) {
-        let service = Service { time: Duration::ZERO, tasks: 0, weight: 1 };
-        self.policy.served(pick, service, self.ready(table));
+        self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
 
     /// What the policy says, if it makes sense, and else the first that is ready.
@@ -91,7 +114,7 @@ impl Tier {
         if self.set.is_empty() {
             return None;
         }
-        let pick = self.policy.pick(ready);
+        let pick = self.panics.take(|| self.policy.pick(ready)).flatten();
         pick.filter(|it| ready.contains(it.slot)).or_else(|| {
             if let Some(pick) = pick {
                 self.give_back(pick, table);
@@ -106,6 +129,7 @@ pub(super) type MakePolicy = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 pub(super) struct Tiers {
     tiers: [Once<Tier>; TIERS],
     make: MakePolicy,
+    panics: PanicHandler,
     /// How many tiers have been used.
     used: AtomicUsize,
     /// Counts the picks, if that is more than one.
@@ -113,15 +137,16 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
-    pub(super) fn new(make: MakePolicy) -> Self {
+    pub(super) fn new(make: MakePolicy, panics: PanicHandler) -> Self {
         let tiers = core::array::from_fn(|_| Once::empty());
-        Tiers { tiers, make, used: AtomicUsize::new(0), picks: AtomicUsize::new(0) }
+        Tiers { tiers, make, panics, used: AtomicUsize::new(0), picks: AtomicUsize::new(0) }
     }
 
     pub(super) fn get(&self, tier: usize) -> &Tier {
         self.tiers[tier].get_or_make(|| {
             self.used.fetch_add(1, Relaxed); // Relaxed: a hint
-            Tier { set: ReadySet::empty(), policy: (self.make)() }
+            let (policy, panics) = ((self.make)(), self.panics.clone());
+            Tier { set: ReadySet::empty(), policy, panics }
         })
     }
 

@@ -171,9 +171,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        if self.queue.shared().would_deadlock() {
-            return Err(WouldDeadlock);
-        }
+        self.queue.shared().may_wait()?;
         match how {
             Shutdown::Drain => {
                 self.queue.close();

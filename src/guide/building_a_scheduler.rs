@@ -118,6 +118,12 @@
 //! assert!(POOL.execute(Job::new(|| ())).is_err()); // and the job is in the error
 //! ```
 //!
+//! A task that waits for another one of this pool blocks its thread. If the pool keeps an
+//! [`ExecutorId`](crate::executor::ExecutorId) and returns it from [`Executor::id`](crate::Executor::id), that thread runs the
+//! other task itself. A fair scheduler submits itself again and again, by
+//! [`Executor::execute_last`](crate::Executor::execute_last). With one queue that is `execute`, as by default. A pool whose
+//! threads take their own newest job first puts it elsewhere: into the injector of the next section, for one.
+//!
 //! # A deque for each thread
 //!
 //! With one queue every job passes through two words that all threads write. A job that a job pushes goes to a

@@ -139,7 +139,7 @@
 //!
 //! # Keeping rayon, and sharing its threads
 //!
-//! rayon's threads become an [`Executor`](crate::Executor) by three lines, and then queues share them, by weight and
+//! rayon's threads become an [`Executor`](crate::Executor) by a few lines, and then queues share them, by weight and
 //! with limits. Parallel iterators on the same threads go on as they do; a job that uses one is a task like any
 //! other.
 //!
@@ -148,12 +148,19 @@
 //! let rayons = from_fn(threads, |job| {
 //!     rayon::spawn(|| job.run());
 //!     Ok(())
-//! });
+//! })
+//! .with_yield_now(|| _ = rayon::yield_now());
 //! let fair = FairScheduler::over(rayons);
 //! ```
 //!
-//! `tests/foreign/executors.rs` and `tests/foreign/queues.rs` run filch's own test suites over rayon in this way. The
-//! same with threads that are at hand here:
+//! The last line of the executor is for everything else that wants these threads. A thread of rayon takes the newest
+//! job that it has submitted itself before any other. That is the scheduler's next one, as long as a queue has tasks:
+//! another's `rayon::spawn` would wait for the end of the backlog, and `spawn_fifo` instead of `spawn` would change
+//! nothing. With [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs one job of others after each
+//! quantum.
+//!
+//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's own test suites over
+//! rayon in this way. Threads that take their jobs from one channel need no more than `from_fn`:
 //!
 //! ```
 //! use filch::{executor::from_fn, FairScheduler, Job};

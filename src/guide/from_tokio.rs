@@ -169,8 +169,31 @@
 //! let thumbnail = task.await?; // in a future of tokio's
 //! ```
 //!
-//! `tests/foreign/executors.rs` and `tests/foreign/queues.rs` run filch's test suites over tokio like that.
-//! `spawn_blocking` drops what it has not begun when the runtime shuts down. A job that is dropped unrun resolves its
+//! The blocking threads take the oldest job first, so a job of others waits for a quantum or two. A thread that runs
+//! futures takes the future that it has spawned last, a few times in a row, and looks for those from elsewhere now and
+//! then. A queue whose tasks are short and never block may use these threads all the same. The scheduler's job is then a
+//! future that yields first, which puts it behind the others:
+//!
+//! ```text
+//! let [handle, same] = [(); 2].map(|()| tokio::runtime::Handle::current());
+//! let futures = from_fn(threads, move |job| {
+//!     handle.spawn(async { job.run() });
+//!     Ok(())
+//! })
+//! .with_execute_last(move |job| {
+//!     same.spawn(async {
+//!         tokio::task::yield_now().await;
+//!         job.run();
+//!     });
+//!     Ok(())
+//! });
+//! ```
+//!
+//! A future that has yielded waits for its own thread; no other takes it. So nothing else on these threads may block
+//! either: a future that waits for a task of a queue by `join`, and not by `.await`, may wait for ever.
+//!
+//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's test suites over tokio
+//! like that. `spawn_blocking` drops what it has not begun when the runtime shuts down. A job that is dropped unrun resolves its
 //! handle, so nobody waits for ever; here an executor that drops everything:
 //!
 //! ```

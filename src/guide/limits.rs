@@ -88,9 +88,10 @@
 //! | tasks in a queue | 2⁴⁰ − 2, or its [`capacity`](crate::fair::QueueBuilder::capacity) | `fair/life.rs`, `MAX_TASKS` | refused as [`Full`](crate::executor::Reason::Full) |
 //! | tasks of a queue that run at once | 65,535, or its [`max_parallel`](crate::fair::QueueBuilder::max_parallel) | `fair/life.rs`, `MAX_LEASES` | they wait |
 //! | priorities | 5; a lower one gets every 64th pick | `fair/tiers.rs` | – |
+//! | cancelled tasks in a queue with a capacity | 4,096 | `fair/pass.rs`, `MOST_LITTER` | a further one keeps its place |
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | ε in [the promise](crate::fair#the-promise) |
 //! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | what is longer is charged as that |
-//! | how late a pause, a limit or a cancellation is noticed | a task; with short ones 64 tasks or 10 µs | `fair/lease.rs` | – |
+//! | how late a lowered limit is noticed | a task; with short ones 64 tasks or 10 µs | `fair/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are noticed after the current task |
 //! | memory of a queue that has been used | 6 KiB, and 15 KiB if waits are measured | `injector/segment.rs`, `fair/waits.rs` | kept for the next queue in the slot, until the scheduler goes |
 //!
 //! ```
@@ -120,7 +121,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *A policy that panics* takes its ticket along: the queue waits for the next submission.
+//! The same in two more places is noticed: a job of a [`scope`](crate::ThreadPool::scope) that joins a task of the queue in
+//! whose places the scope's owners wait gets an error; a scheduler whose executor gives tickets to one of its own queues
+//! refuses tasks with [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
+//!
+//! *A policy, a clock or an executor that panics* costs no more than one lease or ticket. The
+//! [panic handler](crate::fair::Builder::panic_handler) gets the payload.
+//!
+//! *A weight that changes* converts what the queue owes, but for the leases under way: each may be charged once more.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. Two tasks that wait for a disk cost what two
 //! tasks cost that compute for as long.

@@ -29,11 +29,14 @@ use crossbeam_utils::CachePadded;
 ///
 /// # Who is notified
 ///
-/// First those that have prepared and are still looking, since they are awake; then the sleepers,
-/// newest first, since its caches are warm. A thread that has prepared after a notification may be
-/// told in place of one that did before; it looks after it. So `notify_one` goes with waiting for *any*
-/// item, where who finds one takes it; if threads wait for different things, use
-/// [`notify_all`](Self::notify_all).
+/// First the threads that have prepared and are still looking, since they are awake; then the sleepers,
+/// newest first, since their caches are warm.
+///
+/// A thread that prepares *after* a notification may be told in place of one that prepared before, and one
+/// told thread may stand for several notifications. So [`notify_one`](Self::notify_one) and
+/// [`notify_many`](Self::notify_many) suit threads that all wait for the same things, such as items of one
+/// queue, and look again whenever they were told. If threads wait for different things, use
+/// [`notify_all`](Self::notify_all), or an event count for each of them.
 ///
 /// # Progress
 ///
@@ -147,8 +150,10 @@ impl EventCount {
                 Err(now) => word = Word(now),
             }
         }
+        // Before the fence, which may panic: dropping it takes this thread out of the count again.
+        let prepared = Prepared::new(self, word.stamp());
         LOOK_AGAIN.heavy_fence(self.barrier);
-        Prepared::new(self, word.stamp())
+        prepared
     }
 
     /// Sleeps until a condition holds of which changes are notified, and returns whether it does: `false` if the
@@ -171,9 +176,10 @@ impl EventCount {
 
     /// Tells one thread to look again, if one sleeps or is about to. To be called after the change.
     ///
-    /// The thread may be one that prepares only after this call: it takes the signal in place of a
-    /// thread that prepared before and has not committed yet. It then looks after the change was made.
-    /// A call that finds such a signal still untaken, and no thread asleep, adds no second one.
+    /// If a thread had prepared before this call, and sleeps on untold, then another thread is told after
+    /// the call began. That thread may have prepared only after this call. When it prepares the next
+    /// time, it sees the change. A call that finds a signal for each prepared thread, and no sleeper, adds
+    /// none: then the threads that take those signals answer it too.
     ///
     /// Lock-free. A fence and a load if nobody is there.
     ///
@@ -241,8 +247,8 @@ impl EventCount {
 
     /// Tells every thread that sleeps or is about to.
     ///
-    /// As [`notify_one`](Self::notify_one). Whoever prepared before is told, and nobody who prepares
-    /// afterwards is told in its place.
+    /// As [`notify_one`](Self::notify_one), but every thread that had prepared before is told, whichever
+    /// threads prepare afterwards.
     ///
     /// # Examples
     ///

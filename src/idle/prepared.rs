@@ -51,8 +51,10 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is told to look again; does not if it has been told since
     /// [`prepare`](EventCount::prepare).
     ///
-    /// It may return without having been told, rarely. What was done before the notification happens
-    /// before this returns.
+    /// It may return without having been told, rarely. What was done before the notification that gave this
+    /// thread its signal, or took it off the list, happens before this returns. Notifications that found the
+    /// signal there already add nothing to that; their changes are seen after the next
+    /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
     ///

@@ -50,13 +50,13 @@ pub(super) struct Orphan<T> {
 }
 
 impl<T> Orphan<T> {
-    /// Sees to it that what is in the slot is taken. Returns whether the caller is to do that: if not, somebody does
-    /// who came before.
+    /// Sees to it that what is in the slot is taken. Returns whether the caller is to do that: if not, another
+    /// consumer does, whose call came before.
     fn claim(&self) -> bool {
         // Relaxed, on failure: it is held no more, and the next exchange counts.
         let told = self.state.compare_exchange(HELD, SPOKEN_FOR, SPOKEN.release(), Relaxed).is_ok();
-        // Relaxed, both: one of several gets it; what is in the slot is FILLED's business.
-        !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, Relaxed, Relaxed).is_ok()
+        let (success, failure) = (SPOKEN.release(), SPOKEN.acquire());
+        !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, success, failure).is_ok()
     }
 
     /// Leaves it to whoever comes, unless somebody has seen something in it already.
@@ -66,8 +66,7 @@ impl<T> Orphan<T> {
     }
 
     pub(super) fn is_claimed(&self) -> bool {
-        // Relaxed: who claims is a visitor, for whom the sweeper waits
-        self.state.load(Relaxed) == SPOKEN_FOR
+        self.state.load(SPOKEN.acquire()) == SPOKEN_FOR
     }
 
     /// What the slot shows.
@@ -167,8 +166,13 @@ impl<T> Injector<T> {
                 }
                 continue;
             }
-            if head.position(Self::SLOTS).distance(tail, Self::SLOTS) == 0 {
-                return Some(Steal::Empty);
+            let position = head.position(Self::SLOTS);
+            if position.distance(tail, Self::SLOTS) == 0 {
+                // Once more: what was taken while we looked may have had a successor before.
+                if position.distance(self.tail_position(), Self::SLOTS) == 0 {
+                    return Some(Steal::Empty);
+                }
+                continue;
             }
             if head.offset() == Self::SLOTS {
                 drop(visit);
@@ -187,9 +191,11 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims an orphan whose producer has gone on. None is left that nobody takes if this finds none.
+    /// Claims the first orphan in the list whose producer has gone on. None is left that nobody takes if this finds
+    /// none. The caller is a visitor.
     ///
-    /// Any will do: of two such, neither push returned before the other was called. The caller is a visitor.
+    /// For the order in which items are taken any would do. For Empty it must be the first: then an orphan that was
+    /// filled while this passed it by is taken before those behind it (DESIGN.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

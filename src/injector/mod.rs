@@ -67,7 +67,7 @@ mod word;
 pub use closed::Closed;
 pub use collect::{Drain, IntoIter};
 
-use crate::sync::order::{FencePair, Pair};
+use crate::sync::order::{FencePair, Pair, both};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Relaxed, const_on_the_machine};
 use around::Orphan;
 use core::fmt;
@@ -94,7 +94,8 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// registered: if an item was there by then, the registering consumer finds it.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// Whoever holds an orphan and finds it spoken for sees what is in its slot.
+/// Whoever finds an orphan spoken for sees what the one that spoke saw: its holder, what is in its slot; others,
+/// what was pushed before its taker came.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// Whoever follows a pointer to a segment or an orphan sees it as it was linked.
@@ -103,7 +104,7 @@ const LINKED: Pair = Pair::named("injector::LINKED");
 /// Whoever takes a spare segment sees it as it was reset.
 const SPARED: Pair = Pair::named("injector::SPARED");
 
-/// Whoever sees that everything up to a place is settled has the takers of that behind it.
+/// Whoever sees that all up to a place is settled has the takers behind it, and sees their `tail`.
 const QUIET: Pair = Pair::named("injector::QUIET");
 
 /// Who sweeps sees what the last one left.
@@ -309,7 +310,7 @@ impl<T> Injector<T> {
     /// The number of items, at some moment during this call.
     ///
     /// Items that are being pushed at that moment are counted, as are those that nobody has waited
-    /// for. Lock-free: repeats while items are pushed meanwhile.
+    /// for. Lock-free: repeats while items are pushed meanwhile. A locked instruction on the consumers' line.
     ///
     /// # Examples
     ///
@@ -322,7 +323,9 @@ impl<T> Injector<T> {
     pub fn len(&self) -> usize {
         loop {
             let tail = self.tail();
-            let head = self.head();
+            // In line with whoever gives up a slot, as in `is_surely_empty`.
+            let order = both(CLAIMED.acquire(), CLAIMED.release());
+            let head = Head(self.head.word.fetch_add(0, order));
             if tail == self.tail() {
                 let waiting = head.position(Self::SLOTS);
                 let waiting = waiting.distance(tail.position(Self::SLOTS), Self::SLOTS);
@@ -345,7 +348,7 @@ impl<T> Injector<T> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.is_quiet() || {
+        self.is_quiet().0 || {
             let head = self.head();
             let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
             there == 0 && head.orphans() == 0 && self.is_surely_empty()

@@ -148,9 +148,12 @@ impl<T> Injector<T> {
 
     /// Pushes an item, and says whether every earlier one had been claimed by then.
     ///
-    /// For whoever wakes sleepers only when a queue becomes non-empty. The answer costs a fence. It
-    /// errs on the side of `true`, provided that whoever goes to sleep does a `SeqCst` fence after
-    /// its last successful steal and finds the injector empty after the fence.
+    /// For producers that wake sleepers only when a queue becomes non-empty. The answer costs a fence.
+    ///
+    /// Pushing and asking are two steps. `true` says that at some moment of this call every earlier item had
+    /// been claimed; by then this item was there, and others may have been behind it. `false` says that some
+    /// consumer is awake, provided that each consumer does a `SeqCst` fence between its last successful steal
+    /// and the steal by which it finds the injector empty and goes to sleep.
     ///
     /// # Panics
     ///

@@ -41,8 +41,7 @@ impl<T> Injector<T> {
             return self.steal_with_care(head, self.tail());
         }
         if !self.is_something_at(head, &segment) {
-            let tail = self.tail();
-            let is_quiet = self.is_quiet_at(tail);
+            let (is_quiet, tail) = self.is_quiet();
             return if is_quiet { Steal::Empty } else { self.steal_with_care(head, tail) };
         }
         if !self.claim_slots(head, 1) {
@@ -137,15 +136,14 @@ impl<T> Injector<T> {
         is_there
     }
 
-    /// Whether everything that was pushed has been taken, by the last sweep's account.
+    /// Whether everything that was pushed has been taken, by the last sweep's account; and how far `tail` is.
+    ///
+    /// In this order: `tail` then shows what was pushed before the last of those items was taken (QUIET).
     #[inline(always)]
-    pub(super) fn is_quiet(&self) -> bool {
-        self.is_quiet_at(self.tail())
-    }
-
-    #[inline(always)]
-    fn is_quiet_at(&self, tail: Tail) -> bool {
-        self.head.settled.load(QUIET.acquire()) == tail.spot().0
+    pub(super) fn is_quiet(&self) -> (bool, Tail) {
+        let settled = self.head.settled.load(QUIET.acquire());
+        let tail = self.tail();
+        (settled == tail.spot().0, tail)
     }
 
     /// Looks whether there is nothing, in a way that who might yet give up a slot cannot miss.

@@ -41,7 +41,7 @@ impl ThreadPool {
         let mut tasks = shared.registry.with(|seats| {
             let pin = |seat: &super::registry::Seat| {
                 let (f, index) = (Unwatched::clone(&f), seat.index);
-                let (job, handle) = task::task(move || f(index), 0, None);
+                let (job, handle) = task::task(move || f(index), None, None);
                 shared.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
                 seat.pinned.push(job);
                 (index, handle)

@@ -11,7 +11,7 @@ use crate::idle::{Park, ThreadPark};
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Unwatched, thread};
-use crate::task::{ContextFlow, Flow};
+use crate::task::{ContextFlow, End, ExecutorId, Flow};
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;
@@ -320,12 +320,14 @@ impl Builder {
         settings.max_threads = settings.max_threads.max(threads.get());
         let start = settings.start;
         let pool = ThreadPool::from_handle(Handle(Arc::new(Shared {
+            id: ExecutorId::new(),
             injector: Injector::new(),
             idle: Idle::new(),
             attention: CachePadded::new(AtomicUsize::new(NOT_STARTED)),
             registry: Registry::new(),
             crew: Mutex::new(Crew::new(threads.get())),
             present: AtomicUsize::new(0),
+            end: End::default(),
             settings,
             panicked: AtomicUsize::new(0),
         })));

@@ -2,7 +2,7 @@
 
 use super::metrics::WorkerMetrics;
 use super::registry::Seat;
-use super::worker::{Local, NOT_STARTED, SPARE, SURPLUS};
+use super::worker::{CLOSED, Local, NOT_STARTED, SPARE, SURPLUS};
 use super::{GONE, Shared, at_least_one, name_of};
 use crate::deque::Worker;
 use crate::executor::Reason;
@@ -226,7 +226,11 @@ impl Shared {
 
     /// A thread has nothing more to do with the pool.
     pub(super) fn go(&self) {
-        self.present.fetch_sub(1, GONE.release());
+        let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
         self.idle.quiet.notify_all();
+        // Relaxed: nothing is read on the strength of it.
+        if is_last && self.attention.load(Relaxed) & CLOSED != 0 {
+            self.tell_end();
+        }
     }
 }

@@ -86,7 +86,8 @@ impl ThreadPool {
     /// # Panics
     ///
     /// Goes on with the panic of the first closure, or else of the second, once neither runs any more. If the
-    /// first panics, the second may be dropped unrun.
+    /// first panics, the second may be dropped unrun. On a thread that is none of this pool's it also panics if
+    /// [`Shutdown::Cancel`](super::Shutdown::Cancel) drops both before they begin.
     ///
     /// # Examples
     ///

@@ -1,17 +1,17 @@
 //! The pool that is obviously right: one queue under one lock.
 
 use super::{Shutdown, WouldDeadlock, at_least_one};
-use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
 use crate::sync::Arc;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, JoinHandle};
-use crate::task::{Job, JoinHandle as TaskHandle, current};
+use crate::task::{CancelToken, End, Job, JoinHandle as TaskHandle, current};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem;
 use core::num::NonZeroUsize;
-use core::{mem, ptr};
 use std::io;
 
 /// A fixed number of threads that take jobs from one queue, first in, first out.
@@ -48,7 +48,10 @@ pub struct LockedPool {
 }
 
 struct Shared {
+    id: ExecutorId,
     state: Mutex<State>,
+    /// Told when the last job has run, once it is closed.
+    end: End,
     /// Rung when there is a job to take, or when there will be none.
     work: Condvar,
     /// Rung when everything accepted has run.
@@ -89,14 +92,14 @@ impl LockedPool {
     pub fn new(threads: usize) -> io::Result<LockedPool> {
         let size = at_least_one(threads)?;
         let (work, quiet) = (Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { state: Mutex::new(State::default()), work, quiet });
+        let (id, state) = (ExecutorId::new(), Mutex::new(State::default()));
+        let shared = Arc::new(Shared { id, state, end: End::default(), work, quiet });
         // If a thread cannot be started, dropping the pool ends those that were.
         let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
         for index in 0..threads {
             let shared = Arc::clone(&pool.shared);
             pool.threads.push(thread::spawn(format!("filch-locked-{index}"), None, move || {
-                let home = shared.identity();
-                current::as_worker(home, || shared.work());
+                current::as_worker(Some(shared.id), || shared.work());
             })?);
         }
         Ok(pool)
@@ -264,13 +267,18 @@ impl Shared {
     fn end_one(&self) {
         let mut state = self.state.lock();
         state.running -= 1;
-        if state.is_quiet() {
-            self.quiet.notify_all();
+        if !state.is_quiet() {
+            return;
         }
-    }
-
-    fn identity(&self) -> usize {
-        ptr::from_ref(self) as usize
+        let has_ended = state.closed;
+        drop(state);
+        if has_ended {
+            if let Err(payload) = self.end.tell() {
+                thread::forget_if_it_panics(payload);
+                self.state.lock().panicked += 1;
+            }
+        }
+        self.quiet.notify_all();
     }
 }
 
@@ -294,8 +302,19 @@ impl Executor for LockedPool {
         self.size
     }
 
-    fn identity(&self) -> usize {
-        self.shared.identity()
+    fn enforces_parallelism(&self) -> bool {
+        true
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.shared.end.token(|| {
+            let state = self.shared.state.lock();
+            state.closed && state.is_quiet()
+        }))
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.shared.id)
     }
 }
 

@@ -36,6 +36,7 @@
 //! The shape is Cilk's and rayon's; looking at the injector at times, and the one searcher that stands for
 //! further wake-ups, are Go's scheduler's and tokio's.
 
+mod blocking;
 mod broadcast;
 mod builder;
 mod crew;
@@ -51,20 +52,21 @@ mod shutdown;
 mod thread_pool;
 mod worker;
 
+pub use blocking::blocking;
 pub use builder::{Builder, Start};
 pub use error::{ShutdownError, WouldDeadlock};
 pub use locked::LockedPool;
 pub use metrics::{PoolMetrics, WorkerMetrics};
 pub use scope::Scope;
 pub use shutdown::Shutdown;
-pub use thread_pool::{ThreadPool, blocking};
+pub use thread_pool::ThreadPool;
 pub use worker::worker_index;
 
 use crate::injector::Injector;
 use crate::sync::AtomicUsize;
 use crate::sync::lock::Mutex;
 use crate::sync::order::Pair;
-use crate::task::Job;
+use crate::task::{End, ExecutorId, Job};
 use alloc::format;
 use builder::Settings;
 use core::num::NonZeroUsize;
@@ -88,6 +90,7 @@ const JOINED: Pair = Pair::named("pool::JOINED");
 
 /// What the workers share with each other and with the handles.
 struct Shared {
+    id: ExecutorId,
     injector: Injector<Job>,
     idle: Idle,
     /// Of interest to every worker before its next turn; the bits are in `worker.rs`. Rarely written.
@@ -96,6 +99,8 @@ struct Shared {
     crew: Mutex<Crew>,
     /// Threads that have not gone.
     present: AtomicUsize,
+    /// Told when all have gone for good, if somebody wants to know.
+    end: End,
     settings: Settings,
     panicked: AtomicUsize,
 }

@@ -3,6 +3,7 @@
 use super::ThreadPool;
 use crate::executor::Executor;
 use crate::sync::thread;
+use crate::task::current::Waiter;
 use crate::task::{self, Group};
 use alloc::boxed::Box;
 use core::fmt;
@@ -15,6 +16,8 @@ use core::mem;
 pub struct Scope<'scope, 'env: 'scope> {
     pool: &'env ThreadPool,
     group: Group,
+    /// Whoever waits at its end.
+    waiter: Waiter,
     /// Invariant in both.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
@@ -49,7 +52,8 @@ impl ThreadPool {
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
         let group = Group::default();
-        let scope = Scope { pool: self, group, _scope: PhantomData, _env: PhantomData };
+        let waiter = Waiter::this_thread();
+        let scope = Scope { pool: self, group, waiter, _scope: PhantomData, _env: PhantomData };
         let stays = Stays;
         let result = thread::catch(|| f(&scope));
         let outcome = scope.group.wait();
@@ -88,11 +92,12 @@ impl<'scope> Scope<'scope, '_> {
     /// ```
     pub fn spawn<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let member = self.group.member(f);
-        let f: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || member.run());
+        let waiter = &self.waiter;
+        let f: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || waiter.run(|| member.run()));
         // SAFETY: I7 — only the lifetime changes. The member tells the group when the closure is gone, and `scope`
         // waits for that before anything that is borrowed can go.
         let f: Box<dyn FnOnce() + Send + 'static> = unsafe { mem::transmute(f) };
-        let (job, handle) = task::task(f, self.pool.identity(), None);
+        let (job, handle) = task::task(f, self.pool.id(), None);
         self.group.add(handle.any());
         drop(handle);
         if let Err(rejected) = self.pool.execute(job) {

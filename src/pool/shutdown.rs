@@ -4,8 +4,9 @@ use super::error::{ShutdownError, WouldDeadlock};
 use super::thread_pool::Handle;
 use super::worker::{CLOSED, DISCARD, Local};
 use super::{CALLED, GONE, Shared, ThreadPool};
-use crate::sync::Relaxed;
 use crate::sync::clock::{self, Instant};
+use crate::sync::{Relaxed, thread};
+use crate::task::CancelToken;
 use core::time::Duration;
 
 /// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
@@ -115,6 +116,23 @@ impl Shared {
         let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
         self.attention.fetch_or(CLOSED | discard, CALLED.release());
         self.idle.searchers.notify_all();
+        // Relaxed: nothing is read on the strength of it. Whoever goes last tells, or we do.
+        if self.present.load(Relaxed) == 0 {
+            self.tell_end();
+        }
+    }
+
+    /// The token that is cancelled when the last thread has gone for good.
+    pub(super) fn end(&self) -> CancelToken {
+        // Relaxed, both: the lock orders it. Whoever is last looks for the token after this.
+        let is_closed = || self.attention.load(Relaxed) & CLOSED != 0;
+        self.end.token(|| is_closed() && self.present.load(Relaxed) == 0)
+    }
+
+    pub(super) fn tell_end(&self) {
+        if let Err(payload) = self.end.tell() {
+            self.report(payload);
+        }
     }
 
     /// Whether what is queued is dropped.
@@ -129,7 +147,9 @@ impl Shared {
             return false;
         }
         let threads = self.crew.lock().take_threads();
-        for thread in threads {
+        // The last thread may be the one that lets go of the pool.
+        let current = thread::current().id();
+        for thread in threads.into_iter().filter(|it| it.thread().id() != current) {
             // An error would be a panic, and no thread of ours ends by one.
             let _ = thread.join();
         }

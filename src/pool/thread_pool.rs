@@ -4,9 +4,9 @@ use super::Shared;
 use super::builder::Builder;
 use super::error::WouldDeadlock;
 use super::worker::{CLOSED, Local, NOT_STARTED};
-use crate::executor::{Executor, Reason, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
-use crate::task::{Flow, Job, JoinHandle};
+use crate::task::{CancelToken, Flow, Job, JoinHandle};
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 use std::io;
@@ -281,8 +281,8 @@ impl Executor for Entrance {
         self.0.parallelism()
     }
 
-    fn identity(&self) -> usize {
-        self.0.identity()
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.0.id)
     }
 }
 
@@ -353,38 +353,19 @@ impl Executor for ThreadPool {
         self.shared().is_discarding()
     }
 
+    fn enforces_parallelism(&self) -> bool {
+        true
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.shared().end())
+    }
+
     fn parallelism(&self) -> NonZeroUsize {
         self.shared().parallelism()
     }
 
-    fn identity(&self) -> usize {
-        self.shared().identity()
-    }
-}
-
-/// Runs `f`, which may block for long. Meanwhile another thread takes the place of this one.
-///
-/// On a worker of a [`ThreadPool`] that has fewer than [`max_threads`](Builder::max_threads), a thread is started
-/// unless there is one to spare; it ends when it has had nothing to do for
-/// [`keep_alive`](Builder::keep_alive) and there are too many. After `f` there may be one more running than was
-/// asked for, for as long as there is work. Elsewhere, and within another such section, `f` just runs.
-///
-/// # Examples
-///
-/// ```
-/// use filch::{pool, ThreadPool};
-/// use std::sync::mpsc;
-///
-/// let pool = ThreadPool::new(1)?;
-/// let (sender, inbox) = mpsc::channel();
-/// let waits = pool.spawn(move || pool::blocking(|| inbox.recv().unwrap()));
-/// pool.spawn_detached(move || sender.send("from the thread that took its place").unwrap()).unwrap();
-/// assert_eq!(waits.join().unwrap(), "from the thread that took its place");
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
-    match Local::current() {
-        Some(local) => local.blocking(f),
-        None => f(),
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.shared().id)
     }
 }

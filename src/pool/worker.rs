@@ -81,7 +81,7 @@ impl Local {
 
     /// The life of a worker's thread.
     pub(super) fn live(shared: Arc<Shared>, seat: Arc<Seat>, deque: Worker<Job>, bell: ThreadPark) {
-        let home = shared.identity();
+        let home = Some(shared.id);
         let park = thread::catch(|| shared.settings.park(seat.index)).unwrap_or_else(|payload| {
             shared.report(payload);
             Box::new(ThreadPark::new())
@@ -290,11 +290,6 @@ impl Shared {
     pub(super) fn report(&self, payload: thread::Payload) {
         self.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
         self.settings.panic_handler.handle(payload);
-    }
-
-    /// An address that no other pool has.
-    pub(super) fn identity(&self) -> usize {
-        ptr::from_ref(self) as usize
     }
 }
 

@@ -1,7 +1,7 @@
 //! The handles of a simulation.
 
 use super::turns::Turns;
-use crate::executor::{Executor, Reason, Rejected};
+use crate::executor::{Executor, ExecutorId, Reason, Rejected};
 use crate::fair::{self, Clock, FairScheduler};
 use crate::sync::Arc;
 use crate::sync::clock;
@@ -211,8 +211,8 @@ impl Executor for Handle {
         NonZeroUsize::new(self.0.size()).expect("a stepper has at least one thread")
     }
 
-    fn identity(&self) -> usize {
-        self.0.identity()
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.0.id)
     }
 }
 
@@ -225,8 +225,8 @@ impl Executor for Stepper {
         self.handle().parallelism()
     }
 
-    fn identity(&self) -> usize {
-        self.turns.identity()
+    fn id(&self) -> Option<ExecutorId> {
+        Some(self.turns.id)
     }
 }
 

@@ -4,15 +4,15 @@ use crate::sync::Arc;
 use crate::sync::clock;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, per_thread};
-use crate::task::{Job, current};
+use crate::task::{ExecutorId, Job, current};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::ptr;
 use core::time::Duration;
 
 /// What a stepper and its threads have in common.
 pub(super) struct Turns {
+    pub(super) id: ExecutorId,
     state: Mutex<State>,
     /// Rings when it is the stepper's turn.
     stepper: Condvar,
@@ -93,15 +93,12 @@ impl Turns {
             is_over: false,
         };
         let bells = (0..threads).map(|_| Condvar::new()).collect();
-        Turns { state: Mutex::new(state), stepper: Condvar::new(), threads: bells }
+        let (id, state) = (ExecutorId::new(), Mutex::new(state));
+        Turns { id, state, stepper: Condvar::new(), threads: bells }
     }
 
     pub(super) fn size(&self) -> usize {
         self.threads.len()
-    }
-
-    pub(super) fn identity(&self) -> usize {
-        ptr::from_ref(self) as usize
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -125,7 +122,7 @@ impl Turns {
     /// What one of the threads does.
     pub(super) fn live(this: &Arc<Self>, index: usize) {
         HERE.with(|it| *it.borrow_mut() = Some((Arc::clone(this), index)));
-        current::as_worker(this.identity(), || {
+        current::as_worker(Some(this.id), || {
             while let Some(job) = this.next_job(index) {
                 let completed = thread::completes(|| job.run());
                 let mut state = this.state.lock();

@@ -2,7 +2,7 @@
 //!
 //! Of two threads that each write one variable and then read the other's, one often does so millions of times
 //! and the other is about to sleep. On Linux the second can make *every* running thread of the process do a full
-//! barrier (`membarrier(2)`, `PRIVATE_EXPEDITED`), and the first then needs to keep only its compiler from
+//! barrier (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED`), and the first then needs to keep only its compiler from
 //! reordering. Where the system cannot do that, in a model, and where nobody has asked for it, both sides are
 //! `SeqCst` fences; DESIGN.md, *Asymmetric fences*, says why the first form forbids what the second does.
 

@@ -17,6 +17,7 @@
 //! | [`clock`] | the system's | stands still at every deadline |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
+//! | [`unique`] | a counter | the same, which loom does not watch |
 //!
 //! There are two kinds of models. Under `--cfg loom` everything is as in the third column. Under `--cfg shuttle`, which
 //! plays random schedules of programs that are too large for loom, atomics, locks and threads are shuttle's, whose
@@ -43,6 +44,8 @@ pub(crate) mod park;
 pub(crate) mod snapshot;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub(crate) mod unique;
 
 #[cfg(loom)]
 mod audit;
@@ -56,6 +59,14 @@ pub(crate) use shuttle as checker;
 #[cfg(not(loom))]
 mod machine {
     pub(crate) use alloc::sync::Arc;
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) use alloc::sync::Weak;
+
+    /// For somebody who must not keep it.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn weak<T>(arc: &Arc<T>) -> Weak<T> {
+        Arc::downgrade(arc)
+    }
     #[cfg(not(shuttle))]
     use core::sync::atomic;
     #[cfg(shuttle)]
@@ -116,6 +127,20 @@ mod machine {
 #[cfg(loom)]
 mod model {
     pub(crate) use loom::sync::Arc;
+
+    /// loom's `Arc` has none: in a model nothing is kept for somebody who may be gone.
+    pub(crate) struct Weak<T>(core::marker::PhantomData<fn() -> T>);
+
+    impl<T> Weak<T> {
+        pub(crate) fn upgrade(&self) -> Option<Arc<T>> {
+            None
+        }
+    }
+
+    /// For nobody.
+    pub(crate) fn weak<T>(_arc: &Arc<T>) -> Weak<T> {
+        Weak(core::marker::PhantomData)
+    }
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::atomic::{AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize, fence};
 

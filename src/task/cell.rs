@@ -2,17 +2,17 @@
 
 use super::current::{self, Home};
 use super::error::JoinError;
-use super::gate::{self, Here, Limited};
+use super::gate::{self, Gate, Here, Limited};
 use super::handle::{Cancel, JoinHandle};
 use super::job::Job;
 use super::state::{Asked, State};
 use crate::sync::place::{Place, Watch};
-use crate::sync::{Text, thread};
+use crate::sync::{Text, Unwatched, thread};
 use alloc::boxed::Box;
-use core::mem;
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::task::Waker;
+use core::{mem, ptr};
 
 /// What there is of a task whatever its closure.
 pub(super) struct Core<T> {
@@ -54,15 +54,18 @@ pub(super) trait Unfinished: Send + Sync {
     /// # Safety
     ///
     /// 1. The caller has claimed it.
-    unsafe fn run_claimed(&self);
+    unsafe fn run_claimed(&self, count: Count<'_>);
 
     /// Drops the closure; the handle is told why.
     ///
     /// # Safety
     ///
     /// 1. The caller has claimed it.
-    unsafe fn cancel_claimed(&self, reason: Option<Text>);
+    unsafe fn cancel_claimed(&self, reason: Option<Text>, count: Count<'_>);
 }
+
+/// How its queue's server takes a task off the count (I8), knowing whether it has panicked. `None`: somebody else has claimed it, and the gate does.
+pub(crate) type Count<'a> = Option<&'a dyn Fn(bool)>;
 
 /// Makes a task.
 pub(crate) fn task<T, F>(f: F, home: Home, limited: Option<Limited>) -> (Job, JoinHandle<T>)
@@ -79,7 +82,7 @@ where
     mem::forget(f);
     let cell = NonNull::from(Box::leak(Box::new(cell)));
     let entry = Entry(AnyTask(Reference(cell as NonNull<dyn Unfinished>)));
-    let job = Job::from_attempt(move || entry.0.run());
+    let job = Job::of_task(entry);
     (job, JoinHandle::new(Reference(cell as NonNull<dyn Task<T>>)))
 }
 
@@ -118,16 +121,18 @@ where
         self.core.limited.as_ref()
     }
 
-    unsafe fn run_claimed(&self) {
+    unsafe fn run_claimed(&self, count: Count<'_>) {
         // SAFETY: I1 — 1.
         let f = unsafe { self.closure.take() };
         let result = current::during(self.core.home, &self.core.state, || thread::catch(f));
+        let _counted = self.core.count(count, result.is_err());
         self.core.finish(result.map_err(JoinError::panic));
     }
 
-    unsafe fn cancel_claimed(&self, reason: Option<Text>) {
+    unsafe fn cancel_claimed(&self, reason: Option<Text>, count: Count<'_>) {
         // SAFETY: I1 — 1.
         let f = unsafe { self.closure.take() };
+        let _counted = self.core.count(count, false);
         self.core.finish(Err(JoinError::cancelled(reason)));
         // Last, since it may panic.
         drop(f);
@@ -135,6 +140,20 @@ where
 }
 
 impl<T> Core<T> {
+    /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the queue is not idle.
+    fn count(&self, count: Count<'_>, has_panicked: bool) -> Option<Counted<'_>> {
+        let Limited(gate) = self.limited.as_ref().filter(|_| self.state.is_counted())?;
+        match count {
+            Some(count) => count(has_panicked),
+            None if gate.is_littered() && self.state.leave() => {}
+            None => {
+                gate.ends();
+                return Some(Counted(gate));
+            }
+        }
+        None
+    }
+
     /// # Panics
     ///
     /// Goes on with the panic of the closure if there is no handle to take it.
@@ -158,16 +177,22 @@ impl<T> Core<T> {
     }
 }
 
+/// A task that has left the count, and has not come to its end yet.
+struct Counted<'a>(&'a Unwatched<dyn Gate>);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.has_ended();
+    }
+}
+
 /// What the job of a task holds.
-struct Entry(AnyTask);
+pub(super) struct Entry(pub(super) AnyTask);
 
 impl Drop for Entry {
     /// If it has not run, nobody will run it.
     fn drop(&mut self) {
-        if self.0.0.state().claim() {
-            // SAFETY: I1 — claimed just now.
-            unsafe { self.0.0.cancel_claimed(None) };
-        }
+        self.0.drop_counted(None);
     }
 }
 
@@ -178,12 +203,49 @@ impl AnyTask {
     /// Runs it here, unless somebody else has claimed it. Returns whether it has.
     #[inline]
     pub(crate) fn run(&self) -> bool {
+        self.run_counted(None)
+    }
+
+    /// As `run`, for the server of its queue.
+    #[inline]
+    pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
         let is_ours = self.0.state().claim();
         if is_ours {
             // SAFETY: I1 — claimed just now.
-            unsafe { self.0.run_claimed() };
+            unsafe { self.0.run_claimed(count) };
         }
         is_ours
+    }
+
+    /// Drops the closure, unless somebody else has claimed it, for the server of its queue. Returns whether it has.
+    pub(crate) fn drop_counted(&self, count: Count<'_>) -> bool {
+        let is_ours = self.0.state().claim();
+        if is_ours {
+            // SAFETY: I1 — claimed just now.
+            unsafe { self.0.cancel_claimed(None, count) };
+        }
+        is_ours
+    }
+
+    /// From now on the queue counts it, and whoever brings it to its end takes it off the count (I8). Not if the task
+    /// is another queue's, or somebody has claimed it.
+    pub(crate) fn be_counted(&self, queue: Home) -> bool {
+        self.0.limited().is_some_and(|it| it.0.home() == queue) && self.0.state().be_counted()
+    }
+
+    /// Whether its queue counts it.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.0.state().is_counted()
+    }
+
+    /// Whether it is left to the caller, who has come to its job, to take it off the count.
+    pub(crate) fn is_left(&self) -> bool {
+        self.0.state().is_left()
+    }
+
+    /// Whether both are the same task.
+    pub(crate) fn is(&self, other: &AnyTask) -> bool {
+        ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
     /// Cancels it, or asks it to end.
@@ -192,13 +254,13 @@ impl AnyTask {
     }
 
     /// Whether it has begun, or never will.
-    pub(super) fn is_claimed(&self) -> bool {
+    pub(crate) fn is_claimed(&self) -> bool {
         self.0.state().is_claimed()
     }
 
     /// Runs it here, if this thread may.
     pub(super) fn run_here(&self) -> Here {
-        gate::run_here(self.0.home(), self.0.limited(), || self.run())
+        gate::run_here(self.0.home(), self.0.limited(), self)
     }
 
     /// Whether this thread may.
@@ -211,7 +273,7 @@ pub(super) fn cancel(task: &dyn Unfinished, reason: Option<Text>) -> Cancel {
     match task.state().ask() {
         Asked::Claimed => {
             // SAFETY: I1 — claimed just now.
-            unsafe { task.cancel_claimed(reason) };
+            unsafe { task.cancel_claimed(reason, None) };
             Cancel::Dequeued
         }
         Asked::Noted => Cancel::Requested,
@@ -220,29 +282,29 @@ pub(super) fn cancel(task: &dyn Unfinished, reason: Option<Text>) -> Cancel {
 }
 
 /// What has a state that counts references.
-pub(super) trait Counted {
+pub(super) trait Refers {
     fn counted(&self) -> (&State, &Watch);
 }
 
-impl<T> Counted for dyn Task<T> {
+impl<T> Refers for dyn Task<T> {
     fn counted(&self) -> (&State, &Watch) {
         (&self.core().state, &self.core().watch)
     }
 }
 
-impl Counted for dyn Unfinished {
+impl Refers for dyn Unfinished {
     fn counted(&self) -> (&State, &Watch) {
         (self.state(), self.watch())
     }
 }
 
 /// One reference to a task (I4).
-pub(super) struct Reference<D: Counted + ?Sized>(NonNull<D>);
+pub(super) struct Reference<D: Refers + ?Sized>(NonNull<D>);
 
 // SAFETY: I4 — the count is atomic, and what it counts is `Send` and `Sync`.
-unsafe impl<D: Counted + ?Sized + Send + Sync> Send for Reference<D> {}
+unsafe impl<D: Refers + ?Sized + Send + Sync> Send for Reference<D> {}
 // SAFETY: I4 — as above.
-unsafe impl<D: Counted + ?Sized + Send + Sync> Sync for Reference<D> {}
+unsafe impl<D: Refers + ?Sized + Send + Sync> Sync for Reference<D> {}
 
 impl<T> Reference<dyn Task<T>> {
     /// One more reference, which does not know what the task returns.
@@ -252,7 +314,7 @@ impl<T> Reference<dyn Task<T>> {
     }
 }
 
-impl<D: Counted + ?Sized> Deref for Reference<D> {
+impl<D: Refers + ?Sized> Deref for Reference<D> {
     type Target = D;
 
     #[inline]
@@ -262,7 +324,7 @@ impl<D: Counted + ?Sized> Deref for Reference<D> {
     }
 }
 
-impl<D: Counted + ?Sized> Drop for Reference<D> {
+impl<D: Refers + ?Sized> Drop for Reference<D> {
     #[inline]
     fn drop(&mut self) {
         let (state, watch) = self.counted();

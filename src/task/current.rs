@@ -1,13 +1,15 @@
 //! What this thread runs.
 
+use super::ExecutorId;
 use super::state::State;
 use crate::sync::thread::per_thread;
 use crate::sync::{AtomicBool, Relaxed};
+use alloc::vec::Vec;
 use core::cell::Cell;
-use core::ptr;
+use core::{iter, ptr};
 
-/// Which executor: some address of it that no other has, or zero if none is known.
-pub(crate) type Home = usize;
+/// Which executor; `None` if it is not known.
+pub(crate) type Home = Option<ExecutorId>;
 
 /// A task on the stack of this thread, or a worker that runs jobs.
 #[derive(Clone, Copy)]
@@ -19,12 +21,45 @@ struct Frame {
     state: *const State,
     /// Says that all tasks of `home` may stop; null if nothing does.
     stop: *const AtomicBool,
+    /// Whose ticket the thread has for this; none if it has no ticket, or nobody is to know when it blocks.
+    ticket: Option<*const dyn Ticket>,
+    /// What a thread runs that waits for this; null if none is known to.
+    waiter: *const Frame,
     /// What this thread ran when this began.
     outer: *const Frame,
 }
 
-const NOTHING: Frame =
-    Frame { home: 0, base: 0, state: ptr::null(), stop: ptr::null(), outer: ptr::null() };
+const NOTHING: Frame = Frame {
+    home: None,
+    base: None,
+    state: ptr::null(),
+    stop: ptr::null(),
+    ticket: None,
+    waiter: ptr::null(),
+    outer: ptr::null(),
+};
+
+impl Frame {
+    /// Nothing, on a thread of this executor.
+    fn on(base: Home) -> Self {
+        Frame { base, ..NOTHING }
+    }
+
+    /// This one, and what the same thread ran when it began.
+    fn and_outer(self) -> impl Iterator<Item = Frame> {
+        // SAFETY: I5 — it is further up the stack.
+        iter::successors(Some(self), |frame| unsafe { frame.outer.as_ref() }.copied())
+    }
+}
+
+/// One of a limited number of threads that serve a scheduler.
+pub(crate) trait Ticket {
+    /// The thread blocks: another may take its place.
+    fn step_aside(&self);
+
+    /// It goes on.
+    fn step_back(&self);
+}
 
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
@@ -36,20 +71,103 @@ pub(super) fn during<R>(home: Home, state: &State, f: impl FnOnce() -> R) -> R {
     // A thread that is past its end still runs what it has to.
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
     let stop = if home == outer.home { outer.stop } else { ptr::null() };
-    let frame = Frame { home, base: outer.base, state, stop, outer: &raw const outer };
+    let frame = Frame { home, state, stop, outer: &raw const outer, ..Frame::on(outer.base) };
     enter(frame, outer, f)
 }
 
 /// Runs `f` as a worker of this executor.
 pub(crate) fn as_worker<R>(home: Home, f: impl FnOnce() -> R) -> R {
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
-    enter(Frame { home, base: home, ..NOTHING }, outer, f)
+    enter(Frame { home, ..Frame::on(home) }, outer, f)
 }
 
 /// Runs `f` as what serves a queue on the threads of another executor.
-pub(crate) fn as_server<R>(home: Home, base: Home, stop: &AtomicBool, f: impl FnOnce() -> R) -> R {
+pub(crate) fn as_server<R>(
+    home: Home,
+    base: Home,
+    stop: &AtomicBool,
+    ticket: Option<&(dyn Ticket + 'static)>,
+    f: impl FnOnce() -> R,
+) -> R {
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
-    enter(Frame { home, base, state: ptr::null(), stop, outer: &raw const outer }, outer, f)
+    let ticket = ticket.map(ptr::from_ref);
+    let frame = Frame { home, stop, ticket, outer: &raw const outer, ..Frame::on(base) };
+    enter(frame, outer, f)
+}
+
+/// What a thread runs that is going to wait: on its stack, for those that it waits for.
+pub(crate) struct Waiter(Frame);
+
+// SAFETY: I5 — what it points to stays and does not change until the wait is over, and so for as long as others know it.
+unsafe impl Send for Waiter {}
+// SAFETY: I5 — as above.
+unsafe impl Sync for Waiter {}
+
+impl Waiter {
+    /// This thread.
+    pub(crate) fn this_thread() -> Self {
+        Waiter(CURRENT.try_with(Cell::get).unwrap_or(NOTHING))
+    }
+
+    /// Runs `f`, for which it waits.
+    pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
+        enter(Frame { ticket: None, waiter: &self.0, outer: &raw const outer, ..outer }, outer, f)
+    }
+}
+
+/// How many places of a queue threads have that wait for this one.
+pub(super) fn places_of_waiters(home: Home) -> usize {
+    let mut places = Vec::new();
+    // SAFETY: I5 — it waits.
+    let waiters = frames().filter_map(|frame| unsafe { frame.waiter.as_ref() });
+    waiters.for_each(|waiter| note_places(*waiter, home, &mut places));
+    places.len()
+}
+
+/// Notes the places of a queue that a thread has, or those that wait for it: each once, by the place of what it ran
+/// before, for there are copies of frames.
+fn note_places(innermost: Frame, home: Home, places: &mut Vec<*const Frame>) {
+    for frame in innermost.and_outer() {
+        // What serves a queue is the one frame that is no task and can be told to stop.
+        let serves = frame.state.is_null() && !frame.stop.is_null();
+        // SAFETY: I5 — it waits.
+        if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
+            note_places(*waiter, home, places);
+        } else if serves && frame.home == home && !places.contains(&frame.outer) {
+            places.push(frame.outer);
+        }
+    }
+}
+
+/// Runs `f`, which blocks. Meanwhile others may take the place of this thread wherever it has a ticket. Within another
+/// such section, `f` just runs.
+pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
+    struct Back;
+
+    impl Drop for Back {
+        fn drop(&mut self) {
+            each_ticket(|ticket| ticket.step_back());
+            let _ = IS_ASIDE.try_with(|it| it.set(false));
+        }
+    }
+
+    if IS_ASIDE.try_with(|it| it.replace(true)).unwrap_or(true) {
+        return f();
+    }
+    each_ticket(|ticket| ticket.step_aside());
+    let _back = Back;
+    f()
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static IS_ASIDE: Cell<bool> = Cell::new(false);
+}
+
+fn each_ticket(act: impl Fn(&dyn Ticket)) {
+    // SAFETY: I5 — it is further up the stack.
+    frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 
 fn enter<R>(frame: Frame, outer: Frame, f: impl FnOnce() -> R) -> R {
@@ -70,12 +188,12 @@ fn enter<R>(frame: Frame, outer: Frame, f: impl FnOnce() -> R) -> R {
 /// Whether this thread may run a task of this executor while it waits for it: because it runs a job of the same,
 /// perhaps below others, or is a thread of it.
 pub(crate) fn may_run(home: Home) -> bool {
-    home != 0 && any(|frame| frame.home == home || frame.base == home)
+    home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
 
 /// Whether this thread runs a job of this executor, perhaps below others.
 pub(crate) fn is_within(home: Home) -> bool {
-    any(|frame| frame.home == home)
+    home.is_some() && any(|frame| frame.home == home)
 }
 
 /// Whether this thread runs this task, perhaps below others.
@@ -83,18 +201,13 @@ pub(super) fn runs(state: &State) -> bool {
     any(|frame| ptr::eq(frame.state, state))
 }
 
-fn any(is_it: impl Fn(&Frame) -> bool) -> bool {
-    let mut frame = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
-    loop {
-        if is_it(&frame) {
-            return true;
-        }
-        if frame.outer.is_null() {
-            return false;
-        }
-        // SAFETY: I5 — it is further up the stack.
-        frame = unsafe { *frame.outer };
-    }
+fn any(is_it: impl FnMut(Frame) -> bool) -> bool {
+    frames().any(is_it)
+}
+
+/// What this thread runs, the innermost first.
+fn frames() -> impl Iterator<Item = Frame> {
+    CURRENT.try_with(Cell::get).unwrap_or(NOTHING).and_outer()
 }
 
 /// Whether somebody has asked for the cancellation of the task that this thread runs, or of the

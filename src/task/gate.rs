@@ -1,5 +1,6 @@
 //! Executors that run only so many tasks at once, also on threads that wait for them.
 
+use super::cell::AnyTask;
 use super::current::{self, Home};
 use crate::sync::Unwatched;
 use core::fmt;
@@ -10,11 +11,30 @@ pub(crate) trait Gate: Send + Sync {
     /// Whose threads they run on.
     fn base(&self) -> Home;
 
+    /// Which executor's they are.
+    fn home(&self) -> Home;
+
+    /// How many there are.
+    fn places(&self) -> usize;
+
     /// Whether there is a place now.
     fn has_place(&self) -> bool;
 
-    /// Runs `task` in one of the places, and returns what it says; `None` if there is no place.
-    fn try_pass(&self, task: &mut dyn FnMut() -> bool) -> Option<bool>;
+    /// Runs a task in one of the places, unless somebody else has claimed it. `false` if there is no place. Where tasks
+    /// have an order, those before it run first.
+    fn try_pass(&self, task: &AnyTask) -> bool;
+
+    /// Runs a task in the place that this thread has already, further up the stack, unless somebody else has claimed it.
+    fn run_inside(&self, task: &AnyTask);
+
+    /// A task that is counted is about to come to its end, other than by who serves the queue: it leaves the count.
+    fn ends(&self);
+
+    /// It has come to its end.
+    fn has_ended(&self);
+
+    /// Whether so many jobs of ended tasks are in the queue that one more is to count as long as its job is there.
+    fn is_littered(&self) -> bool;
 
     /// From now on, the waker is woken when there is a place again. The caller tries once more afterwards.
     fn watch(&self, waker: Waker) -> usize;
@@ -23,8 +43,10 @@ pub(crate) trait Gate: Send + Sync {
     fn unwatch(&self, number: usize);
 }
 
-/// How an executor limits who may run its tasks; only this crate has any.
-#[doc(hidden)]
+/// How a [`Queue`](crate::fair::Queue) limits which threads may run its tasks while they wait for them.
+///
+/// Only this crate makes one; an executor of your own that is a wrapper around a queue hands it on, as
+/// [`Executor::limited`](crate::Executor::limited) shows.
 #[derive(Clone)]
 pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 
@@ -40,24 +62,25 @@ pub(super) enum Here {
 }
 
 /// Runs a task if this thread may.
-pub(super) fn run_here(
-    home: Home,
-    limited: Option<&Limited>,
-    mut task: impl FnMut() -> bool,
-) -> Here {
+pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
     if current::may_run(home) {
-        // Of a queue: in the place that this thread has already.
-        task();
+        // Of a queue: in the place that this thread has already, and as a part of what it runs there.
+        match limited {
+            Some(Limited(gate)) => gate.run_inside(task),
+            None => _ = task.run(),
+        }
         return Here::Settled;
     }
     let Some(Limited(gate)) = limited else { return Here::NotOurs };
     if !current::may_run(gate.base()) {
         return Here::NotOurs;
     }
-    match gate.try_pass(&mut task) {
-        Some(_) => Here::Settled,
-        None => Here::NoPlace,
-    }
+    if gate.try_pass(task) { Here::Settled } else { Here::NoPlace }
+}
+
+/// Whether no place becomes free before this thread goes on: those that have one wait for it.
+pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
+    current::places_of_waiters(gate.home()) >= gate.places()
 }
 
 /// Whether `run_here` would find a place.

@@ -3,7 +3,7 @@
 use super::cell::{self, AnyTask, Core, Reference, Task};
 use super::current;
 use super::error::JoinError;
-use super::gate::{Here, Limited};
+use super::gate::{self, Here, Limited};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use core::fmt;
@@ -21,7 +21,9 @@ use core::time::Duration;
 ///
 /// A thread that runs a job of an executor and waits for a task of the same executor runs the task itself if
 /// it has not begun, in whatever queue it is. It runs no other task meanwhile, so waiting adds no dependency
-/// that was not asked for. If the task runs elsewhere already, the thread sleeps.
+/// that was not asked for. If the task runs elsewhere already, the thread sleeps. In an ordered
+/// [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread runs the tasks before it first, which have to end
+/// before it begins in any case.
 ///
 /// # Examples
 ///
@@ -75,7 +77,9 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for itself, which
-    /// is noticed even if there are others in between that this thread runs.
+    /// is noticed even if there are others in between that this thread runs. Also if it can begin only in a place of
+    /// its queue, and whoever has the places waits for the caller, which is a job of a
+    /// [scope](crate::ThreadPool::scope) of theirs.
     ///
     /// # Panics
     ///
@@ -94,6 +98,10 @@ impl<T> JoinHandle<T> {
                 return Err(JoinError::would_deadlock());
             }
             if self.any().run_here() == Here::NoPlace {
+                let is_hopeless = self.core().limited.as_ref().is_some_and(gate::is_hopeless);
+                if is_hopeless && !self.any().is_claimed() {
+                    return Err(JoinError::would_deadlock());
+                }
                 self.wait_for_place();
             }
             let is_done = self.is_finished() || self.sleep(None);

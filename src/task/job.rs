@@ -1,6 +1,6 @@
 //! What goes through queues.
 
-use super::cell;
+use super::cell::{self, AnyTask, Entry};
 use super::handle::JoinHandle;
 use alloc::boxed::Box;
 use core::fmt;
@@ -40,6 +40,9 @@ struct Kind {
     run: unsafe fn(*mut Capture) -> bool,
     drop: unsafe fn(*mut Capture),
 }
+
+/// The kind of jobs that hold an `Entry`. A static, so that it is told from all others by its address.
+static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
 /// A closure that lies in the words themselves.
 struct Inline<F>(PhantomData<F>);
@@ -105,7 +108,7 @@ impl Job {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        cell::task(f, 0, None)
+        cell::task(f, None, None)
     }
 
     /// A job of a closure that tells whether there was something to run.
@@ -127,9 +130,9 @@ impl Job {
 
     /// `kind` is that of `F`, which fits.
     #[inline]
-    fn holding<F: FnOnce() -> bool>(kind: &'static Kind, f: F) -> Self {
+    fn holding<F>(kind: &'static Kind, f: F) -> Self {
         let mut capture = Capture::uninit();
-        // SAFETY: I6 — an `F` fits; every call is behind a check of `FITS`.
+        // SAFETY: I6 — an `F` fits; every call is behind a check of that.
         unsafe { capture.as_mut_ptr().cast::<F>().write(f) };
         Job { kind, capture }
     }
@@ -177,6 +180,40 @@ impl Job {
         let run = this.kind.run;
         // SAFETY: I6 — nobody uses the words afterwards.
         unsafe { run(&mut this.capture) }
+    }
+}
+
+/// # Safety
+///
+/// 1. The words hold an `Entry` that nobody uses afterwards.
+unsafe fn run_task(capture: *mut Capture) -> bool {
+    // SAFETY: 1.
+    let entry = unsafe { capture.cast::<Entry>().read() };
+    entry.0.run()
+}
+
+/// # Safety
+///
+/// 1. As for `run_task`.
+unsafe fn drop_task(capture: *mut Capture) {
+    // SAFETY: 1.
+    unsafe { capture.cast::<Entry>().drop_in_place() };
+}
+
+impl Job {
+    /// The job of a task.
+    #[inline]
+    pub(super) fn of_task(entry: Entry) -> Self {
+        const { assert!(size_of::<Entry>() <= size_of::<Capture>()) };
+        Job::holding(&TASK, entry)
+    }
+
+    /// The task whose job it is, if it is one's.
+    #[inline]
+    pub(crate) fn task(&self) -> Option<&AnyTask> {
+        // SAFETY: I6 — of that kind.
+        let entry = || unsafe { &*self.capture.as_ptr().cast::<Entry>() };
+        ptr::eq(self.kind, &TASK).then(entry).map(|entry| &entry.0)
     }
 }
 

@@ -31,15 +31,18 @@
 //! - **I6** The words of a job hold the closure that its table of functions was made for, until it has run
 //!   or was dropped.
 //! - **I7** No reference to the payload of a panic is given out; it is only moved.
+//! - **I8** A task that is `COUNTED` is taken off its queue's count once, before `DONE` is set: by its claimer.
 
 mod cancel;
 mod cell;
 mod context;
 pub(crate) mod current;
+mod end;
 mod error;
-mod gate;
+pub(crate) mod gate;
 mod group;
 mod handle;
+pub(crate) mod id;
 mod job;
 #[cfg(feature = "tracing")]
 mod span;
@@ -47,17 +50,18 @@ mod state;
 
 pub(crate) use cancel::Link;
 pub use cancel::{CancelToken, Cancelled};
-pub(crate) use cell::task;
+pub(crate) use cell::{AnyTask, task};
 pub use context::ContextFlow;
 pub(crate) use context::Flow;
 pub use current::is_cancelled;
+pub(crate) use end::End;
 pub use error::JoinError;
 pub(crate) use gate::Gate;
-#[doc(hidden)]
-pub use gate::Limited;
+pub(crate) use gate::Limited;
 pub(crate) use group::Group;
 pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};
+pub(crate) use id::ExecutorId;
 pub use job::Job;
 pub(crate) use job::{OnStack, StackKind};
 #[cfg(feature = "tracing")]

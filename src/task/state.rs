@@ -14,8 +14,14 @@ const ASKED: usize = 1 << 2;
 const WAITED_FOR: usize = 1 << 3;
 /// There is a handle (I2).
 const HELD: usize = 1 << 4;
+/// Its executor counts it until it has come to its end, and whoever brings it there says so (I8).
+const COUNTED: usize = 1 << 5;
+/// Whoever brought it to its end has left that to who comes to its job.
+const LEFT: usize = 1 << 6;
+/// Somebody has come to its job.
+const POPPED: usize = 1 << 7;
 /// References are counted from here on (I4).
-const REFERENCE: usize = 1 << 5;
+const REFERENCE: usize = 1 << 8;
 
 /// How far a task has come, what is asked of it, and who still refers to it. Each transition is one
 /// read-modify-write, so every question has one answer whatever happens at the same time.
@@ -57,6 +63,28 @@ impl State {
     /// Whether somebody has claimed the closure.
     pub(super) fn is_claimed(&self) -> bool {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
+    }
+
+    /// Has it counted, unless it has been claimed. Returns whether it is. To be called once.
+    pub(super) fn be_counted(&self) -> bool {
+        let counted = |state| (state & CLAIMED == 0).then_some(state | COUNTED);
+        // Relaxed: the caller has the job; and the claimer's exchange of this word comes later.
+        self.0.fetch_update(Relaxed, Relaxed, counted).is_ok()
+    }
+
+    /// Whether it is counted. Final once it has been claimed.
+    pub(super) fn is_counted(&self) -> bool {
+        self.0.load(Relaxed) & COUNTED != 0 // Relaxed: as in `be_counted`
+    }
+
+    /// Leaves it to who comes to its job to take it off the count. `false` if somebody has come there.
+    pub(super) fn leave(&self) -> bool {
+        self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: one of two sees the other's bit
+    }
+
+    /// The caller has come to its job. Returns whether it is left to the caller to take it off the count.
+    pub(super) fn is_left(&self) -> bool {
+        self.0.fetch_or(POPPED, Relaxed) & LEFT != 0 // Relaxed: as in `leave`
     }
 
     /// Asks for cancellation.

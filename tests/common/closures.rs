@@ -38,9 +38,14 @@ impl Drop for Counted {
 }
 
 impl Counts {
+    /// Whether all closures that were made have been dropped.
+    pub(crate) fn are_dropped(&self) -> bool {
+        self.dropped.load(SeqCst) >= self.made.load(SeqCst)
+    }
+
     /// Waits until all closures have been dropped, and returns how many of them have not run.
     pub(crate) fn finish(&self) -> usize {
-        while self.dropped.load(SeqCst) < self.made.load(SeqCst) {
+        while !self.are_dropped() {
             std::thread::yield_now();
         }
         let (made, ran) = (self.made.load(SeqCst), self.ran.load(SeqCst));

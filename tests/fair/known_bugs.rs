@@ -1,75 +1,139 @@
 //! The defects of the articles' code about queues and fairness (B1–B6, B12–B17), each as a test by its number.
 //! B7–B11 are about pools: `tests/pool/known_bugs.rs`.
 
-use filch::ThreadPool;
-use filch::fair::{FairScheduler, Queue, QueueError, RoundRobin, WorkQueue};
+use crate::common::scaled;
+use filch::executor::{self, Reason};
+use filch::fair::{FairScheduler, Priority, Queue, QueueError, RoundRobin, WorkQueue};
 use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::task::{self, Cancel, CancelToken};
+use filch::{Job, ThreadPool};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
 use std::time::Duration;
+use std::{hint, thread};
 
 fn over_a_pool(threads: usize) -> FairScheduler {
     FairScheduler::over(ThreadPool::new(threads).unwrap())
+}
+
+/// Has two threads do something at the same moment, and checks what came of it; round by round.
+fn at_once<X, Y: Send, A, B: Send>(
+    rounds: usize,
+    prepare: impl Fn(usize) -> (X, Y),
+    one: impl Fn(X) -> A,
+    other: impl Fn(Y) -> B + Send,
+    check: impl Fn(A, B),
+) {
+    let ((outbox, given), (results, inbox)) = (mpsc::channel(), mpsc::channel());
+    let arrivals = AtomicUsize::new(0);
+    // Awake: a thread that has to be woken comes too late.
+    let meet = |round: usize| {
+        arrivals.fetch_add(1, SeqCst);
+        for look in 1.. {
+            if arrivals.load(SeqCst) >= 2 * (round + 1) {
+                break;
+            }
+            hint::spin_loop();
+            if look % 1000 == 0 {
+                thread::yield_now();
+            }
+        }
+    };
+    let meet = &meet;
+    thread::scope(move |scope| {
+        scope.spawn(move || {
+            for (round, given) in given.into_iter().enumerate() {
+                meet(round);
+                let _ = results.send(other(given));
+            }
+        });
+        for round in 0..rounds {
+            let (ours, theirs) = prepare(round);
+            outbox.send(theirs).unwrap();
+            meet(round);
+            let result = one(ours);
+            check(result, inbox.recv().unwrap());
+        }
+    });
 }
 
 /// Whether the queue was disposed of was looked at outside of the lock: what came in between was lost.
 /// Here accepting and closing have one order; `submit_meets_close` is the model.
 #[test]
 fn b1_submitting_meets_closing() {
-    let fair = over_a_pool(2);
-    for _ in 0..300 {
-        let (queue, runs) = (fair.queue("q").build().unwrap(), Arc::new(AtomicUsize::new(0)));
-        let accepted = thread::scope(|scope| {
-            let submit = || {
-                let spawn = |_: &usize| {
-                    let runs = runs.clone();
-                    queue.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).is_ok()
-                };
-                (0..20).filter(spawn).count()
-            };
-            let submitters = [scope.spawn(submit), scope.spawn(submit)];
-            queue.close();
-            submitters.map(|it| it.join().unwrap()).iter().sum::<usize>()
-        });
-        queue.wait_idle().unwrap();
-        assert_eq!(runs.load(SeqCst), accepted, "accepted and run, or refused");
-    }
+    let (fair, runs) = (over_a_pool(1), Arc::new(AtomicUsize::new(0)));
+    let total = AtomicUsize::new(0);
+    let prepare = |round| {
+        // Paused: what is pending after it was closed is all that it has accepted.
+        let queue = fair.queue("q").paused().build().unwrap();
+        ((round, queue.clone()), queue)
+    };
+    let close = |(round, queue): (usize, Queue)| {
+        (0..round % 64).for_each(|_| hint::spin_loop());
+        queue.close();
+        let pending = queue.metrics().pending;
+        (queue, pending)
+    };
+    let submit = |queue: Queue| {
+        let spawn = |_: &u64| {
+            let runs = runs.clone();
+            queue.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).is_ok()
+        };
+        (0..200).take_while(spawn).count()
+    };
+    at_once(scaled(10_000), prepare, close, submit, |(queue, pending), accepted| {
+        assert_eq!(accepted as u64, pending, "accepted before it was closed, or refused");
+        total.fetch_add(accepted, SeqCst);
+        queue.resume();
+    });
+    fair.wait_idle().unwrap();
+    assert_eq!(runs.load(SeqCst), total.load(SeqCst), "what was accepted has run");
 }
 
 /// The mark was set after the lock was released: the last taker did not see it, and the queue stayed for ever.
+/// `close_meets_the_last_completion` is the model.
 #[test]
 fn b2_closing_meets_the_last_task() {
-    let fair = over_a_pool(2);
-    for _ in 0..500 {
+    // Tickets are jobs of this.
+    let (tickets, inbox) = mpsc::channel::<Job>();
+    let execute = move |ticket| {
+        tickets.send(ticket).unwrap();
+        Ok(())
+    };
+    let fair = FairScheduler::over(executor::from_fn(NonZeroUsize::MIN, execute));
+    let prepare = |round| {
         let queue = fair.queue("q").build().unwrap();
         queue.spawn_detached(|| ()).unwrap();
+        ((round, queue), ())
+    };
+    let close = |(round, queue): (usize, Queue)| {
+        // At different moments before and after the end of the task.
+        (0..round % 256).for_each(|_| hint::spin_loop());
         drop(queue);
-    }
-    fair.wait_idle().unwrap();
-    // Freed by whoever was last, which may be a lease that is about to end.
-    while fair.report().queues.len() > 1 {
-        thread::yield_now();
-    }
-    assert!(fair.queue("q").build().unwrap().slot() <= 500, "slots are used again");
+    };
+    let serve = move |()| inbox.try_iter().for_each(Job::run);
+    at_once(scaled(5_000), prepare, close, serve, |(), ()| {
+        assert_eq!(fair.report().queues.len(), 1, "it is over");
+    });
+    assert_eq!(fair.queue("q").build().unwrap().slot(), 1, "slots are used again");
 }
 
-/// Two that disposed of a queue at the same time removed it twice.
+/// Two that disposed of a queue at the same time removed it twice. `closing_meets_closing` is the model.
 #[test]
 fn b3_closing_twice_at_the_same_time() {
     let fair = over_a_pool(1);
-    for _ in 0..200 {
+    let prepare = |_| {
         let queue = fair.queue("q").build().unwrap();
-        let closers = [(); 3].map(|()| {
-            let queue = queue.clone();
-            thread::spawn(move || queue.close())
-        });
-        let closed = closers.into_iter().filter(|_| true).map(|it| it.join().unwrap());
-        assert_eq!(closed.filter(|it| *it).count(), 1);
-    }
+        (queue.clone(), queue)
+    };
+    let close = |queue: Queue| queue.close();
+    at_once(scaled(2_000), prepare, close, close, |one, other| {
+        assert_ne!(one, other, "by one of the two");
+    });
     assert_eq!(fair.spawn(|| 7).join().unwrap(), 7);
 }
 
@@ -91,38 +155,72 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
+/// Which queue is next: the first at or after the cursor that has a task, or else the first of all.
+fn next_in_turn(pending: &BTreeMap<usize, usize>, cursor: usize) -> Option<usize> {
+    let mut slots = pending.range(cursor..).chain(pending);
+    slots.find(|(_, tasks)| **tasks > 0).map(|(slot, _)| *slot)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Removing the last queue divided by zero, removing the first gave a cursor of -1, and removing any moved
-    /// the others. Here slots stay where they are, and the cursor is a slot.
+    /// Removing the last queue divided by zero, removing the first gave a cursor of -1, removing any moved the
+    /// others, and a cursor that went on by one was unfair beside queues without tasks. Here slots stay where they
+    /// are, and the cursor is a slot.
     #[test]
     fn b4_queues_come_and_go_under_the_cursor(steps in steps()) {
         let stepper = Stepper::new(1, 1);
         let fair = stepper.scheduler().policy(RoundRobin::new).build();
-        let (mut queues, mut accepted) = (Vec::<Queue>::new(), 0);
-        let runs = Arc::new(AtomicUsize::new(0));
-        for step in steps {
+        let (mut queues, mut pending, mut cursor) = (Vec::<Queue>::new(), BTreeMap::new(), 0);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        for step in steps.into_iter().chain([Step::Run]) {
             match step {
                 Step::Create => queues.push(fair.queue("q").build().unwrap()),
                 Step::Close(which) if !queues.is_empty() => {
                     queues.remove(which % queues.len());
                 }
                 Step::Submit(which) if !queues.is_empty() => {
-                    let runs = runs.clone();
-                    let body = move || _ = runs.fetch_add(1, SeqCst);
-                    queues[which % queues.len()].spawn_detached(body).unwrap();
-                    accepted += 1;
+                    let (queue, log) = (&queues[which % queues.len()], log.clone());
+                    let slot = queue.slot();
+                    queue.spawn_detached(move || log.lock().unwrap().push(slot)).unwrap();
+                    *pending.entry(slot).or_default() += 1;
                 }
-                Step::Run => _ = stepper.step(),
+                Step::Run => {
+                    stepper.run_until_idle();
+                    for slot in log.lock().unwrap().drain(..) {
+                        prop_assert_eq!(Some(slot), next_in_turn(&pending, cursor), "in turn");
+                        *pending.get_mut(&slot).unwrap() -= 1;
+                        cursor = slot + 1;
+                    }
+                    prop_assert_eq!(next_in_turn(&pending, cursor), None, "none is lost");
+                }
                 _ => {}
             }
         }
-        stepper.run_until_idle();
-        prop_assert_eq!(runs.load(SeqCst), accepted);
         drop(queues);
         prop_assert_eq!(fair.report().queues.len(), 1);
     }
+}
+
+/// The number of queues left was a divisor.
+#[test]
+fn b4_the_last_queue_of_a_priority_goes() {
+    let stepper = Stepper::new(1, 1);
+    let panics = Arc::new(AtomicUsize::new(0));
+    let same = panics.clone();
+    let handler = move |_| _ = same.fetch_add(1, SeqCst);
+    let fair = stepper.scheduler().panic_handler(handler).policy(RoundRobin::new).build();
+    let last = fair.queue("last").priority(Priority::Lowest).build().unwrap();
+    let handle = last.spawn(|| ());
+    stepper.run_until_idle();
+    handle.join().unwrap();
+    drop(last);
+    // More than it takes until it is the turn of the lower ones.
+    let handles: Vec<_> = (0..500).map(|number| fair.spawn(move || number)).collect();
+    stepper.run_until_idle();
+    assert!(handles.iter().all(|it| it.is_finished()), "somebody serves the others");
+    assert!(handles.into_iter().map(|it| it.join().unwrap()).eq(0..500));
+    assert_eq!(panics.load(SeqCst), 0);
 }
 
 /// What had run inline stayed queued, and its turn went by with nothing done.
@@ -151,8 +249,10 @@ fn b5_a_tombstone_takes_no_turn() {
 /// Closures shared the variable of the loop, and all saw its last value.
 #[test]
 fn b6_each_closure_has_its_own_item() {
-    let fair = over_a_pool(2);
-    let handles: Vec<_> = (0..100).map(|item| fair.spawn(move || item)).collect();
+    // Paused: none has run when the last is made.
+    let queue = over_a_pool(2).queue("q").paused().build().unwrap();
+    let handles: Vec<_> = (0..100).map(|item| queue.spawn(move || item)).collect();
+    queue.resume();
     assert!(handles.into_iter().map(|it| it.join().unwrap()).eq(0..100));
 }
 
@@ -228,12 +328,17 @@ fn b13_a_cancelled_item_is_told_at_once() {
 fn b14_after_the_end_there_is_one_answer() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
         let (work, end) = occupied();
-        drop(end);
-        work.shutdown(how).unwrap();
-        work.shutdown(how).unwrap();
-        for _ in 0..3 {
-            assert_eq!(work.try_push(1).unwrap_err().reason, filch::executor::Reason::Closed);
+        let is_closed = || {
+            assert_eq!(work.try_push(1).unwrap_err().reason, Reason::Closed);
             assert!(work.push(1).join().unwrap_err().is_cancelled());
+        };
+        work.queue().close();
+        // With an item that runs, without one, and when it has ended twice.
+        is_closed();
+        drop(end);
+        for _ in 0..2 {
+            work.shutdown(how).unwrap();
+            is_closed();
         }
     }
 }
@@ -307,7 +412,7 @@ fn an_executor_that_has_ended_strands_nothing() {
     let handle = paused.spawn(|| 7);
     pool.shutdown(Shutdown::Drain).unwrap();
     let refused = fair.default_queue().try_spawn(|| 8).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (filch::executor::Reason::Closed, 8));
+    assert_eq!((refused.reason, (refused.f)()), (Reason::Closed, 8));
     paused.resume();
     assert!(handle.join().unwrap_err().is_cancelled());
     assert_eq!(paused.metrics().pending, 0);

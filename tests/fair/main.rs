@@ -3,15 +3,24 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod counts;
 mod fairness;
+mod foreign_jobs;
+#[path = "../suites/foreign_jobs_beside_queues.rs"]
+mod foreign_jobs_beside_queues;
+mod ids;
 mod known_bugs;
 mod many_queues;
+mod meetings;
 mod over_executors;
+mod panicking;
 mod parts;
 #[path = "../suites/queues_over_any_executor.rs"]
 mod queues_over_any_executor;
+mod random_meetings;
 mod random_programs;
 mod reports;
 mod stepper;
 mod tickets;
 mod virtual_time;
+mod weights;

@@ -62,7 +62,7 @@ fn between_two_reports_is_what_came_after_the_first() {
         let cancelled = queue.spawn(|| ());
         assert_eq!(cancelled.cancel(), Cancel::Dequeued);
         queue.spawn_detached(|| panic!("planted")).unwrap();
-        fill(&queue, 2, ms(2));
+        fill(&queue, 3, ms(2));
         assert!(queue.spawn_detached(|| ()).is_err(), "four are as many as it takes");
         stepper.run_until_idle();
         let same = queue.clone();

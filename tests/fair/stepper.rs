@@ -78,10 +78,10 @@ fn what_has_begun_ends_with_the_stepper_and_the_rest_is_dropped() {
 fn a_stepper_and_its_handles_are_one_executor() {
     let steppers = [1, 2].map(|threads| Stepper::new(1, threads));
     for stepper in &steppers {
-        assert_eq!(stepper.identity(), stepper.handle().identity());
+        assert_eq!(stepper.id(), stepper.handle().id());
         assert_eq!(stepper.parallelism(), stepper.handle().parallelism());
     }
-    assert_ne!(steppers[0].identity(), steppers[1].identity());
+    assert_ne!(steppers[0].id().unwrap(), steppers[1].id().unwrap());
     assert_eq!(steppers[1].parallelism().get(), 2);
 }
 

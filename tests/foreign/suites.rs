@@ -4,6 +4,9 @@
 #[path = "../suites/every_executor.rs"]
 mod every_executor;
 mod executors;
+#[path = "../suites/foreign_jobs_beside_queues.rs"]
+mod foreign_jobs_beside_queues;
+mod jobs;
 mod pools;
 mod queues;
 #[path = "../suites/queues_over_any_executor.rs"]

@@ -1,14 +1,12 @@
 //! Histories of an event count under real threads: no notification is lost.
 //!
-//! A thread that leaves at its deadline without having been told was there for the whole time. Every
-//! notification that began and ended within that time had a thread to tell. It must be answered: some
-//! thread is told, and returns after the notification began, so its next look at the condition sees
-//! the notifier's change.
+//! The criterion is the promise of `EventCount::notify_one` (DESIGN.md, *Who takes a signal*). A thread that
+//! leaves at its deadline without having been told was there for the whole time. For every notification
+//! that began and ended within that time, some thread must be told after the notification began.
 //!
-//! One thread may answer several notifications. A signal belongs to no thread in particular: a thread
-//! that prepares after the notification may take the signal before the threads that prepared earlier
-//! commit. Notifications that find each prepared thread with a signal and no thread asleep add
-//! nothing. So notifications and told threads cannot be paired one to one.
+//! That thread may have prepared after the notification, and it may answer several: a notification that
+//! finds a signal for each prepared thread, and no sleeper, adds none. So notifications and told threads
+//! cannot be paired one to one.
 
 use crate::common::history::{Body, together};
 use crate::common::{Random, scaled, seed};

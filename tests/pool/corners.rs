@@ -64,13 +64,13 @@ fn a_thread_knows_which_worker_it_is() {
 }
 
 #[test]
-fn each_pool_has_an_identity_of_its_own() {
+fn each_pool_has_an_id_of_its_own() {
     fn differ(one: &impl Executor, another: &impl Executor) {
-        assert_ne!(one.identity(), another.identity());
+        assert_ne!(one.id().unwrap(), another.id().unwrap());
     }
     let one = pool(1);
     differ(&one, &pool(1));
-    assert_eq!(one.identity(), one.clone().identity());
+    assert_eq!(one.id(), one.clone().id());
     differ(&LockedPool::new(1).unwrap(), &LockedPool::new(1).unwrap());
 }
 

@@ -4,6 +4,7 @@
 //! goes to stderr. It fails, with a reason, unless everything it looked at is as it should be.
 
 mod api;
+mod defects;
 mod examples;
 mod fuzz;
 mod listing;
@@ -12,6 +13,7 @@ mod loom;
 mod mutants;
 mod nightly;
 mod orderings;
+mod plants;
 mod prove;
 mod reclaim;
 mod sanitize;
@@ -39,7 +41,7 @@ use std::process::ExitCode;
 type Entry = (fn() -> clap::Command, fn(&ArgMatches) -> Result);
 
 /// In the order of the help: the whole, models and proofs, tools that run tests, the rest.
-const COMMANDS: [Entry; 16] = [
+const COMMANDS: [Entry; 17] = [
     (verify::usage, verify::command),
     (prove::usage, prove::command),
     (suite::usage, suite::command),
@@ -49,6 +51,7 @@ const COMMANDS: [Entry; 16] = [
     (shuttle::usage, shuttle::command),
     (spin::usage, spin::command),
     (reclaim::usage, reclaim::command),
+    (defects::usage, defects::command),
     (fuzz::usage, fuzz::command),
     (sanitize::usage, sanitize::command),
     (valgrind::usage, valgrind::command),

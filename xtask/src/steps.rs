@@ -38,17 +38,17 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         lint(command)
     };
     Ok(vec![
-        change("fmt", 10, formatting()),
+        change("fmt", 5, formatting()),
         // The tests of xtask are checked here, and run by `tools`.
         change("clippy", 60, [filch(&["--package", "xtask", "--all-targets"])]),
         change("clippy-models", 25, [lint_models()?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
-        change("tests", 200, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
+        change("tests", 165, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
         match all {
             true => change("models", 230, [ours(&["loom"])?]),
             false => change("models", 170, [ours(&["loom", "--usual"])?]),
         },
-        change("litmus", 10, [ours(&["litmus"])?]),
+        change("litmus", 5, [ours(&["litmus"])?]),
         all_only(
             "clippy-all",
             45,
@@ -69,21 +69,22 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
             ],
         ),
         all_only("tools", 75, [tools()]),
-        all_only("examples", 60, [ours(&["examples"])?]),
+        all_only("examples", 50, [ours(&["examples"])?]),
         all_only("benches", 75, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
         Step { skipped: api::missing(), ..all_only("api", 15, [ours(&["api"])?]) },
         all_only("package", 10, [cargo(&["package", "--package", "filch", "--allow-dirty"])]),
         Step { skipped: targets::missing(), ..all_only("targets", 15, targets::checks()) },
-        all_only("fairness", 45, [fairness()]),
-        all_only("schedules", 50, [ours(&["shuttle"])?]),
-        Step { skipped: spin::missing(), ..all_only("spin", 20, [ours(&["spin"])?]) },
-        Step { skipped: valgrind::missing(), ..all_only("valgrind", 70, [ours(&["valgrind"])?]) },
+        all_only("fairness", 40, [fairness()]),
+        all_only("schedules", 45, [ours(&["shuttle"])?]),
+        Step { skipped: spin::missing(), ..all_only("spin", 15, [ours(&["spin"])?]) },
+        Step { skipped: valgrind::missing(), ..all_only("valgrind", 60, [ours(&["valgrind"])?]) },
         all_only("reclamation", 120, [ours(&["reclaim"])?]),
+        all_only("defects", 100, [ours(&["defects"])?]),
         all_only("audit", 295, [ours(&["orderings", "--quick"])?]),
         Step { skipped: nightly::missing(), ..all_only("sanitizers", 165, [ours(&["sanitize"])?]) },
         Step {
             skipped: nightly::missing_for_fuzz(),
-            ..all_only("fuzz", 150, [ours(&["fuzz", "--seconds", "10"])?])
+            ..all_only("fuzz", 130, [ours(&["fuzz", "--seconds", "10"])?])
         },
         // Of what the steps above have found.
         all_only("proof", 5, [ours(&["prove", "--from-reports"])?]),

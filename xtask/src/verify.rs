@@ -168,8 +168,10 @@ fn detail(step: &str, log: &Path) -> String {
         }
         "tools" | "fairness" => tests_in(&text),
         // Our own commands end with a sentence that sums them up.
-        "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "audit"
-        | "sanitizers" | "fuzz" => text.lines().next_back().unwrap_or_default().to_owned(),
+        "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "defects"
+        | "audit" | "sanitizers" | "fuzz" => {
+            text.lines().next_back().unwrap_or_default().to_owned()
+        }
         _ => String::new(),
     }
 }

@@ -4,7 +4,7 @@
 //! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
 
 use filch_benches::scenarios::{self, Scenario};
-use filch_benches::{fair, floor, idle, injector, pool, threads};
+use filch_benches::{fair, floor, idle, injector, pool, sizes, threads};
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
@@ -113,6 +113,18 @@ fn of_fairness(rounds: usize) -> ExitCode {
         let name = format!("{ready} ready queues");
         let _ = writeln!(text, "{name:<32} {in_turn:>12.1} {weighted:>14.1}");
         let _ = writeln!(tsv, "{name}, weighted fair\t-\t{weighted:.1}");
+    }
+    let by_size = [
+        ("ns a queue, by queues", "two reports and their difference", sizes::reports(rounds)),
+        ("us a thread, by threads", "each waits for its queue", sizes::waits(rounds.min(5))),
+    ];
+    for (unit, what, values) in by_size {
+        let _ = writeln!(text, "\n{unit}");
+        for (size, value) in values {
+            let name = format!("{size}, {what}");
+            let _ = writeln!(text, "{name:<45} {value:>10.2}");
+            let _ = writeln!(tsv, "{name}\t-\t{value:.2}");
+        }
     }
     let _ = writeln!(
         text,

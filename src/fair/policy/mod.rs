@@ -16,7 +16,7 @@ use core::time::Duration;
 ///
 /// A queue is *ready* if it has a task, and a place to run it in: fewer of its tasks run than may, and it is
 /// not paused. Calls come from several threads at once, also for the same queue, so a policy's state is atomic;
-/// none of them is made under a lock. Each tier has a policy of its own ([`Builder::policy`]).
+/// none of them is made under a lock, but [`opened`](Self::opened) under that for making queues. Each tier has a policy of its own ([`Builder::policy`]).
 ///
 /// A policy is advice about order. If it chooses what is not ready, or nothing, the first queue that is ready is
 /// served, so no policy can lose a task or stop the others' service. It can starve queues.
@@ -64,6 +64,12 @@ pub trait Policy: Send + Sync + 'static {
     /// A queue has come into this slot. Nobody serves it yet.
     fn opened(&self, slot: usize) {
         let _ = slot;
+    }
+
+    /// The queue in this slot is about to get another weight. What it owes for service that it has got can be
+    /// converted.
+    fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
+        let _ = (slot, change, ready);
     }
 
     /// The queue in this slot is about to become ready. May be called several times for once.
@@ -135,6 +141,28 @@ impl Pick {
     pub fn note(self) -> u128 {
         self.note
     }
+}
+
+/// A change of a queue's weight.
+///
+/// # Examples
+///
+/// ```
+/// use filch::fair::Reweighted;
+///
+/// // What a queue of weight 1 owes in virtual time, a queue of weight 4 owes a quarter of.
+/// let change = Reweighted { from: 1, to: 4, under_way: 2 };
+/// assert_eq!(1000 * change.from / change.to, 250);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reweighted {
+    /// The weight until now.
+    pub from: u64,
+    /// The weight from now on.
+    pub to: u64,
+    /// How many picks of the queue may have been made at the old weight whose service is still to be told: never
+    /// less than there are.
+    pub under_way: usize,
 }
 
 /// What a queue has got.

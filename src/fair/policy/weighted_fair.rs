@@ -1,10 +1,10 @@
 //! Shares by weight, in time.
 
 use super::least::{Least, is_before};
-use super::{Pick, Policy, Ready, Service};
+use super::{Pick, Policy, Ready, Reweighted, Service};
 use crate::fair::once::Once;
 use crate::sync::clock;
-use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine};
+use crate::sync::{AtomicU64, AtomicUsize, GROUP, GROUPS, Relaxed, array_on_the_machine};
 use alloc::boxed::Box;
 use core::fmt;
 
@@ -57,6 +57,8 @@ struct Accounts {
     rests: [AtomicU64; GROUP],
     /// What a lease of each takes, in nanoseconds.
     estimates: [AtomicU64; GROUP],
+    /// How many leases of each may still have been charged at a weight that it has no longer.
+    reweighted: [AtomicUsize; GROUP],
 }
 
 impl Accounts {
@@ -65,6 +67,7 @@ impl Accounts {
             times: array_on_the_machine![AtomicU64::new(START); GROUP],
             rests: array_on_the_machine![AtomicU64::new(0); GROUP],
             estimates: array_on_the_machine![AtomicU64::new(0); GROUP],
+            reweighted: array_on_the_machine![AtomicUsize::new(0); GROUP],
         }
     }
 }
@@ -122,6 +125,24 @@ impl Policy for WeightedFair {
         accounts.times[at].store(self.now.load(Relaxed), Relaxed);
         accounts.rests[at].store(0, Relaxed);
         accounts.estimates[at].store(0, Relaxed);
+        accounts.reweighted[at].store(0, Relaxed);
+    }
+
+    /// What it owes shrinks or grows with its weight, and with that what it has been charged for leases that are under
+    /// way. When they end, the charge of old is taken back from what is left: less is owed then than should be by what
+    /// has shrunk, which `served` makes up for, and more by one lease each of what has grown.
+    fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
+        let (accounts, at) = (self.accounts(slot), slot % GROUP);
+        accounts.reweighted[at].fetch_add(change.under_way, Relaxed);
+        let now = self.now.load(Relaxed);
+        let converted = |time: u64| {
+            let owed = u64::try_from(time.wrapping_sub(now) as i64).ok()?;
+            let owed = u128::from(owed) * u128::from(change.from) / u128::from(change.to.max(1));
+            let owed = u64::try_from(owed).map_or(MOST, |it| it.min(MOST));
+            Some(now.wrapping_add(owed))
+        };
+        let _ = accounts.times[at].fetch_update(Relaxed, Relaxed, converted);
+        self.refresh(slot, ready);
     }
 
     fn arrives(&self, slot: usize, _ready: Ready<'_>) {
@@ -167,8 +188,16 @@ impl Policy for WeightedFair {
             estimate.store(after, Relaxed);
         }
         let now = self.now.load(Relaxed);
+        let charged = pick.note() as u64;
+        let is_reweighted = charged != 0 && accounts.reweighted[at].load(Relaxed) != 0 && {
+            let one_less = |leases: usize| leases.checked_sub(1);
+            accounts.reweighted[at].fetch_update(Relaxed, Relaxed, one_less).is_ok()
+        };
         let corrected = |time: u64| {
-            let time = time.wrapping_sub(pick.note() as u64).wrapping_add(used);
+            let mut time = time.wrapping_sub(charged).wrapping_add(used);
+            if is_reweighted && is_before(time, now) {
+                time = now;
+            }
             let lead = time.wrapping_sub(now);
             Some(if (lead as i64) > MOST as i64 { now.wrapping_add(MOST) } else { time })
         };

@@ -31,6 +31,7 @@ fn parts() -> Vec<Part> {
         part("valgrind", &[], &[], valgrind::missing()),
         part("loom", &[], &[], None),
         part("reclaim", &[], &[], None),
+        part("defects", &[], &[], None),
         part("sanitize", &["--stress"], &[], nightly::missing()),
         part("fuzz", &["--seconds", "10"], &["--seconds", "3600"], nightly::missing_for_fuzz()),
         part("orderings", &["--quick"], &[], None),

@@ -56,6 +56,7 @@ pub(super) fn write(ran: &[&str], command: &str, took: Duration) -> Result<Vec<S
     report.played(&read("shuttle")?);
     report.spun(&read("spin")?);
     report.reclaimed(&read("reclaim")?);
+    report.planted(&read("defects")?);
     report.sanitized(&read("sanitize")?, &read("valgrind")?);
     report.fuzzed(&read("fuzz")?)?;
     report.mutated(&read("mutants")?)?;
@@ -279,6 +280,18 @@ impl Report {
         self.sum_up(
             "reclamation",
             format!("{caught} planted breaches of epoch's contract are noticed by models"),
+        );
+    }
+
+    fn planted(&mut self, defects: &[Row]) {
+        self.head("Defects (`cargo xtask defects`)");
+        self.line("Those of the articles' code, planted in a copy of the source; their tests must fail.\n");
+        self.columns(["number", "planted", "test", "seconds", "verdict"], defects);
+        let numbers: BTreeSet<&str> = defects.iter().map(|row| cell(row, "number")).collect();
+        let (planted, numbers) = (defects.len(), numbers.len());
+        self.sum_up(
+            "defects",
+            format!("{numbers} of the articles, in {planted} forms, are noticed by their tests"),
         );
     }
 

@@ -1,0 +1,97 @@
+//! Models of promises that meet: a queue whose tasks block, whose executor grows, that has a bound, or loses its last
+//! handle while it is paused.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `ENDED` | `note_ended`, `submitted` | `submitted_is_never_too_large` |
+//!
+//! `LOOK` in `step_aside` and in `end` is for litmus tests: `loom-tests/unwitnessed.md`.
+
+use crate::common::trace::Trace;
+use crate::common::tray::{Tray, scheduler, submit, the_next_is_served};
+use crate::common::{Bound::*, model, spawn};
+use filch::pool;
+use filch::task::Cancel;
+
+/// The executor has one thread. It begins to block while somebody submits, who finds a ticket where there may be one.
+#[test]
+fn submit_meets_a_ticket_that_steps_aside() {
+    model("submit_meets_a_ticket_that_steps_aside", Preemptions(3), || {
+        the_next_is_served(&Tray::new(1), pool::blocking);
+    });
+}
+
+/// The executor has one thread and keeps to that by itself: a ticket waits there, for when it has another.
+#[test]
+fn submit_meets_an_executor_that_grows() {
+    model("submit_meets_an_executor_that_grows", Preemptions(2), || {
+        the_next_is_served(&Tray::enforcing(1), |wait| wait());
+    });
+}
+
+/// A task of a bounded queue is cancelled while it may begin: it gives its place back once, before its handle says what
+/// became of it.
+#[test]
+fn a_cancelled_task_gives_one_place_back() {
+    model("a_cancelled_task_gives_one_place_back", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").capacity(1).build().unwrap();
+        let task = queue.try_spawn(|| ()).unwrap();
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        let has_run = task.cancel() != Cancel::Dequeued;
+        assert_eq!(task.join().is_ok(), has_run);
+        assert_eq!(queue.metrics().pending, 0, "the handle came before the count");
+        worker.join().unwrap();
+        tray.run_all();
+        let metrics = queue.metrics();
+        let counts = (metrics.pending, metrics.completed + metrics.tombstones, metrics.submitted);
+        assert_eq!(counts, (0, 1, 1));
+    });
+}
+
+/// Whoever asks how many tasks were accepted hears of no more than were, and never of fewer than before.
+#[test]
+fn submitted_is_never_too_large() {
+    model("submitted_is_never_too_large", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.default_queue().clone();
+        submit(&queue, &Trace::new());
+        submit(&queue, &Trace::new());
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_all())
+        };
+        let first = queue.metrics().submitted;
+        let second = queue.metrics().submitted;
+        assert!(first <= second, "{second} after {first}");
+        assert!(second <= 2, "{second} of 2");
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(queue.metrics().submitted, 2);
+    });
+}
+
+/// The last handle of a paused queue goes while the last ticket leaves.
+#[test]
+fn the_last_handle_of_a_paused_queue_meets_the_exit_of_the_last_ticket() {
+    let name = "the_last_handle_of_a_paused_queue_meets_the_exit_of_the_last_ticket";
+    model(name, Preemptions(3), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.queue("q").paused().build().unwrap(), Trace::new());
+        submit(&queue, &trace);
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        drop(queue);
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1, "nobody serves what is queued");
+    });
+}

@@ -1,0 +1,73 @@
+//! Models of Empty: who is told so was told what was true at some moment of the call.
+//!
+//! A queue can be never empty although no single item is there for the whole of a call: a *chain* of items covers it,
+//! each pushed before the one before it is taken. Here one thread pushes a first item and asks; a thread that it spawned
+//! in between pushes a second item and takes the first. `is_a_queue` knows of chains.
+
+use crate::common::Bound::*;
+use crate::common::injectors::is_a_queue;
+use crate::common::{model, spawn};
+use filch::Injector;
+use loom::sync::Arc;
+use loom::sync::atomic::{Ordering::*, fence};
+
+/// A sweep that began before the first item was there ends when it has been taken.
+#[test]
+fn a_chain_is_not_empty_by_a_sweep() {
+    is_a_queue("a_chain_is_not_empty_by_a_sweep", Preemptions(2), "ps", &["p(ps)e", "e"]);
+}
+
+/// In the third segment, which does not last: so a steal asks as `is_empty` does.
+#[test]
+fn a_chain_is_not_empty_by_a_sweep_for_a_steal() {
+    is_a_queue(
+        "a_chain_is_not_empty_by_a_sweep_for_a_steal",
+        Slow(2),
+        "pppppsssss",
+        &["p(ps)s", "e"],
+    );
+}
+
+/// The last thread is a producer that has been stopped: what it leaves is an orphan.
+#[test]
+fn a_chain_is_not_empty_around_an_orphan() {
+    is_a_queue(
+        "a_chain_is_not_empty_around_an_orphan",
+        Long { preemptions: 2, seconds: 65 },
+        "",
+        &["p(ps)s", "p"],
+    );
+}
+
+/// Who pushed an item asks for the length while another gives up the slot.
+#[test]
+fn a_length_of_zero_is_empty() {
+    is_a_queue("a_length_of_zero_is_empty", Preemptions(3), "", &["s", "pl"]);
+}
+
+#[test]
+fn a_chain_has_a_length() {
+    is_a_queue("a_chain_has_a_length", Preemptions(2), "ps", &["p(ps)l", "e"]);
+}
+
+/// The one that took the last item need not be the one that goes to sleep on the strength of that.
+#[test]
+fn a_push_that_says_not_empty_has_one_of_two_awake() {
+    let bound = Long { preemptions: 2, seconds: 14 };
+    model("a_push_that_says_not_empty_has_one_of_two_awake", bound, || {
+        let injector = Arc::new(Injector::new());
+        injector.push(1);
+        let consumers = [(); 2].map(|()| {
+            let injector = injector.clone();
+            spawn(move || {
+                let first = injector.steal();
+                fence(SeqCst);
+                [first.success(), injector.steal().success()]
+            })
+        });
+        let was_empty = injector.push_was_empty(2);
+        let taken = consumers.map(|it| it.join().unwrap()).concat();
+        assert!(taken.contains(&Some(1)));
+        assert!(taken.contains(&Some(2)) || was_empty, "nobody comes for the item");
+    });
+}

@@ -1,0 +1,35 @@
+//! Sections that block.
+
+use super::worker::Local;
+use crate::task::current;
+
+/// Runs `f`, which may block for long. Meanwhile another thread takes the place of this one.
+///
+/// On a worker of a [`ThreadPool`](super::ThreadPool) that has fewer than [`max_threads`](super::Builder::max_threads), a thread is started
+/// unless there is one to spare; it ends when it has had nothing to do for
+/// [`keep_alive`](super::Builder::keep_alive) and there are too many. After `f` there may be one more running than was
+/// asked for, for as long as there is work. Elsewhere, and within another such section, `f` just runs.
+///
+/// In a task of a [queue](crate::fair::Queue), whatever threads it runs on, the scheduler lets another thread serve
+/// in place of this one, if the executor has one. The task keeps its place in its own queue: what blocks counts
+/// against [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
+///
+/// # Examples
+///
+/// ```
+/// use filch::{pool, ThreadPool};
+/// use std::sync::mpsc;
+///
+/// let pool = ThreadPool::new(1)?;
+/// let (sender, inbox) = mpsc::channel();
+/// let waits = pool.spawn(move || pool::blocking(|| inbox.recv().unwrap()));
+/// pool.spawn_detached(move || sender.send("from the thread that took its place").unwrap()).unwrap();
+/// assert_eq!(waits.join().unwrap(), "from the thread that took its place");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+    match Local::current() {
+        Some(local) => local.blocking(|| current::aside(f)),
+        None => current::aside(f),
+    }
+}

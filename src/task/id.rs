@@ -1,0 +1,69 @@
+//! Which executor a task belongs to.
+
+use crate::sync::unique;
+use core::num::NonZeroU64;
+
+/// Identifies an executor within the process.
+///
+/// [`Executor::id`](crate::Executor::id) says what it is for. No two calls of [`new`](Self::new) return the same.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::ExecutorId;
+///
+/// let id = ExecutorId::new();
+/// assert_eq!(id, id.clone());
+/// assert_ne!(id, ExecutorId::new());
+/// assert_eq!(size_of::<Option<ExecutorId>>(), size_of::<ExecutorId>());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ExecutorId(NonZeroU64);
+
+impl ExecutorId {
+    /// Returns an id that nothing else in the process has: for an executor of your own, which keeps it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{ExecutorId, Rejected};
+    /// use filch::{Executor, Job, ThreadPool};
+    /// use std::num::NonZeroUsize;
+    ///
+    /// struct Mine {
+    ///     id: ExecutorId, // made once: clones of it are to have the same
+    ///     pool: ThreadPool,
+    /// }
+    ///
+    /// impl Executor for Mine {
+    ///     fn execute(&self, job: Job) -> Result<(), Rejected> {
+    ///         self.pool.execute(job)
+    ///     }
+    ///     fn parallelism(&self) -> NonZeroUsize {
+    ///         self.pool.parallelism()
+    ///     }
+    ///     fn id(&self) -> Option<ExecutorId> {
+    ///         Some(self.id)
+    ///     }
+    /// }
+    ///
+    /// let mine = Mine { id: ExecutorId::new(), pool: ThreadPool::new(1)? };
+    /// assert_ne!(mine.id(), mine.pool.id());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[allow(clippy::new_without_default)] // a default is expected to be equal to the next one
+    #[must_use]
+    pub fn new() -> Self {
+        ExecutorId(unique::number())
+    }
+
+    /// Returns the number that stands for it in an atomic, where 0 is no id.
+    pub(crate) fn to_number(self) -> u64 {
+        self.0.get()
+    }
+
+    /// Returns the id that this number stands for; `None` for 0.
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(ExecutorId)
+    }
+}

@@ -1,0 +1,286 @@
+//! Counts, ends and stacks where promises meet: what was counted once is not counted twice, nor for another queue.
+
+use crate::common::waiting::{MINUTE, done, ended};
+use filch::executor::{Inline, from_fn};
+use filch::fair::FairScheduler;
+use filch::pool::{self, Shutdown};
+use filch::task::{Cancel, CancelToken};
+use filch::{Executor, LockedPool, ThreadPool};
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// Jobs of tasks that were cancelled lie in a queue that goes. The next in its slot has another bound.
+#[test]
+fn a_slot_is_clean_when_its_queue_is_over() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    for _ in 0..100 {
+        let first = fair.queue("first").capacity(4).paused().build().unwrap();
+        let slot = first.slot();
+        for _ in 0..3 {
+            assert_eq!(first.spawn(|| ()).cancel(), Cancel::Dequeued);
+        }
+        drop(first);
+        let second = fair.queue("second").build().unwrap();
+        assert_eq!(second.slot(), slot);
+        done(second.spawn(|| ()));
+        fair.wait_idle().unwrap();
+        let metrics = second.metrics();
+        assert_eq!((metrics.pending, metrics.submitted, metrics.tombstones), (0, 1, 0));
+    }
+}
+
+/// Such jobs hold what holds the scheduler.
+#[test]
+fn a_scheduler_goes_with_its_tombstones() {
+    let alive = Arc::new(());
+    let same = alive.clone();
+    let executor = from_fn(NonZeroUsize::MIN, move |job| {
+        let _ = &same;
+        Inline.execute(job)
+    });
+    let fair = FairScheduler::over(executor);
+    let queue = fair.queue("q").capacity(9).paused().build().unwrap();
+    let task = queue.spawn(|| ());
+    task.cancel();
+    drop((task, queue, fair));
+    assert_eq!(Arc::strong_count(&alive), 1, "the scheduler is still there");
+}
+
+/// The count falls before the handle says that the task is done; who waits for the queue comes after both.
+#[test]
+fn a_queue_is_idle_when_the_handles_say_so() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").capacity(100).build().unwrap();
+    for _ in 0..2000 {
+        let tasks = [(); 3].map(|()| queue.spawn(|| ()));
+        queue.wait_idle().unwrap();
+        assert!(tasks.iter().all(|it| it.is_finished()), "idle before its tasks are done");
+    }
+}
+
+/// A cancelled task keeps its place beyond some thousands that the queue has not come to: the bound is one of memory,
+/// too.
+#[test]
+fn a_queue_holds_some_thousand_tombstones() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").capacity(10).paused().build().unwrap();
+    let cancelled = || queue.try_spawn(|| ()).is_ok_and(|it| it.cancel() == Cancel::Dequeued);
+    let count = (0..100_000).take_while(|_| cancelled()).count();
+    assert_eq!(count, 4096 + 10);
+    queue.resume();
+    fair.wait_idle().unwrap();
+    let metrics = queue.metrics();
+    assert_eq!((metrics.pending, metrics.tombstones, metrics.refused), (0, 4106, 1));
+    done(queue.spawn(|| ()));
+}
+
+/// A task that blocks where tickets run at once: nobody can take its place, and least of all its own stack.
+#[test]
+fn a_thread_that_blocks_serves_nothing_meanwhile() {
+    let fair = FairScheduler::over(Inline);
+    let depth = Arc::new(AtomicUsize::new(0));
+    let queue = fair.queue("q").paused().build().unwrap();
+    for _ in 0..20_000 {
+        let depth = depth.clone();
+        let task = move || {
+            assert_eq!(depth.fetch_add(1, SeqCst), 0, "one within another");
+            pool::blocking(|| ());
+            depth.fetch_sub(1, SeqCst);
+        };
+        queue.spawn_detached(task).unwrap();
+    }
+    queue.resume();
+    fair.wait_idle().unwrap();
+    let metrics = queue.metrics();
+    assert_eq!((metrics.completed, metrics.panicked), (20_000, 0));
+}
+
+/// A thread has one ticket, and gives its place once.
+#[test]
+fn blocking_within_blocking_gives_one_place() {
+    let threads = from_fn(NonZeroUsize::MIN, |job| {
+        thread::spawn(|| job.run());
+        Ok(())
+    });
+    let fair = FairScheduler::over(threads);
+    for _ in 0..100 {
+        let (sender, inbox) = mpsc::channel();
+        let wait = move || pool::blocking(|| pool::blocking(|| inbox.recv_timeout(MINUTE)));
+        let waits = fair.spawn(wait);
+        fair.spawn_detached(move || sender.send(7).unwrap()).unwrap();
+        assert_eq!(done(waits), Ok(7));
+    }
+    fair.wait_idle().unwrap();
+    while !format!("{fair:?}").contains("tickets: 0") {
+        thread::yield_now();
+    }
+}
+
+/// What listens to the end of a queue or a pool is the user's.
+#[test]
+fn a_listener_of_an_end_that_panics_holds_up_nobody() {
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("planted");
+        }
+    }
+
+    let listen = |end: CancelToken| {
+        let bomb = Bomb;
+        let task = filch::executor::TaskBuilder::on(&Never).token(&end).spawn(move || drop(bomb));
+        drop(task);
+    };
+    let (pool, locked) = (ThreadPool::new(1).unwrap(), LockedPool::new(1).unwrap());
+    let fair = FairScheduler::over(pool.clone());
+    for capacity in [1, usize::MAX] {
+        let queue = fair.queue("q").capacity(capacity).build().unwrap();
+        listen(queue.end().unwrap());
+        let task = queue.spawn(|| 7);
+        queue.close();
+        assert_eq!(done(task), 7);
+        queue.wait_idle().unwrap();
+    }
+    listen(pool.end().unwrap());
+    listen(locked.end().unwrap());
+    pool.shutdown(Shutdown::Drain).unwrap();
+    let _ = catch_unwind(AssertUnwindSafe(|| locked.shutdown(Shutdown::Drain)));
+    NEVER.lock().unwrap().drain(..).for_each(std::mem::forget);
+}
+
+/// Keeps what it gets.
+struct Never;
+
+static NEVER: std::sync::Mutex<Vec<filch::Job>> = std::sync::Mutex::new(Vec::new());
+
+impl Executor for Never {
+    fn execute(&self, job: filch::Job) -> Result<(), filch::executor::Rejected> {
+        NEVER.lock().unwrap().push(job);
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+}
+
+#[test]
+fn a_scheduler_over_a_scheduler_is_told_of_its_end() {
+    for how in [Shutdown::Drain, Shutdown::Cancel] {
+        let outer = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let tenant = outer.queue("tenant").build().unwrap();
+        let inner = [FairScheduler::over(outer.clone()), FairScheduler::over(tenant)];
+        let queues = inner.each_ref().map(|it| it.queue("paused").paused().build().unwrap());
+        let tasks = queues.each_ref().map(|it| it.spawn(|| 7));
+        outer.shutdown(how).unwrap();
+        for task in tasks {
+            assert!(ended(task).unwrap_err().is_cancelled());
+        }
+    }
+}
+
+/// A queue whose task was run where it was waited for is over before anybody has come to the job.
+#[test]
+fn a_queue_that_is_over_is_not_ready() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    for _ in 0..100 {
+        let fair = fair.clone();
+        let task = pool.spawn(move || {
+            let queue = fair.queue("q").capacity(4).build().unwrap();
+            queue.spawn(|| 7).join().unwrap()
+        });
+        assert_eq!(done(task), 7);
+        // The ticket that comes to the queue ends, and leaves the thread to others.
+        done(pool.spawn(|| ()));
+    }
+}
+
+/// Tasks of a queue with a capacity that panic, with a handle and without.
+#[test]
+fn counters_do_not_run_backwards() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").capacity(1000).build().unwrap();
+    let (is_over, same) = (Arc::new(AtomicBool::new(false)), queue.clone());
+    let seen = is_over.clone();
+    let watcher = thread::spawn(move || {
+        let counts = || {
+            let it = same.metrics();
+            [it.submitted, it.completed, it.panicked]
+        };
+        let mut last = counts();
+        while !seen.load(SeqCst) {
+            let now = counts();
+            assert!(now.iter().zip(last).all(|(now, last)| *now >= last), "{now:?} after {last:?}");
+            assert!(now[0] <= 2000, "{now:?}");
+            last = now;
+        }
+    });
+    let token = CancelToken::new();
+    for _ in 0..1000 {
+        let silent = || std::panic::resume_unwind(Box::new(()));
+        queue.task().token(&token).spawn_detached(silent).unwrap();
+        let _ = queue.spawn(silent).join();
+    }
+    queue.wait_idle().unwrap();
+    is_over.store(true, SeqCst);
+    watcher.join().unwrap();
+    let metrics = queue.metrics();
+    assert_eq!((metrics.submitted, metrics.completed, metrics.panicked), (2000, 1000, 1000));
+}
+
+/// A ticket is dropped that is not the last. What comes later is not cancelled for it.
+#[test]
+fn a_dropped_ticket_is_forgotten_when_another_has_looked() {
+    let outer = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let inner = FairScheduler::over(outer.clone());
+    for _ in 0..300 {
+        let queue = outer.queue("q").build().unwrap();
+        let same = inner.clone();
+        // From within, so that the inner scheduler's ticket goes to this queue; which is then cancelled.
+        let within = queue.spawn(move || drop((same.spawn(|| ()), same.spawn(|| ()))));
+        done(within);
+        queue.cancel();
+        outer.wait_idle().unwrap();
+        assert_eq!(done(inner.spawn(|| 7)), 7);
+    }
+}
+
+/// Two schedulers hand tickets over on the same stack.
+#[test]
+fn schedulers_over_each_other_where_tickets_run_at_once() {
+    let four = from_fn(NonZeroUsize::new(4).unwrap(), |job| Inline.execute(job));
+    let outer = FairScheduler::builder(four).quantum(Duration::ZERO).build();
+    let tenant = outer.queue("tenant").build().unwrap();
+    let inner = FairScheduler::builder(tenant).quantum(Duration::ZERO).build();
+    let queue = inner.queue("q").paused().build().unwrap();
+    let runs = Arc::new(AtomicUsize::new(0));
+    for _ in 0..300 {
+        for target in [&queue, outer.default_queue()] {
+            let runs = runs.clone();
+            target.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).unwrap();
+        }
+    }
+    queue.resume();
+    assert_eq!(runs.load(SeqCst), 600);
+    inner.wait_idle().unwrap();
+}
+
+/// Futures that wait for a place in a queue end with its executor, one after the other and not in each other.
+#[cfg(feature = "async")]
+#[test]
+fn a_hundred_thousand_futures_end_with_their_pool() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("q").max_in_flight(1).paused().build().unwrap();
+    let futures: Vec<_> = (0..100_000).map(|_| queue.spawn_future(async {})).collect();
+    pool.shutdown(Shutdown::Drain).unwrap();
+    for future in futures {
+        assert!(future.join().unwrap_err().is_cancelled());
+    }
+}

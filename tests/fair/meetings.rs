@@ -1,0 +1,411 @@
+//! Promises that meet: queues under blocking sections, changed parallelism, joins, pauses, lost handles and ended
+//! executors.
+//!
+//! Each test is named after its row in the list of defects that were found from outside (P1, P2 and so on). Waits
+//! end after a minute, so that what hangs fails.
+
+use crate::common::simulated::{fill, ms};
+use crate::common::waiting::{MINUTE, done, ended};
+use filch::executor::{Reason, Rejected, from_fn};
+use filch::fair::{FairScheduler, Queue};
+use filch::pool::{self, Shutdown};
+use filch::sim::Stepper;
+use filch::task::{Cancel, TaskGroup};
+use filch::{Executor, Job, JoinHandle, ThreadPool};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// A task of `first` waits, in a blocking section, for one of `second` that was spawned after it.
+fn one_waits_for_the_other(first: &Queue, second: &Queue) {
+    let (sender, inbox) = mpsc::channel();
+    let waits = first.spawn(move || pool::blocking(|| inbox.recv_timeout(MINUTE)));
+    second.spawn_detached(move || sender.send(7).unwrap()).unwrap();
+    assert_eq!(done(waits), Ok(7), "nobody took the place of the thread that blocks");
+}
+
+fn small_pool() -> ThreadPool {
+    ThreadPool::builder().num_threads(1).max_threads(4).build().unwrap()
+}
+
+#[test]
+fn p1_tasks_that_block_let_other_queues_go_on() {
+    let fair = FairScheduler::over(small_pool());
+    let queues = ["a", "b"].map(|name| fair.queue(name).build().unwrap());
+    one_waits_for_the_other(&queues[0], &queues[1]);
+    one_waits_for_the_other(&queues[0], &queues[0]);
+}
+
+#[test]
+fn p1_through_a_scheduler_over_a_queue() {
+    let outer = FairScheduler::over(small_pool());
+    let tenant = outer.queue("tenant").build().unwrap();
+    let inner = FairScheduler::over(tenant.clone());
+    let queues = ["a", "b"].map(|name| inner.queue(name).build().unwrap());
+    one_waits_for_the_other(&queues[0], &queues[1]);
+    one_waits_for_the_other(&queues[1], &outer.queue("other").build().unwrap());
+    one_waits_for_the_other(&outer.queue("other").build().unwrap(), &queues[0]);
+}
+
+/// Somebody's own executor around a pool, which forwards what it must.
+struct Around(ThreadPool);
+
+impl Executor for Around {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.0.execute(job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+}
+
+#[test]
+fn p1_through_executors_that_are_not_ours() {
+    let around = FairScheduler::over(Around(small_pool()));
+    let threads = FairScheduler::over(from_fn(NonZeroUsize::MIN, |job| {
+        thread::spawn(|| job.run());
+        Ok(())
+    }));
+    for fair in [around, threads] {
+        let queues = ["a", "b"].map(|name| fair.queue(name).build().unwrap());
+        one_waits_for_the_other(&queues[0], &queues[1]);
+    }
+}
+
+/// What blocks still counts against the limit of its queue.
+#[test]
+fn a_task_that_blocks_keeps_its_place_in_its_queue() {
+    let fair = FairScheduler::over(small_pool());
+    let queue = fair.queue("ordered").max_parallel(1).build().unwrap();
+    let (sender, inbox) = mpsc::channel();
+    let first = queue.spawn(move || {
+        pool::blocking(|| inbox.recv_timeout(MINUTE).unwrap());
+    });
+    let second = queue.spawn(|| ());
+    fair.spawn(|| ()).join().unwrap();
+    assert!(!second.is_finished(), "two tasks at once in a queue of one");
+    sender.send(()).unwrap();
+    done(first);
+    done(second);
+}
+
+/// A task that ends when it is told to, and has begun when this returns.
+fn begun(queue: &Queue) -> (JoinHandle<()>, Sender<()>) {
+    let ((sender, inbox), (begins, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let task = queue.spawn(move || {
+        begins.send(()).unwrap();
+        let _ = inbox.recv_timeout(MINUTE);
+    });
+    has_begun.recv_timeout(MINUTE).unwrap();
+    (task, sender)
+}
+
+/// While a task runs that does not end, and another is queued, `grow` makes room.
+fn room_is_noticed(queue: &Queue, grow: impl FnOnce()) {
+    let (running, end) = begun(queue);
+    let queued = queue.spawn(|| 7);
+    grow();
+    assert_eq!(done(queued), 7);
+    end.send(()).unwrap();
+    done(running);
+}
+
+#[test]
+fn p2_a_scheduler_notices_that_its_pool_has_grown() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    room_is_noticed(fair.default_queue(), || pool.resize(2).unwrap());
+}
+
+#[test]
+fn p2_an_inner_scheduler_notices_that_its_queue_may_run_more() {
+    let pool = ThreadPool::new(2).unwrap();
+    let outer = FairScheduler::over(pool.clone());
+    let tenant = outer.queue("tenant").max_parallel(1).build().unwrap();
+    let inner = FairScheduler::over(tenant.clone());
+    room_is_noticed(inner.default_queue(), || tenant.set_max_parallel(2).unwrap());
+    pool.resize(1).unwrap();
+    room_is_noticed(inner.default_queue(), || pool.resize(2).unwrap());
+}
+
+/// An executor that does not say that it enforces its parallelism is asked again whenever a lease ends.
+#[test]
+fn p2_an_executor_that_is_not_ours_has_grown() {
+    let threads = Arc::new(AtomicUsize::new(1));
+    struct Growing(Arc<AtomicUsize>);
+
+    impl Executor for Growing {
+        fn execute(&self, job: Job) -> Result<(), Rejected> {
+            thread::spawn(|| job.run());
+            Ok(())
+        }
+
+        fn parallelism(&self) -> NonZeroUsize {
+            NonZeroUsize::new(self.0.load(SeqCst)).unwrap()
+        }
+    }
+
+    let fair = FairScheduler::builder(Growing(threads.clone())).quantum(Duration::ZERO).build();
+    let queue = fair.default_queue();
+    let (running, end) = begun(queue);
+    threads.store(2, SeqCst);
+    // One more lease ends; from then on two tasks run at once.
+    let (both, others) = (mpsc::channel(), mpsc::channel());
+    let meets = |sender: Sender<()>, inbox: Receiver<()>| {
+        queue.spawn(move || {
+            sender.send(()).unwrap();
+            inbox.recv_timeout(MINUTE)
+        })
+    };
+    let pair = [meets(both.0, others.1), meets(others.0, both.1)];
+    end.send(()).unwrap();
+    done(running);
+    pair.into_iter().for_each(|it| done(it).expect("they never ran at once"));
+}
+
+#[test]
+fn p5_an_ordered_queue_stays_ordered_when_a_worker_joins() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("ordered").max_parallel(1).build().unwrap();
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let same = lines.clone();
+    let worker = pool.spawn(move || {
+        let line = |i| {
+            let lines = same.clone();
+            queue.spawn(move || lines.lock().unwrap().push(i))
+        };
+        let mut all: Vec<_> = (0..1000).map(line).collect();
+        all.pop().unwrap().join().unwrap();
+        same.lock().unwrap().len()
+    });
+    assert_eq!(done(worker), 1000, "those before it had not run");
+    assert!(lines.lock().unwrap().is_sorted(), "out of order");
+}
+
+/// As above, by a group.
+#[test]
+fn p5_an_ordered_queue_stays_ordered_when_a_worker_waits_for_a_group() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("ordered").max_parallel(1).build().unwrap();
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let same = lines.clone();
+    let worker = pool.spawn(move || {
+        let group = TaskGroup::new();
+        for i in 0..100 {
+            let lines = same.clone();
+            let line = move || lines.lock().unwrap().push(i);
+            queue.task().group(&group).spawn_detached(line).unwrap();
+        }
+        group.wait().unwrap();
+    });
+    done(worker);
+    assert_eq!(*lines.lock().unwrap(), Vec::from_iter(0..100));
+}
+
+#[test]
+fn p9_a_queue_without_handles_is_never_paused() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("paused").paused().build().unwrap();
+    let task = queue.spawn(|| 7);
+    drop(queue);
+    assert_eq!(done(task), 7);
+    fair.wait_idle().unwrap();
+}
+
+#[test]
+fn p9_what_an_ended_executor_leaves_in_paused_queues_is_cancelled() {
+    for how in [Shutdown::Drain, Shutdown::Cancel] {
+        let pool = ThreadPool::new(1).unwrap();
+        let outer = FairScheduler::over(pool.clone());
+        let inner = FairScheduler::over(outer.queue("tenant").build().unwrap());
+        let queues = [&outer, &inner].map(|it| it.queue("paused").paused().build().unwrap());
+        let tasks = queues.each_ref().map(|it| it.spawn(|| 7));
+        pool.shutdown(how).unwrap();
+        for task in tasks {
+            let result = ended(task);
+            assert!(result.unwrap_err().is_cancelled());
+        }
+        for queue in &queues {
+            assert_eq!(queue.try_spawn(|| 7).unwrap_err().reason, Reason::Closed);
+            queue.wait_idle().unwrap();
+        }
+    }
+}
+
+#[test]
+fn p12_a_place_is_free_when_the_handle_says_that_the_task_is_done() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("one").capacity(1).build().unwrap();
+    for i in 0..1000 {
+        let task = queue.try_spawn(move || i).expect("the task before is done");
+        assert_eq!(done(task), i);
+        assert_eq!((queue.metrics().pending, queue.metrics().completed), (0, i + 1));
+    }
+}
+
+#[test]
+fn p12_a_cancelled_task_gives_its_place_back() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("one").capacity(1).paused().build().unwrap();
+    for _ in 0..1000 {
+        let task = queue.try_spawn(|| ()).expect("the task before is cancelled");
+        assert_eq!(task.cancel(), Cancel::Dequeued);
+    }
+    assert_eq!((queue.metrics().pending, queue.metrics().submitted), (0, 1000));
+    queue.resume();
+    done(queue.try_spawn(|| ()).unwrap());
+    fair.wait_idle().unwrap();
+    let metrics = queue.metrics();
+    assert_eq!((metrics.completed, metrics.tombstones, metrics.pending), (1, 1000, 0));
+}
+
+/// A task that runs where it is waited for gives its place back, too.
+#[test]
+fn p12_a_joined_task_gives_its_place_back() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("few").capacity(2).build().unwrap();
+    let same = queue.clone();
+    let outer = queue.spawn(move || {
+        (0..100).for_each(|i| assert_eq!(same.try_spawn(move || i).unwrap().join().unwrap(), i));
+    });
+    done(outer);
+    fair.wait_idle().unwrap();
+    assert_eq!((queue.metrics().pending, queue.metrics().submitted), (0, 101));
+}
+
+/// A queue has had a task of a second, and owes for it. From then on it has another weight.
+#[test]
+fn p14_debts_are_converted_when_a_weight_changes() {
+    let service = |from, to, of_other| {
+        let sim = Stepper::new(7, 1);
+        let fair = sim.scheduler().build();
+        let changed = fair.queue("changed").weight(from).build().unwrap();
+        let other = fair.queue("other").weight(of_other).build().unwrap();
+        fill(&changed, 1, ms(1000));
+        fill(&changed, 10_000, ms(1));
+        fill(&other, 10_000, ms(1));
+        while changed.metrics().completed == 0 {
+            assert!(sim.step());
+        }
+        changed.set_weight(to).unwrap();
+        let before = [&changed, &other].map(|it| it.metrics().service);
+        sim.advance(ms(2000));
+        let after = [&changed, &other].map(|it| it.metrics().service);
+        [after[0] - before[0], after[1] - before[1]].map(|it| it.as_millis())
+    };
+    // As though it had always had that weight: the other gets the next second, and the one after is shared.
+    for [changed, other] in [service(1, 1000, 1000), service(1000, 1, 1)] {
+        assert!((450..=550).contains(&changed), "{changed} and {other} ms");
+    }
+}
+
+#[test]
+fn p15_submitted_is_never_too_large_and_never_runs_backwards() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let queue = fair.queue("q").build().unwrap();
+    let (accepted, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..200_000 {
+                // Counted before it can be: so it is never less than what was accepted.
+                accepted.fetch_add(1, SeqCst);
+                queue.spawn_detached(|| ()).unwrap();
+            }
+            is_over.store(true, SeqCst);
+        });
+        let mut last = 0;
+        while !is_over.load(SeqCst) {
+            let seen = queue.metrics().submitted;
+            assert!(seen >= last, "{seen} after {last}");
+            assert!(seen <= accepted.load(SeqCst) as u64, "{seen} is more than were spawned");
+            last = seen;
+        }
+    });
+    fair.wait_idle().unwrap();
+    assert_eq!(queue.metrics().submitted, 200_000);
+}
+
+#[test]
+fn p15_a_pause_lets_no_further_task_begin() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").build().unwrap();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let same = queue.clone();
+    queue.spawn_detached(move || assert!(same.pause())).unwrap();
+    for _ in 0..1000 {
+        let runs = runs.clone();
+        queue.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).unwrap();
+    }
+    // Served by the same thread, after whatever that begins of the paused queue.
+    while queue.metrics().running > 0 || queue.metrics().completed == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(runs.load(SeqCst), 0);
+    queue.resume();
+    fair.wait_idle().unwrap();
+    assert_eq!(runs.load(SeqCst), 1000);
+}
+
+/// A job of a scope waits for a task of the queue in whose only place the scope's owner waits for the job.
+#[test]
+fn a_scope_in_a_limited_queue_is_told_that_it_would_hang() {
+    let pool = ThreadPool::new(2).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("one").max_parallel(1).build().unwrap();
+    for _ in 0..50 {
+        let (pool, same) = (pool.clone(), queue.clone());
+        let task = queue.spawn(move || {
+            let other = Mutex::new(mpsc::channel());
+            pool.scope(|scope| {
+                for i in 0..2 {
+                    let (other, same) = (&other, &same);
+                    scope.spawn(move || {
+                        let begun = other.lock().unwrap().0.send(()).is_ok();
+                        match same.spawn(move || begun).join() {
+                            Ok(begun) => assert!(begun, "{i}"),
+                            Err(error) => assert!(error.is_deadlock(), "{error}"),
+                        }
+                    });
+                }
+            });
+        });
+        done(task);
+    }
+    fair.wait_idle().unwrap();
+}
+
+/// An executor that gives what it gets to a queue that comes later.
+fn to(later: &Arc<Mutex<Option<Queue>>>) -> impl Executor + use<> {
+    let later = later.clone();
+    from_fn(NonZeroUsize::MIN, move |job| {
+        let queue = later.lock().unwrap().clone();
+        queue.unwrap().execute(job)
+    })
+}
+
+#[test]
+fn a_scheduler_over_its_own_queue_refuses_tasks() {
+    let own = Arc::default();
+    let fair = FairScheduler::over(to(&own));
+    *own.lock().unwrap() = Some(fair.queue("its own").build().unwrap());
+    let refused = fair.default_queue().try_spawn(|| 7).unwrap_err();
+    assert_eq!((refused.reason, (refused.f)()), (Reason::WouldDeadlock, 7));
+    fair.wait_idle().unwrap();
+    own.lock().unwrap().take();
+    // One that is over a queue of another, which is over a queue of the first.
+    let first = FairScheduler::over(to(&own));
+    let second = FairScheduler::over(first.queue("a").build().unwrap());
+    *own.lock().unwrap() = Some(second.queue("b").build().unwrap());
+    for fair in [&first, &second] {
+        let refused = fair.default_queue().try_spawn(|| 7).unwrap_err();
+        assert_eq!(refused.reason, Reason::WouldDeadlock);
+    }
+    own.lock().unwrap().take();
+}

@@ -1,0 +1,152 @@
+//! What a program's first scheduler stands on.
+
+use super::faults::{Faults, Marked};
+use super::ledger::on_ground;
+use filch::executor::{Executor, Reason, Rejected, ThreadPerJob};
+use filch::fair::{Builder, FairScheduler};
+use filch::pool::Shutdown;
+use filch::{Job, LockedPool, ThreadPool};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How many threads a pool may have: more than a program blocks.
+const MOST_THREADS: usize = 96;
+
+/// Threads, and what a program may do with them beside running tasks there.
+pub(crate) struct Ground {
+    /// A scheduler over the threads, to be completed.
+    pub(crate) builder: Box<dyn Fn() -> Builder>,
+    /// For jobs that no scheduler knows of.
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) threads: usize,
+    /// If it is one that can be resized and replaces blocked threads.
+    pub(crate) pool: Option<ThreadPool>,
+    /// If it can be shut down.
+    pub(crate) shut: Option<Box<dyn Fn(Shutdown)>>,
+    /// Whether its threads end, so that they may keep handles in thread-locals.
+    pub(crate) ends: bool,
+}
+
+/// Makes a ground of this kind, with so many threads, if that is for us to choose.
+pub(crate) type Make = fn(kind: u8, threads: usize, number: u64, faults: &Arc<Faults>) -> Ground;
+
+impl Ground {
+    /// Any executor.
+    pub(crate) fn of(executor: Arc<dyn Executor>, number: u64, faults: &Arc<Faults>) -> Self {
+        let (inner, faults) = (Arc::clone(&executor), Arc::clone(faults));
+        let marked = move || {
+            let (inner, faults) = (Arc::clone(&inner), Arc::clone(&faults));
+            FairScheduler::builder(Marked { inner, faults, ground: number })
+        };
+        let threads = executor.parallelism().get();
+        Ground { builder: Box::new(marked), executor, threads, pool: None, shut: None, ends: false }
+    }
+}
+
+/// A pool or something like it, of this crate.
+pub(crate) fn ours(kind: u8, threads: usize, number: u64, faults: &Arc<Faults>) -> Ground {
+    match kind % 6 {
+        0..=2 => stealing(threads, kind == 2, number, faults),
+        3 => locked(threads, number, faults),
+        4 => unit(threads, number).unwrap_or_else(|| locked(threads, number, faults)),
+        _ => Ground { ends: true, ..Ground::of(Arc::new(ThreadPerJob), number, faults) },
+    }
+}
+
+fn stealing(threads: usize, has_hooks: bool, number: u64, faults: &Arc<Faults>) -> Ground {
+    let mut builder = ThreadPool::builder()
+        .num_threads(threads)
+        .max_threads(MOST_THREADS)
+        .keep_alive(Duration::from_millis(1));
+    if has_hooks {
+        // The first of each panics.
+        let hook = || {
+            let count = AtomicUsize::new(0);
+            move |_: usize| assert!(count.fetch_add(1, SeqCst) > 0, "expected: a hook")
+        };
+        builder = builder.on_thread_start(hook()).on_thread_stop(hook());
+        builder = builder.on_thread_park(hook()).on_thread_unpark(hook());
+    }
+    let pool = builder.build().unwrap();
+    let same = pool.clone();
+    Ground {
+        shut: Some(Box::new(move |how| same.shutdown(how).unwrap())),
+        pool: Some(pool.clone()),
+        ends: true,
+        ..Ground::of(Arc::new(pool), number, faults)
+    }
+}
+
+fn locked(threads: usize, number: u64, faults: &Arc<Faults>) -> Ground {
+    let pool = Arc::new(LockedPool::new(threads).unwrap());
+    let same = Arc::clone(&pool);
+    let shut: Box<dyn Fn(Shutdown)> = Box::new(move |how| same.shutdown(how).unwrap());
+    Ground { shut: Some(shut), ends: true, ..Ground::of(pool, number, faults) }
+}
+
+/// A pool, with its ground's number.
+type Numbered = (Arc<LockedPool>, u64);
+
+/// The pools of `Unit`.
+static UNITS: [Mutex<Option<Numbered>>; 6] = [const { Mutex::new(None) }; 6];
+
+/// An executor of no size: in a box, it lies where all others of no size lie.
+struct Unit<const N: usize>;
+
+impl<const N: usize> Executor for Unit<N> {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        let unit = UNITS[N].lock().unwrap().clone();
+        let Some((pool, number)) = unit else {
+            return Err(Rejected { job, reason: Reason::Closed });
+        };
+        pool.execute(Job::new(move || {
+            on_ground(number);
+            job.run();
+        }))
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        let unit = UNITS[N].lock().unwrap();
+        unit.as_ref().map_or(NonZeroUsize::MIN, |it| it.0.parallelism())
+    }
+}
+
+/// `None` if other programs have them all.
+fn unit(threads: usize, number: u64) -> Option<Ground> {
+    let pool = Arc::new(LockedPool::new(threads).unwrap());
+    let mut units = UNITS.iter().enumerate();
+    let place = units.find_map(|(place, unit)| {
+        let mut unit = unit.lock().unwrap();
+        unit.is_none().then(|| *unit = Some((Arc::clone(&pool), number)))?;
+        Some(place)
+    })?;
+    fn made<const N: usize>() -> Box<dyn Fn() -> Builder> {
+        Box::new(|| FairScheduler::builder(Unit::<N>))
+    }
+    let builders = [made::<0>, made::<1>, made::<2>, made::<3>, made::<4>, made::<5>];
+    let vacates = Vacates(place);
+    let same = Arc::clone(&pool);
+    Some(Ground {
+        builder: builders[place](),
+        executor: pool,
+        threads,
+        pool: None,
+        shut: Some(Box::new(move |how| {
+            let _ = &vacates;
+            same.shutdown(how).unwrap();
+        })),
+        ends: true,
+    })
+}
+
+/// Frees a unit's place.
+struct Vacates(usize);
+
+impl Drop for Vacates {
+    fn drop(&mut self) {
+        let unit = UNITS[self.0].lock().unwrap().take();
+        drop(unit);
+    }
+}

@@ -1,0 +1,30 @@
+//! Faults that are known and not mended yet. While a constant is `true`, no program asks for what it names.
+//!
+//! Setting one to `false` makes the generator find it again.
+
+/// P3: a token's grandchild is not cancelled with it once the token in the middle is gone. Issue 21.
+pub(super) const GRANDCHILDREN_ARE_FORGOTTEN: bool = true;
+
+/// Q3: `CancelToken::cancel` ends with the first closure whose destructor panics. Issue 21.
+pub(super) const A_TOKEN_STOPS_AT_A_PANIC: bool = true;
+
+/// P8: cancelling does not drop a future that nobody wakes. Issue 23.
+pub(super) const SLEEPING_FUTURES_STAY: bool = true;
+
+/// P11: the process aborts if the last handle of a pool is in a thread-local of its own worker. Issue 23.
+pub(super) const LAST_HANDLES_ABORT: bool = true;
+
+/// P13: `ThreadPool::join` from outside panics when the pool is shut down by `Shutdown::Cancel`. Issue 23.
+pub(super) const JOINING_A_CANCELLED_POOL_PANICS: bool = true;
+
+/// A thread that waits for a task of another scheduler on the same pool sleeps, unless that scheduler is over the pool or
+/// over a queue whose task the thread runs: on the only thread it sleeps for ever. Issue 22.
+pub(super) const SIBLINGS_DO_NOT_HELP: bool = true;
+
+/// A pool that is shut down by `Shutdown::Drain` ends never if a task of a queue waits in `pool::blocking` for another that
+/// has not begun: it takes no further ticket, and starts no further thread. Issue 23.
+pub(super) const DRAINING_POOLS_DO_NOT_GIVE_WAY: bool = true;
+
+/// A paused queue with a scheduler over it stays paused when all handles go: the scheduler's ticket, which waits in it, has
+/// one. Issue 23.
+pub(super) const TICKETS_KEEP_QUEUES_PAUSED: bool = true;

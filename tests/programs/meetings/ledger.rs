@@ -1,0 +1,157 @@
+//! What is known of a program's tasks: who runs where, in which order, and how many.
+
+use crate::common::closures::Counts;
+use filch::FairScheduler;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+
+thread_local! {
+    /// Of which ground this thread is; zero, if that is not known.
+    static GROUND: Cell<u64> = const { Cell::new(0) };
+    /// The queues whose tasks run on this thread, one inside the other.
+    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(super) fn on_ground(number: u64) {
+    GROUND.set(number);
+}
+
+/// Of the whole program.
+#[derive(Default)]
+pub(super) struct Ledger {
+    pub(super) counts: Arc<Counts>,
+    /// Whether something has been done that cancels tasks.
+    pub(super) may_cancel: AtomicBool,
+    faults: Mutex<Vec<String>>,
+}
+
+impl Ledger {
+    /// A promise was broken on a thread from which no panic would be heard.
+    pub(super) fn complain(&self, fault: String) {
+        let mut faults = self.faults.lock().unwrap();
+        if faults.len() < 3 {
+            faults.push(fault);
+        }
+    }
+
+    pub(super) fn assert_clean(&self) {
+        let faults = self.faults.lock().unwrap();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+}
+
+/// Of a queue.
+#[derive(Default)]
+pub(super) struct Account {
+    pub(super) number: usize,
+    /// The queue's name; `None` for a default queue.
+    pub(super) name: Option<String>,
+    /// The ground under it; zero if its threads are not marked.
+    pub(super) ground: u64,
+    /// How many tasks it was given, refused ones included.
+    pub(super) given: AtomicU64,
+    /// The largest `submitted` that anybody has seen.
+    submitted: AtomicU64,
+    running: AtomicUsize,
+    /// The most that may run at once.
+    pub(super) limit: AtomicUsize,
+    /// The line that began last, of an ordered queue.
+    line: AtomicU64,
+}
+
+impl Account {
+    pub(super) fn new(
+        number: usize,
+        name: Option<String>,
+        ground: u64,
+        limit: Option<usize>,
+    ) -> Self {
+        let limit = AtomicUsize::new(limit.unwrap_or(usize::MAX));
+        Account { number, name, ground, limit, ..Account::default() }
+    }
+
+    /// A task begins. The caller keeps the result while it runs.
+    pub(super) fn begin(self: &Arc<Self>, ledger: &Ledger, line: Option<u64>) -> Running {
+        let name = self.name.as_deref().unwrap_or("the default queue");
+        let ground = GROUND.get();
+        if ground != 0 && self.ground != 0 && ground != self.ground {
+            ledger.complain(format!("a task of {name} runs on a thread of another executor"));
+        }
+        if let Some(line) = line {
+            let before = self.line.fetch_max(line, SeqCst);
+            if before > line {
+                ledger.complain(format!("{name}: line {line} has begun after line {before}"));
+            }
+        }
+        let is_inside = INSIDE.with_borrow(|it| it.contains(&self.number));
+        INSIDE.with_borrow_mut(|it| it.push(self.number));
+        if !is_inside {
+            let running = self.running.fetch_add(1, SeqCst) + 1;
+            let limit = self.limit.load(SeqCst);
+            if running > limit {
+                ledger.complain(format!("{name}: {running} run at once, {limit} may"));
+            }
+        }
+        Running { account: Arc::clone(self), is_inside }
+    }
+
+    /// Compares what the queue says that it has accepted with what it was given.
+    pub(super) fn check(&self, fair: &FairScheduler, ledger: &Ledger) {
+        let before = self.submitted.load(SeqCst);
+        let queues = fair.report().queues;
+        let Some(metrics) = queues.iter().find(|it| it.name.as_deref() == self.name.as_deref())
+        else {
+            return;
+        };
+        let (submitted, given) = (metrics.submitted, self.given.load(SeqCst));
+        let name = self.name.as_deref().unwrap_or("the default queue");
+        if submitted > given {
+            ledger.complain(format!("{name}: submitted is {submitted}, given were {given}"));
+        }
+        if submitted < before {
+            ledger.complain(format!("{name}: submitted was {before}, and is {submitted}"));
+        }
+        self.submitted.fetch_max(submitted, SeqCst);
+    }
+}
+
+/// A task that runs.
+pub(super) struct Running {
+    account: Arc<Account>,
+    is_inside: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        INSIDE.with_borrow_mut(|it| it.pop());
+        if !self.is_inside {
+            self.account.running.fetch_sub(1, SeqCst);
+        }
+    }
+}
+
+/// Opens once, for all.
+#[derive(Default)]
+pub(super) struct Gate(Mutex<bool>, Condvar);
+
+impl Gate {
+    pub(super) fn open(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+
+    pub(super) fn wait(&self) {
+        let is_open = self.0.lock().unwrap();
+        drop(self.1.wait_while(is_open, |it| !*it).unwrap());
+    }
+}
+
+/// Opens a gate when it is dropped: when a task has run, or will not.
+pub(super) struct Opens(pub(super) Arc<Gate>);
+
+impl Drop for Opens {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}

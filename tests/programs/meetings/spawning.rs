@@ -1,0 +1,198 @@
+//! The steps that spawn.
+
+use super::known;
+use super::ledger::{Gate, Opens};
+use super::tasks::{Plan, Target, Task};
+use super::world::{Holder, Pending, World};
+use super::{Body, Which};
+use crate::common::closures::Counted;
+use filch::Job;
+use filch::executor::{Reason, SpawnError};
+use filch::task::CancelToken;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
+use std::thread;
+
+/// Whether a task is not refused for good reason.
+fn is_open(world: &World, on: usize) -> bool {
+    let is_closed = |it: &usize| world.tenants[*it].is_closed;
+    !world.is_shut
+        && !world.ledger.may_cancel.load(SeqCst)
+        && !world.tenants[on].chain.iter().any(is_closed)
+}
+
+/// The task, as the next line of its queue.
+fn as_line(world: &mut World, on: usize, mut task: Task) -> Task {
+    let tenant = &mut world.tenants[on];
+    tenant.account.given.fetch_add(1, SeqCst);
+    if tenant.is_ordered() {
+        tenant.lines += 1;
+        task.line = Some(tenant.lines);
+    }
+    task
+}
+
+pub(super) fn spawn(world: &mut World, on: usize, task: Task, token: Option<&CancelToken>) {
+    let task = as_line(world, on, task);
+    let blocks = task.plan.blocks();
+    let inside = |it: &&Pending| it.tenant == on && !it.handle.is_finished();
+    let count = world.tenants[on].detached + world.pending.iter().filter(inside).count();
+    let builder = world.queue(on).task();
+    let builder = if let Some(token) = token { builder.token(token) } else { builder };
+    match builder.try_spawn(move || task.run()) {
+        Ok(handle) => world.pending.push(Pending { handle, blocks, tenant: on }),
+        Err(SpawnError { f, reason }) => {
+            let capacity = world.tenants[on].capacity.unwrap_or(usize::MAX);
+            let is_right = match reason {
+                Reason::Full => count >= capacity || world.faults.have_fired(),
+                Reason::Closed => !is_open(world, on),
+                _ => false,
+            };
+            assert!(
+                is_right,
+                "refused, {reason}: {count} are inside, there is room for {capacity}"
+            );
+            drop(f);
+        }
+    }
+}
+
+pub(super) fn spawn_in_turn(world: &mut World, on: Which) {
+    // Mostly into a queue that has room for few.
+    let on = world.pick_one(on, |it| it.capacity.is_some()).unwrap_or_else(|| world.pick(on));
+    world.make_room();
+    world.resume(world.tenants[on].chain.clone());
+    let tasks: Vec<Task> = (0..10).map(|_| world.task(on, Body::Return)).collect();
+    for task in tasks {
+        let before = world.pending.len();
+        spawn(world, on, task, None);
+        if world.pending.len() == before {
+            return;
+        }
+        // Not by its handle: whoever sleeps comes late.
+        while world.pending.last().is_some_and(|it| !it.handle.is_finished()) {
+            thread::yield_now();
+        }
+    }
+}
+
+pub(super) fn spawn_detached(world: &mut World, on: usize, task: Task) {
+    let task = as_line(world, on, task);
+    let accepted = world.queue(on).spawn_detached(move || task.run());
+    world.tenants[on].detached += usize::from(accepted.is_ok());
+    let is_roomy = world.tenants[on].capacity.is_none();
+    assert!(accepted.is_ok() || !is_roomy || !is_open(world, on), "refused: {accepted:?}");
+}
+
+pub(super) fn spawn_future(world: &mut World, on: Which) {
+    let on = world.pick(on);
+    if world.tenants[on].capacity.is_some() {
+        return;
+    }
+    // Polls are tasks, too, and nobody says how they are counted.
+    world.tenants[on].account.given.fetch_add(1000, SeqCst);
+    let counted = Counted::new(&world.ledger.counts);
+    let mut polls = 0;
+    let sleeps = poll_fn(move |context| {
+        let _ = &counted;
+        polls += 1;
+        if !known::SLEEPING_FUTURES_STAY {
+            return Poll::Pending;
+        }
+        context.waker().wake_by_ref();
+        if polls < 3 { Poll::Pending } else { Poll::Ready(()) }
+    });
+    let future = world.queue(on).spawn_future(sleeps);
+    world.futures.push(future);
+}
+
+/// A task that holds a place. It begins, for there is a place.
+pub(super) fn hold(world: &mut World, on: usize, blocks: bool) {
+    let tenant = &world.tenants[on];
+    let blocks = blocks && world.ground.pool.is_some() && world.holders.len() < 8;
+    let chain = tenant.chain.clone();
+    let has_place = |it: &usize| {
+        let it = &world.tenants[*it];
+        // The last place of a calm queue is for those that others wait for.
+        let most = it.limit.map(|limit| limit - usize::from(it.is_calm));
+        !it.is_paused && !it.is_closed && most.is_none_or(|most| it.held < most)
+    };
+    let is_known = tenant.capacity.is_none()
+        && !world.is_shut
+        && !world.has_lost_tickets
+        && chain.iter().all(has_place);
+    if !is_known || world.held_threads() >= world.threads {
+        return;
+    }
+    let [begun, release] = [(); 2].map(|()| Arc::new(Gate::default()));
+    let plan = Plan::Hold {
+        begun: Arc::clone(&begun),
+        release: Arc::clone(&release),
+        is_blocking: blocks,
+    };
+    let task = world.task_of(Arc::clone(&tenant.account), None, plan, false);
+    let task = as_line(world, on, task);
+    // Also if the task is dropped: what cancels it may have come before.
+    let opens = Opens(Arc::clone(&begun));
+    let handle = world.queue(on).spawn(move || {
+        let _opens = opens;
+        task.run();
+    });
+    chain.iter().for_each(|it| world.tenants[*it].held += 1);
+    world.holders.push(Holder { handle, release, chain, has_thread: !blocks });
+    begun.wait();
+}
+
+/// There may be a place more, or a thread.
+pub(super) fn hold_one_more(world: &mut World) {
+    let last = world.holders.last().map(|it| it.chain[0]);
+    if let Some(on) = last.filter(|it| world.tenants[*it].queue.is_some()) {
+        hold(world, on, false);
+    }
+}
+
+pub(super) fn backlog(world: &mut World, on: Which) {
+    let on = world.pick(on);
+    if world.tenants[on].capacity.is_some() || world.backlogs.len() == 2 {
+        return;
+    }
+    let Some(fair) = world.own(on) else { return };
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let plan = Plan::Respawn(Target::Own(fair), Arc::clone(&goes_on));
+    let task = world.task_of(Arc::clone(&world.tenants[on].account), None, plan, false);
+    world.backlogs.push(goes_on);
+    spawn_detached(world, on, task);
+}
+
+/// What others do on these threads has its turn.
+pub(super) fn foreign(world: &mut World) {
+    if world.is_shut {
+        return;
+    }
+    if world.held_threads() >= world.threads {
+        world.release();
+    }
+    let (job, handle) = Job::with_handle(|| ());
+    world.ground.executor.execute(job).unwrap();
+    handle.join().unwrap();
+}
+
+pub(super) fn join_outside(world: &mut World) {
+    let Some(pool) = world.ground.pool.clone() else { return };
+    let ledger = Arc::clone(&world.ledger);
+    let body = move || {
+        for _ in 0..10 {
+            let [a, b] = [(); 2].map(|()| Counted::new(&ledger.counts));
+            let joined = || pool.join(move || a.runs(), move || b.runs());
+            if catch_unwind(AssertUnwindSafe(joined)).is_err()
+                && !known::JOINING_A_CANCELLED_POOL_PANICS
+            {
+                ledger.complain("ThreadPool::join panics".to_owned());
+            }
+        }
+    };
+    world.outside.push(thread::spawn(body));
+}

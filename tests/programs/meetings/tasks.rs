@@ -1,0 +1,207 @@
+//! What tasks do.
+
+use super::ledger::{Account, Gate, Ledger, Opens};
+use crate::common::bomb::Bomb;
+use crate::common::closures::Counted;
+use filch::fair::Queue;
+use filch::pool;
+use filch::{FairScheduler, JoinHandle};
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+
+thread_local! {
+    /// What tasks leave on the thread.
+    static KEPT: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a task does, with everything that it needs for that.
+pub(super) enum Plan {
+    Return,
+    Panic,
+    Yield,
+    /// Drops something that panics.
+    Explode,
+    /// Compares what its queue says with what is known.
+    Look,
+    /// Leaves a handle in a thread-local.
+    Keep(Box<dyn Any + Send>),
+    /// Spawns a task and waits until it has ended.
+    Wait(Target, How, Box<Task>),
+    Detach(Target, Box<Task>),
+    /// Waits for a task that somebody else has spawned.
+    Join(JoinHandle<()>, How),
+    /// Says that it has begun, and goes on when it is told to.
+    Hold {
+        begun: Arc<Gate>,
+        release: Arc<Gate>,
+        is_blocking: bool,
+    },
+    /// Spawns itself again until it is told not to.
+    Respawn(Target, Arc<AtomicBool>),
+    /// The scheduler is one over another executor: whether it is idle can be waited for.
+    WaitIdle(FairScheduler),
+}
+
+/// Where a task spawns.
+#[derive(Clone)]
+pub(super) enum Target {
+    Queue(Queue),
+    /// Into its own queue, by a handle of the scheduler.
+    Own(FairScheduler),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    Join,
+    /// In `pool::blocking`, for something that the task does.
+    Block,
+}
+
+/// A task, before it is spawned and while it runs.
+pub(super) struct Task {
+    pub(super) counted: Counted,
+    pub(super) account: Arc<Account>,
+    pub(super) ledger: Arc<Ledger>,
+    /// Its number in an ordered queue.
+    pub(super) line: Option<u64>,
+    pub(super) plan: Plan,
+    pub(super) end: End,
+}
+
+/// What its destructor does.
+pub(super) struct End {
+    /// Looks what the queue says meanwhile.
+    pub(super) fair: Option<FairScheduler>,
+    pub(super) account: Arc<Account>,
+    pub(super) ledger: Arc<Ledger>,
+    /// Whether it panics if the task has not run.
+    pub(super) explodes: bool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if let Some(fair) = self.fair.take() {
+            self.account.check(&fair, &self.ledger);
+        }
+        if self.explodes && !thread::panicking() {
+            panic!("expected: dropped unrun");
+        }
+    }
+}
+
+impl Plan {
+    /// Whether the task, or one that it waits for, waits in `pool::blocking`.
+    pub(super) fn blocks(&self) -> bool {
+        match self {
+            Plan::Wait(_, how, task) => *how == How::Block || task.plan.blocks(),
+            Plan::Join(_, how) => *how == How::Block,
+            Plan::Hold { is_blocking, .. } => *is_blocking,
+            _ => false,
+        }
+    }
+}
+
+impl Target {
+    fn spawn(&self, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+        match self {
+            Target::Queue(queue) => queue.spawn(f),
+            Target::Own(fair) => fair.spawn(f),
+        }
+    }
+}
+
+impl Task {
+    pub(super) fn run(self) {
+        let Task { counted, account, ledger, line, plan, mut end } = self;
+        end.explodes = false;
+        counted.runs();
+        let running = account.begin(&ledger, line);
+        match plan {
+            Plan::Return => {}
+            Plan::Panic => panic!("expected: a task"),
+            Plan::Yield => thread::yield_now(),
+            Plan::Explode => drop(Bomb),
+            Plan::Look => {
+                if let Some(fair) = &end.fair {
+                    (0..20).for_each(|_| account.check(fair, &ledger));
+                }
+            }
+            Plan::Keep(handle) => KEPT.with_borrow_mut(|it| it.push(handle)),
+            Plan::Wait(target, how, task) => wait(&ledger, &target, how, *task),
+            Plan::Detach(target, task) => {
+                task.account.given.fetch_add(1, SeqCst);
+                drop(target.spawn(|| task.run()));
+            }
+            Plan::Join(handle, How::Join) => ledger.settle(handle),
+            Plan::Join(handle, How::Block) => pool::blocking(|| ledger.settle(handle)),
+            Plan::Hold { begun, release, is_blocking } => {
+                begun.open();
+                if is_blocking {
+                    pool::blocking(|| release.wait());
+                } else {
+                    release.wait();
+                }
+            }
+            Plan::Respawn(target, goes_on) => {
+                thread::yield_now();
+                if goes_on.load(SeqCst) {
+                    let task = Task {
+                        counted: Counted::new(&ledger.counts),
+                        account: Arc::clone(&account),
+                        ledger: Arc::clone(&ledger),
+                        line: None,
+                        plan: Plan::Respawn(target.clone(), goes_on),
+                        end,
+                    };
+                    drop(running);
+                    account.given.fetch_add(1, SeqCst);
+                    drop(target.spawn(|| task.run()));
+                    return;
+                }
+            }
+            Plan::WaitIdle(fair) => {
+                if fair.wait_idle().is_err() {
+                    ledger.complain("another executor's scheduler would deadlock".to_owned());
+                }
+            }
+        }
+        drop(running);
+    }
+}
+
+/// Spawns a task and waits for it.
+fn wait(ledger: &Ledger, target: &Target, how: How, task: Task) {
+    let gate = Arc::new(Gate::default());
+    let opens = Opens(Arc::clone(&gate));
+    task.account.given.fetch_add(1, SeqCst);
+    let handle = target.spawn(move || {
+        let _opens = opens;
+        task.run();
+    });
+    if how == How::Block {
+        pool::blocking(|| gate.wait());
+    }
+    ledger.settle(handle);
+}
+
+impl Ledger {
+    /// Waits for a task, and looks whether it may have ended as it did.
+    pub(super) fn settle(&self, handle: JoinHandle<()>) {
+        let Err(error) = handle.join() else { return };
+        if error.is_panic() {
+            let payload = error.into_panic();
+            let text = payload.downcast_ref::<&str>().map(|it| (*it).to_owned());
+            let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+            if !text.as_deref().is_some_and(|it| it.starts_with("expected")) {
+                self.complain(format!("a task has panicked: {text:?}"));
+            }
+        } else if !error.is_cancelled() {
+            self.complain(format!("a task was not waited for: {error}"));
+        } else if !self.may_cancel.load(SeqCst) {
+            self.complain("a task was cancelled by nobody".to_owned());
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `cargo xtask defects`: the defects of the articles' schedulers (B1–B17), planted in the real source.
+//!
+//! Each has a test that is called after it. A test that passes all the same, with the defect in the source, shows
+//! nothing: so each defect is written into a copy of the source, and its test must fail there.
+
+use crate::plants::{self, Plant, Tree};
+use clap::ArgMatches;
+use runner::cargo::{self, TestBinary};
+use runner::process::{self, End, Progress};
+use runner::table::Table;
+use runner::{Result, all_well, folders};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+/// The defects, as text.
+pub(crate) const DEFECTS: &str = "proofs/defects.txt";
+
+/// A test hangs that takes longer than this, and ten times what it takes without the defect.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("defects")
+        .about("Plant the defects B1–B17 in a copy of the source: do their tests notice?")
+        .arg(crate::usage::word("FILTER", "Plant those whose number or text contains this"))
+        .after_help("Example: cargo xtask defects b11")
+}
+
+pub(crate) fn command(given: &ArgMatches) -> Result {
+    let plants = plants::read(DEFECTS)?;
+    let tree = Tree::copy("defects", &["tests"], &plants)?;
+    let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
+    let is_wanted = |it: &Plant| format!("{} {}", it.subject, it.defect).contains(filter);
+    let plants: Vec<Plant> = plants.into_iter().filter(is_wanted).collect();
+    let tests: BTreeSet<&str> = plants.iter().map(|it| it.witness.as_str()).collect();
+    if tests.is_empty() {
+        return Err(format!("no defect in {DEFECTS} fits `{filter}`").into());
+    }
+    let progress = Progress::of(tests.len() + plants.len());
+    let usual = usual(&tree, tests, &progress)?;
+    // Tests that hang do so while the next are built.
+    let ends: Vec<Result<(&str, f64)>> = thread::scope(|scope| {
+        let mut runs = Vec::new();
+        for (number, plant) in plants.iter().enumerate() {
+            let name = format!("{}-{number}", plant.subject);
+            let binary = tree.with(plant, || Ok(build(&tree, &plant.witness, &name)));
+            let usual = usual[plant.witness.as_str()];
+            let progress = &progress;
+            runs.push(scope.spawn(move || {
+                let (verdict, seconds) = judge(binary?, &plant.witness, usual)?;
+                progress.step(format!("{verdict:<8} {}: {}", plant.subject, plant.defect));
+                Ok((verdict, seconds))
+            }));
+        }
+        runs.into_iter().map(|it| it.join().expect("it does not panic")).collect()
+    });
+
+    let mut table = Table::new(&["number", "planted", "test", "seconds", "verdict"]);
+    let (mut noticed, mut failures) = (0, Vec::new());
+    for (plant, end) in plants.iter().zip(ends) {
+        let (verdict, seconds) = end?;
+        let Plant { subject, defect, witness, .. } = plant;
+        if ["fails", "hangs"].contains(&verdict) {
+            noticed += 1;
+        } else {
+            failures.push(format!("{subject}: {defect}: {witness}: {verdict}"));
+        }
+        let [number, planted, test] = [subject, defect, witness].map(String::clone);
+        table.row([number, planted, test, format!("{seconds:.1}"), verdict.to_owned()]);
+    }
+    table.publish("defects")?;
+    println!("\n{noticed} defects noticed by their tests");
+    all_well(failures)
+}
+
+/// How many seconds each test takes without a defect; by that it is decided what hangs. They have to pass.
+fn usual<'a>(
+    tree: &Tree,
+    tests: BTreeSet<&'a str>,
+    progress: &Progress,
+) -> Result<BTreeMap<&'a str, f64>> {
+    let (mut binaries, mut usual) = (BTreeMap::new(), BTreeMap::new());
+    for test in tests {
+        let (target, _) = split(test)?;
+        if !binaries.contains_key(target) {
+            binaries.insert(target, build(tree, test, "sound")?);
+        }
+        let (end, seconds) = run(&binaries[target], test, Duration::from_secs(300))?;
+        if !end.is_success() {
+            let tail = process::tail(&log_of(&binaries[target]), 40);
+            return Err(format!("{test} fails with nothing planted: {end:?}:\n{tail}").into());
+        }
+        progress.step(format!("holds    {test}, nothing planted"));
+        usual.insert(test, seconds);
+    }
+    Ok(usual)
+}
+
+/// How a test ends that meets a defect, and after how many seconds.
+fn judge(binary: Result<TestBinary>, test: &str, usual: f64) -> Result<(&'static str, f64)> {
+    // What does not compile shows nothing.
+    let Ok(binary) = binary else { return Ok(("UNBUILT", 0.0)) };
+    let (end, seconds) = run(&binary, test, PATIENCE + Duration::from_secs_f64(10.0 * usual))?;
+    fs::remove_file(&binary.path)?;
+    let verdict = match end {
+        End::Exited(status) if status.success() => "MISSED",
+        End::Exited(_) => "fails",
+        End::Hung => "hangs",
+    };
+    Ok((verdict, seconds))
+}
+
+/// Builds the binary that has a test, from the copy as it is now, and keeps it under this name.
+fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
+    let (target, _) = split(test)?;
+    let folder = fs::canonicalize(folders::folder(folders::target_dir()?.join("defects"))?)?;
+    let mut command = cargo::stable();
+    command.args(["test", "--quiet", "--test", target, "--target-dir"]);
+    // Built often, and run once.
+    command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
+    // A defect may leave something unused.
+    if target.starts_with("loom_") {
+        command.env("RUSTFLAGS", "--cfg loom -Awarnings").arg(folder.join("loom"));
+    } else {
+        command.env("RUSTFLAGS", "-Awarnings").arg(&folder);
+    }
+    command.current_dir(tree.path());
+    let mut binary = cargo::build_tests(command)?.pop().ok_or("no test was built")?;
+    let kept = folder.join(format!("{target}-{name}"));
+    fs::copy(&binary.path, &kept)?;
+    binary.path = kept;
+    Ok(binary)
+}
+
+fn run(binary: &TestBinary, test: &str, limit: Duration) -> Result<(End, f64)> {
+    let (_, name) = split(test)?;
+    let log = log_of(binary);
+    let mut command = binary.test(name);
+    command.current_dir(&binary.folder).env("FILCH_PREEMPTIONS_AT_MOST", "2");
+    // What fails is neither made smaller nor remembered.
+    command.env("PROPTEST_MAX_SHRINK_ITERS", "0").env_remove("FILCH_STRESS");
+    let ran = process::run(process::log_to(&mut command, &log)?, Some(limit))?;
+    // A name that fits nothing succeeds.
+    if fs::read_to_string(&log)?.contains("\nrunning 0 tests") {
+        return Err(format!("{DEFECTS}: there is no test `{test}`").into());
+    }
+    Ok(ran)
+}
+
+fn log_of(binary: &TestBinary) -> PathBuf {
+    binary.path.with_extension("log")
+}
+
+/// The binary and the name of a test.
+fn split(test: &str) -> Result<(&str, &str)> {
+    let parts = test.split_once("::");
+    parts.ok_or_else(|| format!("{DEFECTS}: `{test}` is not a binary and a test of it").into())
+}

@@ -1,0 +1,187 @@
+//! Defects that are planted in a copy of the source, to see whether the tests that are to notice them do.
+//!
+//! `proofs/breaches.txt` and `proofs/defects.txt` list them, each as a replacement of text in one file.
+
+use runner::{Result, all_well, folders};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A defect, as text: where, what is there, and what is put there instead.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plant {
+    /// Which part, or which number, it is about.
+    pub(crate) subject: String,
+    pub(crate) defect: String,
+    /// The test, or the models, that must fail.
+    pub(crate) witness: String,
+    file: String,
+    edits: Vec<(String, String)>,
+}
+
+/// Reads a list of plants. Each is a line with four cells, followed by its edits.
+pub(crate) fn read(list: &str) -> Result<Vec<Plant>> {
+    let text = fs::read_to_string(list).map_err(|error| format!("{list}: {error}"))?;
+    parse(&text).map_err(|error| format!("{list}: {error}").into())
+}
+
+fn parse(text: &str) -> Result<Vec<Plant>> {
+    let mut plants: Vec<Plant> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let edits = plants.last_mut().map(|it| &mut it.edits);
+        if let Some(there) = line.strip_prefix("- ") {
+            edits.ok_or("an edit of nothing")?.push((there.to_owned(), String::new()));
+        } else if let Some(instead) = line.strip_prefix("+ ") {
+            let edit = edits.and_then(|it| it.last_mut()).ok_or("an edit of nothing")?;
+            edit.1.push_str(instead);
+            edit.1.push('\n');
+        } else {
+            let cells: Vec<&str> = line.split(" | ").collect();
+            let [subject, defect, witness, file] = cells[..] else {
+                return Err(format!("`{line}` has not four cells").into());
+            };
+            let [subject, defect, witness, file] =
+                [subject, defect, witness, file].map(str::to_owned);
+            plants.push(Plant { subject, defect, witness, file, edits: Vec::new() });
+        }
+    }
+    Ok(plants)
+}
+
+impl Plant {
+    /// The file with the defect in it. `text` is what the file says without it.
+    fn planted(&self, text: &str) -> Result<String> {
+        let mut planted = text.to_owned();
+        for (there, instead) in &self.edits {
+            let count = text.matches(there.as_str()).count();
+            if count != 1 {
+                let (Plant { subject, defect, file, .. }, name) = (self, there);
+                return Err(format!(
+                    "{subject}: {defect}: `{name}` is {count} times in {file}, and must be there \
+                     once: has the code changed?"
+                )
+                .into());
+            }
+            planted = planted.replace(there.as_str(), instead);
+        }
+        Ok(planted)
+    }
+}
+
+/// What every copy needs to be built.
+const PARTS: [&str; 9] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "README.md",
+    "build.rs",
+    "docs",
+    // The manifest names them.
+    "examples/blocking_queue.rs",
+    "examples/pool_from_parts.rs",
+    "loom-tests",
+    "src",
+];
+
+/// A copy of the package, in which to plant.
+pub(crate) struct Tree(PathBuf);
+
+impl Tree {
+    /// Makes a copy in the folder `name` of the reports; `more` is copied beside what every copy needs. Fails, naming
+    /// all of them, if some of the plants do not fit the source any more.
+    pub(crate) fn copy(name: &str, more: &[&str], plants: &[Plant]) -> Result<Self> {
+        let tree = folders::folder(folders::reports()?.join(name))?;
+        let _ = fs::remove_dir_all(&tree);
+        for part in PARTS.iter().chain(more) {
+            copy(Path::new(part), &tree.join(part))?;
+        }
+        alone(&tree.join("Cargo.toml"))?;
+        let tree = Tree(tree);
+        let misfits = plants.iter().filter_map(|plant| Some(tree.texts(plant).err()?.to_string()));
+        all_well(misfits.collect())?;
+        Ok(tree)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Does `work` while the plant is in the source.
+    pub(crate) fn with<R>(&self, plant: &Plant, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let (path, [text, planted]) = (self.0.join(&plant.file), self.texts(plant)?);
+        fs::write(&path, planted)?;
+        let result = work();
+        fs::write(&path, text)?;
+        result
+    }
+
+    /// The file of a plant, without it and with it.
+    fn texts(&self, plant: &Plant) -> Result<[String; 2]> {
+        let path = self.0.join(&plant.file);
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", plant.file))?;
+        let planted = plant.planted(&text)?;
+        Ok([text, planted])
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result {
+    if !from.is_dir() {
+        fs::create_dir_all(to.parent().ok_or("a file is in a folder")?)?;
+        fs::copy(from, to).map_err(|error| format!("{}: {error}", from.display()))?;
+        return Ok(());
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Makes the copy a workspace of its own, with nothing else in it.
+fn alone(manifest: &Path) -> Result {
+    let text = fs::read_to_string(manifest)?;
+    let kept = text.lines().map(|line| {
+        let is_list = line.starts_with("members =") || line.starts_with("default-members =");
+        if is_list { "" } else { line }
+    });
+    let kept: Vec<&str> = kept.collect();
+    fs::write(manifest, kept.join("\n"))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plant, parse};
+    use crate::{defects, reclaim};
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn plants_are_read() {
+        let text = "# remark\n\na | b | c | d\n- x\n+ y\n- z\n+ ;\n";
+        let plants = parse(text).unwrap();
+        assert_eq!((plants.len(), plants[0].edits.len()), (1, 2));
+        assert_eq!(plants[0].planted("axbz").unwrap(), "ay\nb;\n");
+    }
+
+    #[test]
+    fn an_edit_stands_under_its_plant() {
+        assert!(parse("- x\n").is_err() && parse("a | b\n").is_err());
+    }
+
+    #[test]
+    fn an_edit_names_one_place() {
+        let plant = &parse("a | b | c | d\n- x\n+ y\n").unwrap()[0];
+        assert!(plant.planted("z").unwrap_err().to_string().contains("is 0 times in d"));
+        assert!(plant.planted("xx").unwrap_err().to_string().contains("is 2 times in d"));
+    }
+
+    #[test]
+    fn every_plant_fits_the_source() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+        let fit = |plant: &Plant| plant.planted(&read(&plant.file)).err();
+        let lists = [reclaim::BREACHES, defects::DEFECTS];
+        let plants = lists.into_iter().flat_map(|list| parse(&read(list)).unwrap());
+        let misfits: Vec<_> = plants.filter_map(|plant| fit(&plant)).collect();
+        assert!(misfits.is_empty(), "{misfits:#?}");
+    }
+}
