@@ -4,7 +4,7 @@ use super::least::{Least, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
 use crate::fair::once::Once;
 use crate::sync::clock;
-use crate::sync::{AtomicU64, AtomicUsize, GROUP, GROUPS, Relaxed, array_on_the_machine};
+use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine};
 use alloc::boxed::Box;
 use core::fmt;
 
@@ -57,8 +57,6 @@ struct Accounts {
     rests: [AtomicU64; GROUP],
     /// What a lease of each takes, in nanoseconds.
     estimates: [AtomicU64; GROUP],
-    /// How many leases of each may still have been charged at a weight that it has no longer.
-    reweighted: [AtomicUsize; GROUP],
 }
 
 impl Accounts {
@@ -67,7 +65,6 @@ impl Accounts {
             times: array_on_the_machine![AtomicU64::new(START); GROUP],
             rests: array_on_the_machine![AtomicU64::new(0); GROUP],
             estimates: array_on_the_machine![AtomicU64::new(0); GROUP],
-            reweighted: array_on_the_machine![AtomicUsize::new(0); GROUP],
         }
     }
 }
@@ -125,23 +122,19 @@ impl Policy for WeightedFair {
         accounts.times[at].store(self.now.load(Relaxed), Relaxed);
         accounts.rests[at].store(0, Relaxed);
         accounts.estimates[at].store(0, Relaxed);
-        accounts.reweighted[at].store(0, Relaxed);
     }
 
-    /// What it owes shrinks or grows with its weight, and with that what it has been charged for leases that are under
-    /// way. When they end, the charge of old is taken back from what is left: less is owed then than should be by what
-    /// has shrunk, which `served` makes up for, and more by one lease each of what has grown.
+    /// What the queue is ahead or behind scales with its weight, and so does what has been charged for its leases that
+    /// are under way. `served` takes that back at the weight of then, so the two cancel out.
     fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
-        let (accounts, at) = (self.accounts(slot), slot % GROUP);
-        accounts.reweighted[at].fetch_add(change.under_way, Relaxed);
+        let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
         let converted = |time: u64| {
-            let owed = u64::try_from(time.wrapping_sub(now) as i64).ok()?;
-            let owed = u128::from(owed) * u128::from(change.from) / u128::from(change.to.max(1));
-            let owed = u64::try_from(owed).map_or(MOST, |it| it.min(MOST));
-            Some(now.wrapping_add(owed))
+            let lead = i128::from(time.wrapping_sub(now) as i64) * from / to;
+            let most = i128::from(MOST);
+            Some(now.wrapping_add(lead.clamp(-most, most) as u64))
         };
-        let _ = accounts.times[at].fetch_update(Relaxed, Relaxed, converted);
+        let _ = self.accounts(slot).times[slot % GROUP].fetch_update(Relaxed, Relaxed, converted);
         self.refresh(slot, ready);
     }
 
@@ -159,13 +152,11 @@ impl Policy for WeightedFair {
             let (slot, time) = self.least(ready)?;
             let accounts = self.accounts(slot);
             let at = slot % GROUP;
-            let nanos = accounts.estimates[at].load(Relaxed);
-            // At least one unit, so that the queue is not picked by all.
-            let charge = worth(nanos, ready.weight(slot)).0.max(1);
-            let charged = time.wrapping_add(charge);
+            let nanos = accounts.estimates[at].load(Relaxed).max(1);
+            let charged = time.wrapping_add(charge(nanos, ready.weight(slot)));
             if accounts.times[at].compare_exchange(time, charged, Relaxed, Relaxed).is_ok() {
                 self.refresh(slot, ready);
-                return Some(Pick::of(slot).with_note(note(time, charge)));
+                return Some(Pick::of(slot).with_note(note(time, nanos)));
             }
         }
     }
@@ -178,9 +169,9 @@ impl Policy for WeightedFair {
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let accounts = self.accounts(pick.slot);
         let at = pick.slot % GROUP;
-        let mut used = 0;
+        let (mut nanos, mut used) = (0, 0);
         if service.tasks > 0 {
-            let nanos = clock::nanos(service.time);
+            nanos = clock::nanos(service.time);
             used = units(&accounts.rests[at], nanos, service.weight);
             let estimate = &accounts.estimates[at];
             let before = estimate.load(Relaxed);
@@ -188,16 +179,11 @@ impl Policy for WeightedFair {
             estimate.store(after, Relaxed);
         }
         let now = self.now.load(Relaxed);
-        let charged = pick.note() as u64;
-        let is_reweighted = charged != 0 && accounts.reweighted[at].load(Relaxed) != 0 && {
-            let one_less = |leases: usize| leases.checked_sub(1);
-            accounts.reweighted[at].fetch_update(Relaxed, Relaxed, one_less).is_ok()
-        };
         let corrected = |time: u64| {
-            let mut time = time.wrapping_sub(charged).wrapping_add(used);
-            if is_reweighted && is_before(time, now) {
-                time = now;
-            }
+            // The weight may change meanwhile, and then the time does too.
+            let weight = ready.weight(pick.slot);
+            let used = if weight == service.weight { used } else { worth(nanos, weight).0 };
+            let time = time.wrapping_sub(charge(pick.note() as u64, weight)).wrapping_add(used);
             let lead = time.wrapping_sub(now);
             Some(if (lead as i64) > MOST as i64 { now.wrapping_add(MOST) } else { time })
         };
@@ -224,9 +210,14 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     units + u64::from(filled)
 }
 
-/// When a pick began, and what was charged for it.
-fn note(time: u64, charge: u64) -> u128 {
-    u128::from(time) << 64 | u128::from(charge)
+/// When a pick began, and for how many nanoseconds it was charged: not for how many units, since the weight may change.
+fn note(time: u64, nanos: u64) -> u128 {
+    u128::from(time) << 64 | u128::from(nanos)
+}
+
+/// What is charged in advance: at least one unit, so that the queue is not picked by all; nothing if nothing was picked.
+fn charge(nanos: u64, weight: u64) -> u64 {
+    if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }
 
 /// Raises a virtual time.
