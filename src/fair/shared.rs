@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 
 pub(super) struct Shared {
     pub(super) executor: Box<dyn Executor>,
-    /// Stands for the executor, if that has no id.
-    pub(super) own_id: ExecutorId,
+    /// The executor's id, or what stands for it if it has none: asked once, for it is needed with each lease.
+    pub(super) base: ExecutorId,
     pub(super) clock: Time,
     /// How long a lease lasts, in nanoseconds.
     pub(super) quantum: u64,
@@ -68,7 +68,7 @@ impl Registry {
 impl Shared {
     /// Whose threads tasks run on.
     pub(super) fn base(&self) -> Option<ExecutorId> {
-        self.executor.id().or(Some(self.own_id))
+        Some(self.base)
     }
 
     pub(super) fn most_tickets(&self) -> usize {
@@ -105,6 +105,7 @@ impl Shared {
         true
     }
 
+    #[inline]
     pub(super) fn now_if_timed(&self) -> u64 {
         if self.is_timed { self.clock.nanos().max(1) } else { 0 }
     }

@@ -15,6 +15,8 @@ const UNITS: u32 = 20;
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// The most that a queue can be behind, of what half a turn is: 73 minutes for a queue of weight 1.
 const MOST: u64 = 1 << 62;
+/// How long an age is, in bits: two of them and `MOST` are less than half a turn.
+const AGE: u32 = 60;
 
 /// Shares the time of the executor among the queues that are ready, by weight: start-time fair queuing (Goyal,
 /// Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the default.
@@ -81,8 +83,17 @@ impl WeightedFair {
         }
     }
 
+    #[inline]
     fn accounts(&self, slot: usize) -> &Accounts {
         self.accounts[slot / GROUP].get_or_make(Accounts::new)
+    }
+
+    /// A new age has begun. Nobody raises the time of a queue that is never ready, and after half a turn it would be ahead.
+    #[cold]
+    fn bring_up(&self, now: u64) {
+        for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times) {
+            raise(time, now.wrapping_sub(1 << AGE));
+        }
     }
 
     fn refresh(&self, slot: usize, ready: Ready<'_>) {
@@ -163,7 +174,10 @@ impl Policy for WeightedFair {
 
     fn begins(&self, pick: Pick) {
         // Not before: a queue that turns out to be empty is no measure for those that arrive.
-        raise(&self.now, (pick.note() >> 64) as u64);
+        let to = (pick.note() >> 64) as u64;
+        if raise(&self.now, to).is_some_and(|before| (before ^ to) >> AGE != 0) {
+            self.bring_up(to);
+        }
     }
 
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
@@ -194,7 +208,12 @@ impl Policy for WeightedFair {
 
 /// What so many nanoseconds are in units for a weight, at most `MOST`, and what is not worth a unit.
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
-    let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight.max(1)));
+    let weight = weight.max(1);
+    if nanos >> (63 - UNITS) == 0 {
+        // Two hours: the division of 64 bits is the quick one.
+        return ((nanos << UNITS) / weight, (nanos << UNITS) % weight);
+    }
+    let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight));
     (u64::try_from(worth / weight).unwrap_or(MOST).min(MOST), (worth % weight) as u64)
 }
 
@@ -220,10 +239,10 @@ fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }
 
-/// Raises a virtual time.
-fn raise(time: &AtomicU64, to: u64) {
+/// Raises a virtual time. Returns what it was, if it was less.
+fn raise(time: &AtomicU64, to: u64) -> Option<u64> {
     let raised = |time| is_before(time, to).then_some(to);
-    let _ = time.fetch_update(Relaxed, Relaxed, raised);
+    time.fetch_update(Relaxed, Relaxed, raised).ok()
 }
 
 impl Default for WeightedFair {
