@@ -211,10 +211,15 @@ impl Shared {
     }
 
     /// A worker gets up from its seat. From here on nobody steals from it or pins jobs to it.
-    pub(super) fn vacate(&self, seat: &Arc<Seat>, is_discharged: bool) {
+    pub(super) fn unseat(&self, seat: &Arc<Seat>) {
         let mut crew = self.crew.lock();
         self.registry.remove(seat);
         crew.gone.add(&seat.counters);
+    }
+
+    /// Its hook has returned: another may have its index.
+    pub(super) fn vacate(&self, seat: &Seat, is_discharged: bool) {
+        let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
             // Nobody waits for this one: it may be gone for long when the pool is closed.

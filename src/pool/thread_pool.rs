@@ -8,6 +8,7 @@ use crate::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::num::NonZeroUsize;
 use std::io;
 
@@ -139,7 +140,8 @@ impl ThreadPool {
         self.execute(Flow::job(self.shared().settings.context.as_ref(), f))
     }
 
-    /// Spawns several closures that nobody waits for, and decides once whom to wake.
+    /// Spawns several closures that nobody waits for, and decides once whom to wake. If the iterator panics, the closures
+    /// that it had given run all the same.
     ///
     /// # Errors
     ///
@@ -159,23 +161,31 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
     {
-        let shared = self.shared();
-        let mut count = 0;
-        let context = shared.settings.context.as_ref();
-        let jobs = closures.into_iter().inspect(|_| count += 1).map(|f| Flow::job(context, f));
-        let rejected = match Shared::door(shared) {
-            Ok(Some(local)) => {
-                local.deque.push_batch(jobs);
-                Vec::new()
+        /// Tells of the jobs, also if the iterator panics.
+        struct Told<'a>(&'a Shared, Cell<usize>);
+
+        impl Drop for Told<'_> {
+            fn drop(&mut self) {
+                self.0.idle.searchers.notify_many(self.1.get());
             }
-            Ok(None) => shared.injector.try_push_batch(jobs).map_or_else(
-                |closed| rejected(closed.into_inner(), Reason::Closed),
-                |()| Vec::new(),
-            ),
+        }
+
+        let shared = self.shared();
+        let told = Told(shared, Cell::new(0));
+        let context = shared.settings.context.as_ref();
+        let jobs = closures.into_iter().map(|f| {
+            told.1.set(told.1.get() + 1);
+            Flow::job(context, f)
+        });
+        match Shared::door(shared) {
+            Ok(Some(local)) => local.deque.push_batch(jobs),
+            Ok(None) => shared
+                .injector
+                .try_push_batch(jobs)
+                .map_err(|closed| rejected(closed.into_inner(), Reason::Closed))?,
             Err(reason) => return Err(rejected(jobs, reason)),
-        };
-        shared.idle.searchers.notify_many(count);
-        Some(rejected).filter(|it| !it.is_empty()).map_or(Ok(()), Err)
+        }
+        Ok(())
     }
 
     /// A task with settings of its own: a token, a group, no context.
@@ -236,10 +246,11 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        if Local::of(self.shared()).is_some() {
+        let shared = self.shared();
+        if shared.is_own_thread() {
             return Err(WouldDeadlock);
         }
-        self.shared().idle.wait_until_quiet(&self.shared().injector);
+        shared.idle.wait_until_quiet(|| !shared.is_there_work());
         Ok(())
     }
 
@@ -275,6 +286,10 @@ struct Entrance(Arc<Shared>);
 impl Executor for Entrance {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         Shared::accept(&self.0, job)
+    }
+
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        Shared::accept_last(&self.0, job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {
