@@ -377,6 +377,8 @@ pub enum Reason {
     WouldDeadlock,
 }
 
+impl core::error::Error for Reason {}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::builder::Builder;
 use super::error::WouldDeadlock;
-use super::worker::{CLOSED, Local, NOT_STARTED};
+use super::worker::{CLOSED, Local, MISSING};
 use crate::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
@@ -23,7 +23,14 @@ use std::io;
 ///
 /// # Progress
 ///
-/// Spawning is lock-free while no worker has to be woken, but for the first job, which starts the threads.
+/// Spawning is lock-free while no worker has to be woken, but for the first job, which starts the threads; and from outside
+/// while the system gives fewer threads than wanted, as each spawn then tries to start those that are missing.
+///
+/// # Order
+///
+/// A worker takes its own newest job first, and every 61st time the oldest that was spawned from outside. Every 976th time it
+/// takes its own oldest, so that jobs which spawn themselves again leave all others their turns. A future that wakes itself
+/// while it is polled goes behind all that wait outside.
 ///
 /// # Examples
 ///
@@ -343,7 +350,7 @@ impl Shared {
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
             Some(local) => Ok(Some(local)),
-            None if attention & NOT_STARTED != 0 => Shared::start(this).map(|()| None),
+            None if attention & MISSING != 0 => Shared::start(this).map(|()| None),
             None => Ok(None),
         }
     }

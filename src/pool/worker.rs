@@ -13,8 +13,8 @@ use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
 
-/// What calls for a worker's attention. The threads have not been started.
-pub(super) const NOT_STARTED: usize = 1;
+/// What calls for attention. Threads are to be started: all, at first, or those that the system has not given.
+pub(super) const MISSING: usize = 1;
 /// The pool takes no further jobs.
 pub(super) const CLOSED: usize = 1 << 1;
 /// What is queued is to be dropped.
@@ -27,7 +27,7 @@ pub(super) const SPARE: usize = 1 << 4;
 pub(super) const PINNED: usize = 1 << 5;
 
 /// What a worker looks into before its next turn.
-const URGENT: usize = !(NOT_STARTED | CLOSED | SPARE);
+const URGENT: usize = !(MISSING | CLOSED | SPARE);
 
 thread::per_thread! {
     /// The worker that this thread is, if it is one (I5).

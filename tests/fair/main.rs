@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod clocks;
 mod counts;
 mod fairness;
 mod foreign_jobs;

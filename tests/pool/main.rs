@@ -13,5 +13,6 @@ mod heap;
 mod known_bugs;
 mod leaving;
 mod random_programs;
+mod refusals;
 mod thread_pool;
 mod turns;

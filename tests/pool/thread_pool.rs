@@ -97,7 +97,8 @@ fn a_worker_can_neither_shut_down_nor_wait_nor_broadcast() {
         )
     });
     let refused = Err(WouldDeadlock);
-    let expected = (refused, Err(ShutdownError::WouldDeadlock), refused, refused);
+    let in_time = Err(ShutdownError::WouldDeadlock);
+    let expected = (refused, in_time, refused, Err(Reason::WouldDeadlock));
     assert_eq!(answers.join().unwrap(), expected);
     assert_eq!(pool.spawn(|| 7).join().unwrap(), 7, "and nothing has changed");
 }

@@ -6,6 +6,7 @@
 
 use crate::common::closures::{Counted, Counts};
 use filch::JoinHandle;
+use filch::executor::Reason;
 use filch::pool::{Shutdown, ThreadPool};
 use filch::task::{Cancel, CancelToken, TaskGroup};
 #[cfg(fuzzing)]
@@ -241,7 +242,10 @@ pub(crate) fn check(program: Program) {
             }
             Step::Resize(threads) => pool.resize(threads).unwrap(),
             Step::Broadcast => {
-                pool.broadcast(|_| ()).unwrap().into_iter().for_each(|it| it.unwrap());
+                match pool.broadcast(|_| ()) {
+                    Ok(outcomes) => outcomes.into_iter().for_each(|it| it.unwrap()),
+                    Err(reason) => assert!(is_closed && reason == Reason::Closed),
+                }
             }
             Step::Shutdown(cancels) => {
                 is_closed = true;
