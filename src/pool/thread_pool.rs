@@ -4,10 +4,9 @@ use super::Shared;
 use super::builder::Builder;
 use super::error::WouldDeadlock;
 use super::worker::{CLOSED, Local, MISSING};
-use crate::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Reason, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
-use alloc::vec::Vec;
 use core::cell::Cell;
 use core::num::NonZeroUsize;
 use std::io;
@@ -152,7 +151,7 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// Those that were refused, as jobs; if the pool is closed meanwhile, the first ones may have been accepted.
+    /// [`RejectedBatch`] with those that were refused, as jobs; if the pool is closed meanwhile, the first ones may have been accepted.
     ///
     /// # Examples
     ///
@@ -163,7 +162,7 @@ impl ThreadPool {
     /// assert_eq!(pool.metrics().poll_count(), 100);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), Vec<Rejected>>
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
     where
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
@@ -189,8 +188,8 @@ impl ThreadPool {
             Ok(None) => shared
                 .injector
                 .try_push_batch(jobs)
-                .map_err(|closed| rejected(closed.into_inner(), Reason::Closed))?,
-            Err(reason) => return Err(rejected(jobs, reason)),
+                .or_else(|closed| rejected(closed.into_inner(), Reason::Closed))?,
+            Err(reason) => return rejected(jobs, reason),
         }
         Ok(())
     }
@@ -357,8 +356,11 @@ impl Shared {
 }
 
 #[cold]
-fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Vec<Rejected> {
-    jobs.into_iter().map(|job| Rejected { job, reason }).collect()
+fn rejected(
+    jobs: impl IntoIterator<Item = Job>,
+    reason: Reason,
+) -> Result<(), RejectedBatch> {
+    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { job, reason }).collect())
 }
 
 impl Executor for ThreadPool {

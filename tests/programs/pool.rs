@@ -208,7 +208,7 @@ pub(crate) fn check(program: Program) {
                 });
                 match pool.spawn_batch(tasks) {
                     Ok(()) => assert!(!is_closed || count == 0),
-                    Err(rest) => assert!(is_closed && rest.len() == count),
+                    Err(rest) => assert!(is_closed && rest.rejected.len() == count),
                 }
             }
             Step::SpawnWithToken(body) => {
