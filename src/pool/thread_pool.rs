@@ -356,10 +356,7 @@ impl Shared {
 }
 
 #[cold]
-fn rejected(
-    jobs: impl IntoIterator<Item = Job>,
-    reason: Reason,
-) -> Result<(), RejectedBatch> {
+fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), RejectedBatch> {
     RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { job, reason }).collect())
 }
 
