@@ -46,13 +46,19 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let schedule = move |runnable: async_task::Runnable| {
+    let schedule = move |runnable: async_task::Runnable, info: async_task::ScheduleInfo| {
         let poll = move || {
             runnable.run();
         };
         // Refused: the job is dropped, the runnable with it, and the future is cancelled.
-        drop(executor.execute(Job::new(poll)));
+        drop(if info.woken_while_running {
+            // It would be the newest job of its own thread again, before all that wait there.
+            executor.execute_last(Job::new(poll))
+        } else {
+            executor.execute(Job::new(poll))
+        });
     };
+    let schedule = async_task::WithInfo(schedule);
     let (runnable, task) = async_task::spawn(Caught(future), schedule);
     (runnable, FutureHandle(Some(task.fallible())))
 }

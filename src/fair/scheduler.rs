@@ -96,10 +96,12 @@ impl FairScheduler {
     /// let fair = FairScheduler::over(Inline);
     /// let queue = fair.queue("orders").weight(3).build()?;
     /// assert_eq!(queue.metrics().name.as_deref(), Some("orders"));
+    /// let name = String::from("bills");
+    /// assert_eq!(fair.queue(&name).build()?.metrics().name.as_deref(), Some("bills"));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
-    pub fn queue(&self, name: impl Into<Text>) -> QueueBuilder<'_> {
-        QueueBuilder::new(&self.shared, Some(name.into()))
+    pub fn queue(&self, name: impl AsRef<str>) -> QueueBuilder<'_> {
+        QueueBuilder::new(&self.shared, Some(Text::from(name.as_ref())))
     }
 
     /// The queue of what is spawned without saying into which.

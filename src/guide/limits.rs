@@ -51,6 +51,10 @@
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
 //! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as everywhere. A panic that
 //!   escapes from the wait of a scope ends the process too, since jobs still borrow (`pool/scope.rs`).
+//! - *A task of a queue that is joined or cancelled leaves its entry*, some 150 bytes, until the queue comes to it; a
+//!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds them. On a pool's worker the entry goes with the task.
+//! - *Over [`Inline`](crate::executor::Inline) the thread that spawns works off what others spawn meanwhile*, as long as they go
+//!   on: it is the only one there is.
 //! - *An allocation that fails ends the process*, as in the standard library.
 //! - *There is nothing about `fork(2)`.* The child has none of the pool's threads, and waits for ever for what they
 //!   were to do.

@@ -227,8 +227,7 @@ impl LockedPool {
 
     /// Whether this thread is one of the pool's.
     fn is_current(&self) -> bool {
-        let current = thread::current().id();
-        self.threads.iter().any(|it| it.thread().id() == current)
+        current::is_thread_of(self.shared.id)
     }
 }
 

@@ -250,7 +250,21 @@ impl AnyTask {
 
     /// Cancels it, or asks it to end.
     pub(crate) fn cancel(&self, reason: Option<Text>) -> Cancel {
-        cancel(&*self.0, reason)
+        let _job = if self.is_claimed() { None } else { gate::take_out(self) };
+        match self.0.state().ask() {
+            Asked::Claimed => {
+                // SAFETY: I1 — claimed just now.
+                unsafe { self.0.cancel_claimed(reason, None) };
+                Cancel::Dequeued
+            }
+            Asked::Noted => Cancel::Requested,
+            Asked::TooLate => Cancel::Finished,
+        }
+    }
+
+    /// The executor that it was given to.
+    pub(super) fn home(&self) -> Home {
+        self.0.home()
     }
 
     /// Whether it has begun, or never will.
@@ -266,18 +280,6 @@ impl AnyTask {
     /// Whether this thread may.
     pub(super) fn may_run_here(&self) -> bool {
         gate::may_run_here(self.0.home(), self.0.limited())
-    }
-}
-
-pub(super) fn cancel(task: &dyn Unfinished, reason: Option<Text>) -> Cancel {
-    match task.state().ask() {
-        Asked::Claimed => {
-            // SAFETY: I1 — claimed just now.
-            unsafe { task.cancel_claimed(reason, None) };
-            Cancel::Dequeued
-        }
-        Asked::Noted => Cancel::Requested,
-        Asked::TooLate => Cancel::Finished,
     }
 }
 

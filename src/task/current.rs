@@ -75,8 +75,19 @@ pub(super) fn during<R>(home: Home, state: &State, f: impl FnOnce() -> R) -> R {
     enter(frame, outer, f)
 }
 
-/// Runs `f` as a worker of this executor.
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static MEMBER_OF: Cell<Home> = Cell::new(None);
+}
+
+/// Whether this is a thread of that executor: also before and after it is a worker, to the last of its destructors.
+pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
+    MEMBER_OF.try_with(Cell::get).unwrap_or(None) == Some(executor)
+}
+
+/// Runs `f` as a worker of this executor, whose thread this is from now on.
 pub(crate) fn as_worker<R>(home: Home, f: impl FnOnce() -> R) -> R {
+    let _ = MEMBER_OF.try_with(|it| it.set(home));
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
     enter(Frame { home, ..Frame::on(home) }, outer, f)
 }

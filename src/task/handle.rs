@@ -1,6 +1,6 @@
 //! Waiting for a task, and cancelling it.
 
-use super::cell::{self, AnyTask, Core, Reference, Task};
+use super::cell::{AnyTask, Core, Reference, Task};
 use super::current;
 use super::error::JoinError;
 use super::gate::{self, Here, Limited};
@@ -177,7 +177,7 @@ impl<T> JoinHandle<T> {
     /// job.run();
     /// ```
     pub fn cancel(&self) -> Cancel {
-        self.task.as_ref().map_or(Cancel::Finished, |task| cell::cancel(task.unfinished(), None))
+        self.task.as_ref().map_or(Cancel::Finished, |task| task.any().cancel(None))
     }
 
     /// Another reference to the task, for those who keep lists of them.

@@ -57,7 +57,7 @@ pub use current::is_cancelled;
 pub(crate) use end::End;
 pub use error::JoinError;
 pub(crate) use gate::Gate;
-pub(crate) use gate::Limited;
+pub(crate) use gate::{Limited, Own};
 pub(crate) use group::Group;
 pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};
