@@ -3,7 +3,7 @@
 use super::cell::{self, AnyTask, Core, Reference, Task};
 use super::current;
 use super::error::JoinError;
-use super::gate::{self, Here, Limited};
+use super::gate::{self, Here, Watched};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use core::fmt;
@@ -266,25 +266,6 @@ impl<T> JoinHandle<T> {
             drop(unsafe { self.core().waker.take() });
         }
         is_ours
-    }
-}
-
-/// As long as it is there, a waker is woken when there is a place.
-struct Watched {
-    limited: Limited,
-    number: usize,
-}
-
-impl Watched {
-    fn new(limited: Limited, waker: Waker) -> Self {
-        let number = limited.0.watch(waker);
-        Watched { limited, number }
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.limited.0.unwatch(self.number);
     }
 }
 
