@@ -265,7 +265,7 @@ type Place = Unwatched<Mutex<Option<Link>>>;
 /// use filch::executor::{Reason, SpawnError};
 ///
 /// let error = SpawnError { f: || 7, reason: Reason::Full };
-/// assert_eq!(error.to_string(), "the executor holds its maximum of jobs");
+/// assert!(error.to_string().starts_with("the executor holds its maximum of jobs"));
 /// assert_eq!((error.f)(), 7);
 /// ```
 #[must_use = "the closure in it has not run"]

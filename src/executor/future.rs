@@ -6,7 +6,7 @@ use crate::sync::thread;
 use crate::task::{Job, JoinError};
 use core::fmt;
 use core::future::Future;
-use core::panic::AssertUnwindSafe;
+use core::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
@@ -165,6 +165,10 @@ impl<T> Future for FutureHandle<T> {
         Poll::Ready(output.unwrap_or_else(|| Err(JoinError::cancelled(None))))
     }
 }
+
+// As a `JoinHandle` is.
+impl<T> UnwindSafe for FutureHandle<T> {}
+impl<T> RefUnwindSafe for FutureHandle<T> {}
 
 impl<T> Drop for FutureHandle<T> {
     fn drop(&mut self) {

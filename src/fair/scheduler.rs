@@ -11,6 +11,7 @@ use crate::pool::{Shutdown, WouldDeadlock};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::num::NonZeroUsize;
 
 /// Shares an executor among queues that come and go.
@@ -46,6 +47,10 @@ pub struct FairScheduler {
     shared: Arc<Shared>,
     default: Queue,
 }
+
+// As a queue is.
+impl UnwindSafe for FairScheduler {}
+impl RefUnwindSafe for FairScheduler {}
 
 impl FairScheduler {
     /// Shares this executor, by [`WeightedFair`](super::WeightedFair).

@@ -9,6 +9,7 @@ use crate::sync::clock::{self, Instant};
 use core::fmt;
 use core::future::Future;
 use core::mem;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
@@ -286,6 +287,10 @@ impl<T> Future for JoinHandle<T> {
 
 // No reference to a result is pinned.
 impl<T> Unpin for JoinHandle<T> {}
+
+// A handle gives out no reference to what the task uses, and its own state changes in single steps.
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
