@@ -97,8 +97,6 @@ fn q1_what_is_refused_has_not_run() {
 fn meets_closing<E: Executor + Sync>(executor: &E, close: impl FnOnce() + Send) {
     let (group, start, ran) = (TaskGroup::new(), Barrier::new(2), Arc::new(AtomicUsize::new(0)));
     let (stays, same_group) = (group.job(|| ()), group.clone());
-    let waits = TaskBuilder::on(executor).spawn(move || same_group.wait_timeout(MINUTE).is_some());
-    let same_group = group.clone();
     let helps = TaskBuilder::on(executor).spawn(move || same_group.wait());
     let accepted = thread::scope(|scope| {
         scope.spawn(|| {
@@ -121,7 +119,8 @@ fn meets_closing<E: Executor + Sync>(executor: &E, close: impl FnOnce() + Send) 
     });
     let _ = group.wait_timeout(MINUTE).expect("it hangs");
     assert_eq!(ran.load(SeqCst), accepted);
-    let _ = (ended(waits), ended(helps));
+    // It may have been refused itself.
+    let _ = ended(helps);
 }
 
 #[test]
