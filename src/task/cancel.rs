@@ -4,7 +4,7 @@ use super::CANCELLED;
 use super::cell::AnyTask;
 use super::slots::Slots;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, Text, Unwatched, thread};
+use crate::sync::{Arc, AtomicBool, Text, into_inner, thread};
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
@@ -38,7 +38,7 @@ use core::task::{Context, Poll, Waker};
 /// assert_eq!(request.reason().as_deref(), Some("the client has gone"));
 /// ```
 #[derive(Clone)]
-pub struct CancelToken(Unwatched<Node>);
+pub struct CancelToken(Arc<Node>);
 
 /// A token, for those that are below it and those that have it.
 struct Node {
@@ -70,7 +70,7 @@ enum Listener {
 /// A listener's registration at a token, which it keeps. Dropping it takes the listener off.
 pub(crate) struct Link {
     /// `None` once it has been let go.
-    token: Option<Unwatched<Node>>,
+    token: Option<Arc<Node>>,
     index: usize,
 }
 
@@ -130,7 +130,7 @@ impl CancelToken {
                 }
             }
         }
-        CancelToken(Unwatched::new(Node { links, shared }))
+        CancelToken(Arc::new(Node { links, shared }))
     }
 
     /// Cancels the token and all tokens below it. Returns whether it was not cancelled before: `true` for one call.
@@ -240,7 +240,7 @@ impl CancelToken {
             Fate::Open(listeners) => listeners.add(listener),
             Fate::Cancelled(reason) => return Err(reason.clone()),
         };
-        Ok(Link { token: Some(Unwatched::clone(&self.0)), index })
+        Ok(Link { token: Some(Arc::clone(&self.0)), index })
     }
 }
 
@@ -298,7 +298,7 @@ impl Listener {
 
 impl Link {
     /// Takes the listener off, and returns the token.
-    fn let_go(&mut self) -> Option<Unwatched<Node>> {
+    fn let_go(&mut self) -> Option<Arc<Node>> {
         let token = self.token.take()?;
         let listener = match &mut *token.shared.fate.lock() {
             Fate::Open(listeners) => listeners.remove(self.index),
@@ -321,7 +321,7 @@ impl Drop for Node {
         // By a list, since parents that go with it may be more than the stack has room for.
         let mut links = mem::take(&mut self.links);
         while let Some(mut link) = links.pop() {
-            if let Some(mut parent) = link.let_go().and_then(Unwatched::into_inner) {
+            if let Some(mut parent) = link.let_go().and_then(into_inner) {
                 links.append(&mut parent.links);
             }
         }
