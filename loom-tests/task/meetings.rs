@@ -83,7 +83,8 @@ fn a_token_reaches_below_one_that_goes() {
         let root = CancelToken::new();
         let (middle, other) = (root.child(), root.child());
         let last = CancelToken::any(&[&middle, &other]).child();
-        let dropper = spawn(move || drop((middle, other)));
+        let beside = CancelToken::any(&[&middle, &other]);
+        let dropper = spawn(move || drop((middle, other, beside)));
         assert!(root.cancel());
         assert!(last.is_cancelled());
         dropper.join().unwrap();

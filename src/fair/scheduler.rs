@@ -11,8 +11,8 @@ use crate::pool::{Shutdown, WouldDeadlock};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
-use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::num::NonZeroUsize;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// Shares an executor among queues that come and go.
 ///

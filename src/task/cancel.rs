@@ -250,7 +250,9 @@ impl Shared {
         let mut to_tell = Vec::new();
         while let Some(listener) = listeners.pop() {
             match listener {
-                Listener::Token(child) => listeners.extend(child.close(reason.as_ref()).unwrap_or_default()),
+                Listener::Token(child) => {
+                    listeners.extend(child.close(reason.as_ref()).unwrap_or_default())
+                }
                 _ => to_tell.push(listener),
             }
         }

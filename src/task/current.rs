@@ -71,12 +71,7 @@ per_thread! {
 }
 
 /// Runs `f` as this task, which is a member of this group.
-pub(super) fn during<R>(
-    home: Home,
-    state: &State,
-    group: *const (),
-    f: impl FnOnce() -> R,
-) -> R {
+pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
     // A thread that is past its end still runs what it has to.
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
     let stop = if home == outer.home { outer.stop } else { ptr::null() };

@@ -403,10 +403,10 @@ fn a_join_error_is_an_io_error() {
         Ok(7)
     }
     let error = sum().unwrap_err();
-    assert_eq!((error.kind(), &*error.to_string()), (
-        io::ErrorKind::Other,
-        "the task panicked: expected: too bad",
-    ));
+    assert_eq!(
+        (error.kind(), &*error.to_string()),
+        (io::ErrorKind::Other, "the task panicked: expected: too bad",)
+    );
     assert!(error.into_inner().unwrap().downcast::<JoinError>().unwrap().is_panic());
 }
 
