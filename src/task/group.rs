@@ -167,7 +167,7 @@ impl Group {
     pub(crate) fn join(&self) -> Membership {
         // Relaxed: whoever waits for this one has it behind itself.
         self.0.pending.fetch_add(1, Relaxed);
-        Membership { group: self.clone(), has_run: false, reason: None }
+        Membership { group: self.clone(), is_settled: false }
     }
 
     /// A closure that belongs to the group until it has run or is dropped.
@@ -329,9 +329,8 @@ impl<T, F: FnOnce() -> T> Member<F> {
 /// A membership in a group. It ends when it is dropped.
 pub(crate) struct Membership {
     group: Group,
-    has_run: bool,
-    /// Why it has not.
-    reason: Option<Text>,
+    /// Whether the group knows what became of the task.
+    is_settled: bool,
 }
 
 impl Membership {
@@ -342,7 +341,7 @@ impl Membership {
 
     /// The task has run. A panic is the group's; the handle is told only that there was one.
     pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
-        self.has_run = true;
+        self.is_settled = true;
         result.map_err(|error| {
             self.group.note(error);
             JoinError::panic(Box::new(WITH_GROUP))
@@ -351,15 +350,16 @@ impl Membership {
 
     /// The task does not run.
     pub(super) fn cancelled(mut self, reason: Option<Text>) -> Self {
-        self.reason = reason;
+        self.is_settled = true;
+        self.group.note(JoinError::cancelled(reason));
         self
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        if !self.has_run {
-            self.group.note(JoinError::cancelled(self.reason.take()));
+        if !self.is_settled {
+            self.group.note(JoinError::cancelled(None));
         }
         let shared = &self.group.0;
         let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;
