@@ -39,3 +39,22 @@ fn soak() {
         closures::soak(programs(100), |program| check(&program, ours));
     }
 }
+
+#[test]
+fn shrink() {
+    if env::var_os("FILCH_SHRINK").is_some() {
+        keep_quiet(EXPECTED);
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 1_000_000,
+            failure_persistence: None,
+            max_shrink_iters: 400,
+            max_shrink_time: 500_000,
+            ..ProptestConfig::default()
+        });
+        let result = runner.run(&programs(100), |program| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&program, ours)))
+                .map_err(|_| proptest::test_runner::TestCaseError::fail("hangs"))
+        });
+        println!("{result:#?}");
+    }
+}
