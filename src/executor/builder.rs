@@ -192,6 +192,7 @@ impl<'a> TaskBuilder<'a> {
             self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
         let Some(Rejected { job, reason }) = rejected else { return Ok(handle) };
         let value = ours.take().expect("a refused task has not run");
+        handle.any().hand_back();
         drop(job);
         Err((value, reason))
     }

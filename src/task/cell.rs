@@ -155,7 +155,9 @@ where
         // SAFETY: I1 — 1.
         let (f, member) = unsafe { self.closure.take() };
         let _counted = self.core.count(count, false);
-        let _member = member.map(|it| it.cancelled(reason.clone()));
+        let is_told = !self.core.state.is_handed_back();
+        let _member =
+            member.map(|it| it.cancelled(is_told.then(|| JoinError::cancelled(reason.clone()))));
         self.core.finish(Err(JoinError::cancelled(reason)));
         // Last but for the membership, since it may panic.
         drop(f);
@@ -251,6 +253,11 @@ impl AnyTask {
             unsafe { self.0.cancel_claimed(None, count) };
         }
         is_ours
+    }
+
+    /// It was refused, and the caller has its closure again: a group is not told of it.
+    pub(crate) fn hand_back(&self) {
+        self.0.state().hand_back();
     }
 
     /// From now on the queue counts it, and whoever brings it to its end takes it off the count (I8). Not if the task

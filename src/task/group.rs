@@ -8,7 +8,7 @@ use super::{GROUP, current};
 use crate::idle::{EventCount, Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicUsize, Relaxed, Text, thread};
+use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -348,10 +348,12 @@ impl Membership {
         })
     }
 
-    /// The task does not run.
-    pub(super) fn cancelled(mut self, reason: Option<Text>) -> Self {
+    /// The task does not run; without an error, if it never was one of the group's.
+    pub(super) fn cancelled(mut self, error: Option<JoinError>) -> Self {
         self.is_settled = true;
-        self.group.note(JoinError::cancelled(reason));
+        if let Some(error) = error {
+            self.group.note(error);
+        }
         self
     }
 }

@@ -20,8 +20,10 @@ const COUNTED: usize = 1 << 5;
 const LEFT: usize = 1 << 6;
 /// Somebody has come to its job.
 const POPPED: usize = 1 << 7;
+/// It was refused, and its closure is the caller's again.
+const HANDED_BACK: usize = 1 << 8;
 /// References are counted from here on (I4).
-const REFERENCE: usize = 1 << 8;
+const REFERENCE: usize = 1 << 9;
 
 /// How far a task has come, what is asked of it, and who still refers to it. Each transition is one
 /// read-modify-write, so every question has one answer whatever happens at the same time.
@@ -85,6 +87,15 @@ impl State {
     /// The caller has come to its job. Returns whether it is left to the caller to take it off the count.
     pub(super) fn is_left(&self) -> bool {
         self.0.fetch_or(POPPED, Relaxed) & LEFT != 0 // Relaxed: as in `leave`
+    }
+
+    /// Its closure goes back to the caller, who drops the job next.
+    pub(super) fn hand_back(&self) {
+        self.0.fetch_or(HANDED_BACK, Relaxed); // Relaxed: nobody else has the job
+    }
+
+    pub(super) fn is_handed_back(&self) -> bool {
+        self.0.load(Relaxed) & HANDED_BACK != 0 // Relaxed: as in `hand_back`
     }
 
     /// Asks for cancellation.

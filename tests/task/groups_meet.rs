@@ -395,6 +395,16 @@ fn a_refused_task_says_why() {
 }
 
 #[test]
+fn what_is_handed_back_was_never_in_the_group() {
+    let pool = ThreadPool::new(1).unwrap();
+    pool.shutdown(Shutdown::Drain).unwrap();
+    let group = TaskGroup::new();
+    let refused = pool.task().group(&group).try_spawn(|| 7).unwrap_err();
+    assert_eq!(((refused.f)(), group.pending()), (7, 0));
+    group.wait().unwrap();
+}
+
+#[test]
 fn a_join_error_is_an_io_error() {
     keep_quiet(&["expected"]);
     fn sum() -> io::Result<u32> {

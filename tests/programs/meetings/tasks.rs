@@ -227,9 +227,11 @@ fn gather(ledger: &Arc<Ledger>, target: &Target, task: Task) {
     if let Err(error) = group.wait() {
         ledger.look_at(error);
     }
-    if !first.is_finished() || !second.is_finished() || group.pending() != 0 {
-        ledger.complain("a group has ended before its tasks".to_owned());
+    if group.pending() != 0 {
+        ledger.complain("a group has not ended".to_owned());
     }
+    // They are told after the group.
+    [first, second].into_iter().for_each(|it| ledger.settle(it));
 }
 
 impl Ledger {
