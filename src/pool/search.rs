@@ -13,9 +13,12 @@ use core::time::Duration;
 /// it. A prime, so that it does not fall in step with them; the number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// One in this many of those turns begins at the other end of the worker's own deque, so that jobs which keep spawning
-/// others do not starve those below. Rarely: each time, a tree of jobs that is run depth first has one branch more open.
+/// Two in this many of those turns begin at the oldest job of a deque: the worker's own, so that jobs which keep spawning
+/// others do not starve those below, and anyone's, so that nor do they starve those of a worker that is busy. Rarely: each
+/// time, a tree of jobs that is run depth first has one branch more open.
 const OLDEST_FIRST_EVERY: u32 = 16;
+const OWN_OLDEST: u32 = 15;
+const ANY_OLDEST: u32 = 7;
 
 /// A deque with fewer claimed jobs is not worth a sweep.
 const FEW: usize = 32;
@@ -42,9 +45,20 @@ impl Local {
             // A driver of input and output is not to starve either.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
-        let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
-        let oldest = if is_oldests { self.seat.stealer.steal().success() } else { None };
+        let oldest = match turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY {
+            OWN_OLDEST => self.seat.stealer.steal().success(),
+            ANY_OLDEST => self.take_from_any(),
+            _ => None,
+        };
         oldest.or_else(|| self.take_one())
+    }
+
+    /// The oldest job of any worker: it may be busy for long with something else, and so may be those that steal.
+    fn take_from_any(&self) -> Option<Job> {
+        self.shared.registry.with(|seats| {
+            let any = seats.get(self.random() % seats.len().max(1))?;
+            any.stealer.steal().success()
+        })
     }
 
     /// The oldest job of the injector.

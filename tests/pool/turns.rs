@@ -4,11 +4,11 @@ use crate::common::scaled;
 use crate::common::waiting::{MINUTE, done};
 use crate::heap;
 use filch::task::Cancel;
-use filch::{JoinHandle, ThreadPool};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use filch::{JoinHandle, ThreadPool, pool};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 
-fn pool(threads: usize) -> ThreadPool {
+fn pool_of(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
@@ -29,7 +29,7 @@ fn again(pool: ThreadPool, turns: Arc<[AtomicUsize]>, index: usize, said: mpsc::
 #[test]
 fn jobs_that_spawn_themselves_again_all_have_their_turns() {
     for jobs in [2, 5] {
-        let (pool, (said, inbox)) = (pool(1), mpsc::channel());
+        let (pool, (said, inbox)) = (pool_of(1), mpsc::channel());
         let turns: Arc<[AtomicUsize]> = (0..jobs).map(|_| AtomicUsize::new(0)).collect();
         let same = pool.clone();
         done(pool.spawn(move || {
@@ -47,7 +47,7 @@ fn jobs_that_spawn_themselves_again_all_have_their_turns() {
 /// What lies at the other end of the deque is not forgotten while jobs come from outside, either.
 #[test]
 fn neither_end_of_the_queues_starves_the_others() {
-    let (pool, (said, inbox)) = (pool(1), mpsc::channel());
+    let (pool, (said, inbox)) = (pool_of(1), mpsc::channel());
     let turns: Arc<[AtomicUsize]> = (0..4).map(|_| AtomicUsize::new(0)).collect();
     let (same, inner) = (pool.clone(), turns.clone());
     let inner_said = said.clone();
@@ -69,7 +69,7 @@ fn neither_end_of_the_queues_starves_the_others() {
 /// Counts the turns of each of several futures, which end when one has had so many.
 #[cfg(feature = "async")]
 mod yielding {
-    use super::{Arc, AtomicUsize, SeqCst, done, pool};
+    use super::{Arc, AtomicUsize, SeqCst, done, pool_of};
     use crate::common::waiting::MINUTE;
     use filch::executor::FutureHandle;
     use std::future::poll_fn;
@@ -79,7 +79,7 @@ mod yielding {
     #[test]
     fn a_future_that_wakes_itself_goes_behind_those_that_wait() {
         for futures in [2, 7] {
-            let (pool, (sender, inbox)) = (pool(1), mpsc::channel());
+            let (pool, (sender, inbox)) = (pool_of(1), mpsc::channel());
             let polls: Arc<[AtomicUsize]> = (0..futures).map(|_| AtomicUsize::new(0)).collect();
             let (same, inner) = (pool.clone(), polls.clone());
             done(pool.spawn(move || {
@@ -104,7 +104,7 @@ mod yielding {
     /// Futures that wake each other are behind those that wait, too, if not at once.
     #[test]
     fn futures_that_wake_each_other_leave_others_their_turn() {
-        let (pool, (sender, inbox)) = (pool(1), mpsc::channel());
+        let (pool, (sender, inbox)) = (pool_of(1), mpsc::channel());
         let (bystander, same) = (Arc::new(AtomicUsize::new(0)), pool.clone());
         let seen = bystander.clone();
         done(pool.spawn(move || {
@@ -169,7 +169,7 @@ fn tasks_that_end_within_one_job_leave_nothing_behind() {
     let rounds = scaled(10_000);
     for (how, round) in ROUNDS {
         for below in [0, 100] {
-            let pool = pool(1);
+            let pool = pool_of(1);
             let same = pool.clone();
             let (left, waiting) = done(pool.spawn(move || {
                 let waiting: Vec<JoinHandle<_>> =
@@ -184,4 +184,82 @@ fn tasks_that_end_within_one_job_leave_nothing_behind() {
             assert!(kept.eq(0..below), "what waits is there");
         }
     }
+}
+
+/// Spawns itself again and again, until it is told not to.
+fn go_on(pool: &ThreadPool, ends: &Arc<AtomicBool>, begun: &mpsc::SyncSender<()>) {
+    let (again, flag, tell) = (pool.clone(), Arc::clone(ends), begun.clone());
+    let _ = pool.spawn_detached(move || {
+        let _ = tell.try_send(());
+        if !flag.load(SeqCst) {
+            go_on(&again, &flag, &tell);
+        }
+    });
+}
+
+#[test]
+fn what_a_blocked_thread_spawns_is_not_for_it_to_run() {
+    // The other thread always has something of its own to do, so it never steals.
+    let pool = ThreadPool::builder().num_threads(1).max_threads(2).build().unwrap();
+    let ends = Arc::new(AtomicBool::new(false));
+    let (same, flag) = (pool.clone(), Arc::clone(&ends));
+    let blocks = pool.spawn(move || {
+        pool::blocking(|| {
+            let (tell, begun) = mpsc::sync_channel(1);
+            go_on(&same, &flag, &tell);
+            begun.recv_timeout(MINUTE).unwrap();
+            let (tell, has_run) = mpsc::channel();
+            same.spawn_detached(move || tell.send(()).unwrap()).unwrap();
+            has_run.recv_timeout(MINUTE)
+        })
+    });
+    let result = done(blocks);
+    ends.store(true, SeqCst);
+    assert_eq!(result, Ok(()), "it lay where nobody looked");
+}
+
+#[test]
+fn what_lies_before_a_thread_that_blocks_is_not_for_it_to_run() {
+    let pool = ThreadPool::builder().num_threads(2).max_threads(4).build().unwrap();
+    let ends = Arc::new(AtomicBool::new(false));
+    let (same, flag) = (pool.clone(), Arc::clone(&ends));
+    let blocks = pool.spawn(move || {
+        let (tell, begun) = mpsc::sync_channel(1);
+        let ((), result) = same.join(
+            || {
+                // Two more that never end: one each for the other thread and for the one that comes.
+                for _ in 0..3 {
+                    go_on(&same, &flag, &tell);
+                }
+                let (tell, has_run) = mpsc::channel();
+                same.spawn_detached(move || tell.send(()).unwrap()).unwrap();
+                pool::blocking(|| has_run.recv_timeout(MINUTE).unwrap());
+            },
+            move || begun.recv_timeout(MINUTE),
+        );
+        result
+    });
+    let result = done(blocks);
+    ends.store(true, SeqCst);
+    assert_eq!(result, Ok(()));
+}
+
+#[test]
+fn what_lies_before_a_busy_thread_is_taken_by_those_that_have_enough_of_their_own() {
+    let pool = pool_of(2);
+    let ends = Arc::new(AtomicBool::new(false));
+    let (tell, begun) = mpsc::sync_channel(1);
+    go_on(&pool, &ends, &tell);
+    begun.recv_timeout(MINUTE).unwrap();
+    let same = pool.clone();
+    let waits = pool.spawn(move || {
+        begun.try_recv().ok();
+        begun.recv_timeout(MINUTE).unwrap(); // the other thread has it
+        let (tell, has_run) = mpsc::channel();
+        same.spawn_detached(move || tell.send(()).unwrap()).unwrap();
+        has_run.recv_timeout(MINUTE)
+    });
+    let result = done(waits);
+    ends.store(true, SeqCst);
+    assert_eq!(result, Ok(()), "it lay where nobody looked");
 }
