@@ -100,6 +100,7 @@
 //! | cancelled tasks in a queue with a capacity | 4,096 | `fair/pass.rs`, `MOST_LITTER` | a further one keeps its place |
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | ε in [the promise](crate::fair#the-promise) |
 //! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | what is longer is charged as that |
+//! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | what is more is forgotten |
 //! | how late a lowered limit is noticed | a task; with short ones 64 tasks or 10 µs | `fair/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are noticed after the current task |
 //! | memory of a queue that has been used | 6 KiB, and 15 KiB if waits are measured | `injector/segment.rs`, `fair/waits.rs` | kept for the next queue in the slot, until the scheduler goes |
 //!

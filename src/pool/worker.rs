@@ -263,6 +263,7 @@ impl Local {
         while let Some(job) = self.deque.pop() {
             match shared.injector.try_push(job) {
                 Ok(()) => shared.idle.searchers.notify_one(),
+                Err(closed) if shared.is_discarding() => self.drop_caught(closed.into_inner()),
                 Err(closed) => self.run_caught(closed.into_inner()),
             }
         }

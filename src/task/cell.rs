@@ -156,11 +156,23 @@ where
         let (f, member) = unsafe { self.closure.take() };
         let _counted = self.core.count(count, false);
         let is_told = !self.core.state.is_handed_back();
-        let _member =
-            member.map(|it| it.cancelled(is_told.then(|| JoinError::cancelled(reason.clone()))));
-        self.core.finish(Err(JoinError::cancelled(reason)));
-        // Last but for the membership, since it may panic.
-        drop(f);
+        let error = is_told.then(|| JoinError::cancelled(reason.clone()));
+        let member = member.map(|it| it.cancelled(error));
+        // The waker may panic, and so may the closure: both at once would end the process.
+        let told = thread::catch(|| self.core.finish(Err(JoinError::cancelled(reason))));
+        // Last but for the membership: a destructor that waits for the group waits for itself.
+        let dropped = thread::catch(|| match &member {
+            Some(member) => current::as_member(member.group(), || drop(f)),
+            None => drop(f),
+        });
+        match (told, dropped) {
+            (Err(payload), Err(further)) => {
+                thread::forget_if_it_panics(further);
+                thread::resume(payload)
+            }
+            (Err(payload), _) | (_, Err(payload)) => thread::resume(payload),
+            _ => {}
+        }
     }
 }
 

@@ -229,7 +229,10 @@ impl Group {
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {
-            limit(tasks).is_some_and(gate::is_hopeless) && !tasks.iter().all(AnyTask::is_claimed)
+            // One may have come since we looked that a thread of the queue, as we may be, runs at once.
+            !may_run_here(tasks)
+                && limit(tasks).is_some_and(gate::is_hopeless)
+                && !tasks.iter().all(AnyTask::is_claimed)
         })
     }
 

@@ -4,8 +4,13 @@
 mod programs;
 
 use crate::common::closures;
+use filch::fair::Queue;
+use filch::sim::{self, Stepper};
 use programs::{Change, Program, Tenant, check, programs};
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
@@ -48,4 +53,32 @@ fn leases_that_met_a_change_lose_nothing() {
 #[test]
 fn soak() {
     closures::soak(programs(12), |program| check(&program));
+}
+
+/// Eight leases are charged an hour each in advance, and take a minute. The queue is behind then by more than half a turn
+/// of virtual time, and must not be taken for one that is ahead by the rest of the turn.
+#[test]
+fn a_queue_that_was_charged_too_much_by_hours_does_not_starve() {
+    let stepper = Stepper::new(1, 8);
+    let fair = stepper.scheduler().build();
+    let [one, other] = ["one", "other"].map(|name| fair.queue(name).build().unwrap());
+    let spawn = |queue: &Queue, tasks, seconds| {
+        let runs = Arc::new(AtomicUsize::new(0));
+        for _ in 0..tasks {
+            let runs = Arc::clone(&runs);
+            let work = move || {
+                sim::work(Duration::from_secs(seconds));
+                runs.fetch_add(1, SeqCst);
+            };
+            queue.spawn_detached(work).unwrap();
+        }
+        runs
+    };
+    spawn(&one, 8, 3600);
+    spawn(&one, 8, 60);
+    stepper.run_until_idle();
+    let [ones, others] = [&one, &other].map(|it| spawn(it, 1000, 1));
+    stepper.advance(Duration::from_secs(60));
+    let [ones, others] = [ones, others].map(|it| it.load(SeqCst));
+    assert!(ones.abs_diff(others) <= 16, "{ones} against {others}");
 }

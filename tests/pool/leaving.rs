@@ -333,3 +333,54 @@ fn a_batch_is_announced_however_it_ends() {
         done(task);
     }
 }
+
+/// A worker has been told that it is one too many, and finds the pool cancelled when it gives away its jobs.
+#[test]
+fn a_worker_that_leaves_a_cancelled_pool_runs_nothing() {
+    let (gone, has_gone) = mpsc::channel();
+    let stop = move |index| gone.send(index).unwrap();
+    let pool = ThreadPool::builder().num_threads(2).on_thread_stop(stop).build().unwrap();
+    let (says, hears) = mpsc::channel();
+    let runs = Arc::new(AtomicUsize::new(0));
+
+    let (go, may_go) = mpsc::channel::<()>();
+    let (same, counter, begun) = (pool.clone(), Arc::clone(&runs), says.clone());
+    let first = pool.spawn(move || {
+        begun.send(pool::worker_index().unwrap()).unwrap();
+        let _ = may_go.recv_timeout(MINUTE);
+        for _ in 0..10 {
+            let runs = Arc::clone(&counter);
+            same.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).unwrap();
+        }
+        begun.send(pool::worker_index().unwrap()).unwrap();
+        let _ = may_go.recv_timeout(MINUTE);
+    });
+    let leaves = hears.recv().unwrap();
+
+    // The other worker is held by its pinned job, so the jobs stay where they are spawned.
+    let (open, gates): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>()).unzip();
+    let (same, gates) = (pool.clone(), Mutex::new(gates.into_iter().map(Some).collect::<Vec<_>>()));
+    let casts = std::thread::spawn(move || {
+        let held = move |index: usize| {
+            let gate = gates.lock().unwrap()[index].take().unwrap();
+            says.send(index).unwrap();
+            let _ = gate.recv_timeout(MINUTE);
+        };
+        drop(same.broadcast(held));
+    });
+    assert_eq!(hears.recv().unwrap(), 1 - leaves);
+    go.send(()).unwrap();
+    assert_eq!(hears.recv().unwrap(), leaves, "the jobs are there");
+    pool.resize(1).unwrap();
+    go.send(()).unwrap();
+    assert_eq!(hears.recv().unwrap(), leaves, "its pinned job");
+    done(first);
+
+    let still = pool.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+    assert_eq!(still, Err(ShutdownError::StillRunning));
+    open[leaves].send(()).unwrap();
+    assert_eq!(has_gone.recv_timeout(MINUTE).unwrap(), leaves);
+    open[1 - leaves].send(()).unwrap();
+    casts.join().unwrap();
+    assert_eq!(runs.load(SeqCst), 0);
+}

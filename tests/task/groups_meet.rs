@@ -163,7 +163,7 @@ fn q1_on_one_thread() {
     waits.join().unwrap().unwrap();
     drop(stepper);
     assert!(TaskBuilder::on(&handle).group(&group).try_spawn(|| 7).is_err());
-    assert!(group.wait().unwrap_err().is_cancelled());
+    group.wait().unwrap();
 }
 
 /// A worker waits for a group with a task of a queue that has no place, until `make_room`. Everybody else is busy.
@@ -433,4 +433,50 @@ fn handles_are_unwind_safe() {
     check::<Queue>();
     #[cfg(feature = "async")]
     check::<filch::executor::FutureHandle<Cell<u32>>>();
+}
+
+/// A task of the queue comes between two looks of a thread that serves the queue and waits: it runs the task itself.
+#[test]
+fn a_thread_of_a_queue_that_waits_runs_what_comes() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let queue = fair.queue("one at a time").max_parallel(1).build().unwrap();
+    for _ in 0..200 {
+        let (group, (begun, begins)) = (TaskGroup::new(), mpsc::channel());
+        let (stays, same) = (group.job(|| ()), group.clone());
+        let waits = queue.spawn(move || {
+            begun.send(()).unwrap();
+            same.wait()
+        });
+        begins.recv().unwrap();
+        for _ in 0..1000 {
+            queue.task().group(&group).spawn_detached(|| ()).unwrap();
+        }
+        stays.run();
+        assert!(done(waits).is_ok());
+    }
+}
+
+/// Waits for a group when it is dropped, and says what came of that.
+struct Waits(TaskGroup, mpsc::Sender<Result<(), JoinError>>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.1.send(self.0.wait()).unwrap();
+    }
+}
+
+#[test]
+fn a_destructor_that_waits_for_its_own_group_is_refused() {
+    let (held, group, (says, hears)) = (Held::new(), TaskGroup::new(), mpsc::channel());
+    let spawn = || {
+        let waits = Waits(group.clone(), says.clone());
+        TaskBuilder::on(&held).group(&group).spawn(move || drop(waits))
+    };
+    let (cancelled, runs) = (spawn(), spawn());
+    thread::spawn(move || cancelled.cancel());
+    assert!(hears.recv_timeout(MINUTE).expect("it hangs").unwrap_err().is_deadlock());
+    held.run_all();
+    assert!(hears.recv_timeout(MINUTE).expect("it hangs").unwrap_err().is_deadlock());
+    done(runs);
+    assert!(group.wait().unwrap_err().is_cancelled());
 }

@@ -228,3 +228,17 @@ fn children_go_in_any_order() {
     root.cancel();
     assert!(last.is_cancelled());
 }
+
+/// One panic goes on. Two at once would end the process.
+#[test]
+fn the_waker_and_the_closure_of_one_task_may_both_panic() {
+    keep_quiet(&["expected"]);
+    let (token, held, bomb) = (CancelToken::new(), Held::default(), Bomb);
+    let mut task = TaskBuilder::on(&held).token(&token).spawn(move || drop(bomb));
+    let loud = Arc::new(Loud(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&loud));
+    assert!(pin!(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| token.cancel())).is_err());
+    assert_eq!(loud.0.load(SeqCst), 1);
+    assert!(ended(task).unwrap_err().is_cancelled());
+}

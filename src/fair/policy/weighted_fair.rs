@@ -13,9 +13,10 @@ use core::fmt;
 const UNITS: u32 = 20;
 /// Where virtual time begins: 100 ms before its wrap, so that every user crosses it.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
-/// The most that a queue can be behind, of what half a turn is: 73 minutes for a queue of weight 1.
+/// The most that a queue can have got ahead, of what half a turn is: 73 minutes for a queue of weight 1.
 const MOST: u64 = 1 << 62;
-/// How long an age is, in bits: two of them and `MOST` are less than half a turn.
+/// How long an age is, in bits. A queue is two of them behind at most when `now` moves, which it does by `MOST` at most,
+/// and within the age that has begun: together less than half a turn.
 const AGE: u32 = 60;
 
 /// Shares the time of the executor among the queues that are ready, by weight: start-time fair queuing (Goyal,
@@ -142,8 +143,7 @@ impl Policy for WeightedFair {
         let now = self.now.load(Relaxed);
         let converted = |time: u64| {
             let lead = i128::from(time.wrapping_sub(now) as i64) * from / to;
-            let most = i128::from(MOST);
-            Some(now.wrapping_add(lead.clamp(-most, most) as u64))
+            Some(within_bounds(now, lead))
         };
         let _ = self.accounts(slot).times[slot % GROUP].fetch_update(Relaxed, Relaxed, converted);
         self.refresh(slot, ready);
@@ -197,9 +197,9 @@ impl Policy for WeightedFair {
             // The weight may change meanwhile, and then the time does too.
             let weight = ready.weight(pick.slot);
             let used = if weight == service.weight { used } else { worth(nanos, weight).0 };
-            let time = time.wrapping_sub(charge(pick.note() as u64, weight)).wrapping_add(used);
-            let lead = time.wrapping_sub(now);
-            Some(if (lead as i64) > MOST as i64 { now.wrapping_add(MOST) } else { time })
+            let charged = charge(pick.note() as u64, weight);
+            let lead = i128::from(time.wrapping_sub(now) as i64);
+            Some(within_bounds(now, lead - i128::from(charged) + i128::from(used)))
         };
         let _ = accounts.times[at].fetch_update(Relaxed, Relaxed, corrected);
         self.refresh(pick.slot, ready);
@@ -227,6 +227,11 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
         kept.fetch_sub(weight, Relaxed);
     }
     units + u64::from(filled)
+}
+
+/// The time of a queue that is so much ahead.
+fn within_bounds(now: u64, lead: i128) -> u64 {
+    now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
 /// When a pick began, and for how many nanoseconds it was charged: not for how many units, since the weight may change.
