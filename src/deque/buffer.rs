@@ -31,9 +31,12 @@ impl<T> Buffer<T> {
     /// The slot of an index.
     #[inline(always)]
     pub(super) fn slot(&self, index: Index) -> &Slot<T> {
-        let place = place(index) & (self.slots.len() - 1);
-        // SAFETY: I7 — the length is a power of two, so the mask keeps `place` below it.
-        unsafe { self.slots.get_unchecked(place) }
+        slot_in(&self.slots, index)
+    }
+
+    #[inline(always)]
+    pub(super) fn slots(&self) -> &[Slot<T>] {
+        &self.slots
     }
 
     #[inline(always)]
@@ -53,4 +56,12 @@ impl<T> Buffer<T> {
             index = after(index, 1);
         }
     }
+}
+
+/// The slot of an index, among all slots of a buffer.
+#[inline(always)]
+pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
+    let place = place(index) & (slots.len() - 1);
+    // SAFETY: I7 — the length is a power of two, so the mask keeps `place` below it.
+    unsafe { slots.get_unchecked(place) }
 }
