@@ -1,6 +1,6 @@
 //! Room in a deque: growing, shrinking, limits.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, copy_slots};
 use super::index::{Top, after, before, distance};
 use super::{CLAIM, Chain, Flavor, GROWN, Worker};
 use crate::sync::{Arc, Index, Relaxed};
@@ -96,7 +96,8 @@ impl<T> Worker<T> {
     unsafe fn replace_alone(&mut self, capacity: usize, top: Index, bottom: Index) {
         let new = Buffer::boxed(capacity, ptr::null_mut());
         // SAFETY: I6 — the new buffer is ours alone, and nothing has retired it.
-        unsafe { &*new }.copy_from(self.buffer(), top, bottom);
+        let slots = unsafe { &*new }.slots();
+        copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
         // Relaxed: nobody else has a handle.
         self.shared.rarely_written.buffer.store(new, Relaxed);
         let old = self.buffer.get();
@@ -152,7 +153,8 @@ impl<T> Worker<T> {
         let kept = if domain.is_some() { ptr::null_mut() } else { old };
         let new = Buffer::boxed(capacity, kept);
         // SAFETY: I6 — the new buffer is ours alone as yet, and nothing has retired it.
-        unsafe { &*new }.copy_from(self.buffer(), top, bottom);
+        let slots = unsafe { &*new }.slots();
+        copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
         self.set_buffer(new);
         self.shared.rarely_written.buffer.store(new, GROWN.release());
         if let Some(domain) = domain {
