@@ -130,14 +130,9 @@ impl<T> Injector<T> {
         }
         let is_there = segment.has_item_at(head.offset());
         if is_there && head.offset() % REFRESH == 0 {
-            self.refresh();
+            self.head.tail_seen.store(self.tail().spot().0, PUSHED.release());
         }
         is_there
-    }
-
-    #[cold]
-    fn refresh(&self) {
-        self.head.tail_seen.store(self.tail().spot().0, PUSHED.release());
     }
 
     /// Whether everything that was pushed has been taken, by the last sweep's account.
