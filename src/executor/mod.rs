@@ -9,6 +9,7 @@ mod from_fn;
 mod future;
 mod inline;
 mod panic;
+mod rejected;
 mod thread_per_job;
 
 pub use builder::{SpawnError, TaskBuilder};
@@ -19,6 +20,7 @@ pub(crate) use future::spawn_future_in;
 pub use future::{FutureHandle, spawn_future};
 pub use inline::Inline;
 pub(crate) use panic::PanicHandler;
+pub use rejected::{Reason, Rejected, RejectedBatch};
 pub use thread_per_job::ThreadPerJob;
 
 pub use crate::task::gate::Limited;
@@ -27,7 +29,6 @@ pub use crate::task::id::ExecutorId;
 use crate::sync::Unwatched;
 use crate::task::{CancelToken, Job};
 use alloc::boxed::Box;
-use core::fmt;
 use core::num::NonZeroUsize;
 
 /// Something that runs jobs, on whatever thread and in whatever order it likes.
@@ -306,83 +307,3 @@ macro_rules! by_reference {
     };
 }
 by_reference!(&E, Box<E>, Unwatched<E>);
-
-/// A job that an executor handed back.
-///
-/// # Examples
-///
-/// ```
-/// use filch::executor::{Reason, Rejected};
-/// use filch::Job;
-///
-/// let rejected = Rejected { job: Job::new(|| ()), reason: Reason::Full };
-/// assert_eq!(rejected.to_string(), "the executor holds its maximum of jobs");
-/// rejected.into_job().run();
-/// ```
-#[must_use = "the job in it has not run"]
-#[derive(Debug)]
-pub struct Rejected {
-    /// The job, unrun.
-    pub job: Job,
-    /// Why the executor did not take it.
-    pub reason: Reason,
-}
-
-impl Rejected {
-    /// The job.
-    ///
-    /// # Examples
-    ///
-    /// A job that nobody else takes runs here:
-    ///
-    /// ```
-    /// use filch::{Executor, Job, ThreadPool};
-    /// use filch::pool::Shutdown;
-    ///
-    /// let pool = ThreadPool::new(1)?;
-    /// pool.shutdown(Shutdown::Drain).unwrap();
-    /// let job = Job::new(|| println!("on the thread of the caller"));
-    /// pool.execute(job).unwrap_err().into_job().run();
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn into_job(self) -> Job {
-        self.job
-    }
-}
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason.fmt(f)
-    }
-}
-
-impl core::error::Error for Rejected {}
-
-/// Why an executor did not take a job.
-///
-/// # Examples
-///
-/// ```
-/// use filch::executor::Reason;
-/// assert_eq!(Reason::Closed.to_string(), "the executor takes no further jobs");
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Reason {
-    /// It takes no further jobs.
-    Closed,
-    /// It holds as many jobs as it may; later it may take this one.
-    Full,
-    /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler.
-    WouldDeadlock,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Reason::Closed => "the executor takes no further jobs",
-            Reason::Full => "the executor holds its maximum of jobs",
-            Reason::WouldDeadlock => "the executor would wait for itself",
-        })
-    }
-}

@@ -15,6 +15,7 @@ use core::fmt;
 /// assert_eq!(QueueError::Weight.to_string(), "the weight of a queue is from 1 to 4294967296");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum QueueError {
     /// A weight of zero, or above 2³².
     Weight,

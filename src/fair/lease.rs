@@ -285,7 +285,7 @@ impl Shared {
         let whole = end.saturating_sub(start);
         // What a scheduler over a queue does is the queue's; what else runs inside is not.
         let not_outers = if outer.home == self.base() { away } else { whole };
-        let outer = Serving { away: outer.away + not_outers, ..outer };
+        let outer = Serving { away: outer.away.saturating_add(not_outers), ..outer };
         let _ = SERVING.try_with(|it| it.set(outer));
         whole.saturating_sub(away)
     }

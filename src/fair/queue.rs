@@ -7,11 +7,10 @@ use super::queue_builder::MAX_WEIGHT;
 pub use super::queue_builder::QueueBuilder;
 use super::report::QueueMetrics;
 use super::shared::Shared;
-use crate::executor::{Executor, ExecutorId, Rejected, SpawnError, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Rejected, RejectedBatch, SpawnError, TaskBuilder};
 use crate::pool::WouldDeadlock;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
-use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
@@ -121,7 +120,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Those that were refused, each with its reason. If one was since the queue is full, later ones may have been
+    /// [`RejectedBatch`] with those that were refused, each with its reason. If one was since the queue is full, later ones may have been
     /// accepted.
     ///
     /// # Examples
@@ -133,14 +132,13 @@ impl Queue {
     /// assert_eq!(queue.metrics().completed, 3);
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
-    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), Vec<Rejected>>
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
     where
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
     {
         let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
-        let refused: Vec<_> = refused.collect();
-        Some(refused).filter(|it| !it.is_empty()).map_or(Ok(()), Err)
+        RejectedBatch::unless_none(refused.collect())
     }
 
     /// A task with settings of its own.

@@ -177,7 +177,7 @@ impl Report {
     }
 
     /// What has changed since an earlier report. Waits, gaps and the longest lease are of the whole time; queues that
-    /// were not there then are left out.
+    /// were not there then are left out: if `earlier` is of another scheduler, all of them.
     ///
     /// # Examples
     ///

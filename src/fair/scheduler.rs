@@ -12,6 +12,7 @@ use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// Shares an executor among queues that come and go.
 ///
@@ -46,6 +47,10 @@ pub struct FairScheduler {
     shared: Arc<Shared>,
     default: Queue,
 }
+
+// As a queue is.
+impl UnwindSafe for FairScheduler {}
+impl RefUnwindSafe for FairScheduler {}
 
 impl FairScheduler {
     /// Shares this executor, by [`WeightedFair`](super::WeightedFair).
@@ -96,10 +101,12 @@ impl FairScheduler {
     /// let fair = FairScheduler::over(Inline);
     /// let queue = fair.queue("orders").weight(3).build()?;
     /// assert_eq!(queue.metrics().name.as_deref(), Some("orders"));
+    /// let name = String::from("bills");
+    /// assert_eq!(fair.queue(&name).build()?.metrics().name.as_deref(), Some("bills"));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
-    pub fn queue(&self, name: impl Into<Text>) -> QueueBuilder<'_> {
-        QueueBuilder::new(&self.shared, Some(name.into()))
+    pub fn queue(&self, name: impl AsRef<str>) -> QueueBuilder<'_> {
+        QueueBuilder::new(&self.shared, Some(Text::from(name.as_ref())))
     }
 
     /// The queue of what is spawned without saying into which.

@@ -67,5 +67,7 @@ fn bucket(nanos: u64) -> usize {
 /// The longest time that belongs in a bucket.
 fn end_of(bucket: usize) -> u64 {
     let (exponent, fine) = (bucket / FINE, bucket % FINE);
-    ((FINE + fine + 1) as u64).checked_shl(exponent as u32).unwrap_or(u64::MAX) - 1
+    // The last bucket's is the end of the clock.
+    let end = ((FINE + fine + 1) as u128) << exponent;
+    u64::try_from(end - 1).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
 //! One job for each worker.
 
-use super::error::WouldDeadlock;
-use super::worker::{Local, PINNED};
+use super::worker::PINNED;
 use super::{Shared, ThreadPool};
+use crate::executor::Reason;
 use crate::sync::{Relaxed, Unwatched};
 use crate::task::{self, JoinError};
 use alloc::vec::Vec;
@@ -15,7 +15,9 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`], at once, on a thread of this pool. Inside, what became of it on each thread.
+    /// [`Reason::WouldDeadlock`], at once, on a thread of this pool; [`Reason::Closed`] after
+    /// [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has not one thread to start the pool with. Inside, what
+    /// became of it on each thread.
     ///
     /// # Examples
     ///
@@ -25,19 +27,21 @@ impl ThreadPool {
     /// assert_eq!(indices.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [0, 1]);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn broadcast<R, F>(&self, f: F) -> Result<Vec<Result<R, JoinError>>, WouldDeadlock>
+    pub fn broadcast<R, F>(&self, f: F) -> Result<Vec<Result<R, JoinError>>, Reason>
     where
         F: Fn(usize) -> R + Send + Sync + 'static,
         R: Send + 'static,
     {
         let shared = self.shared();
-        if Local::of(shared).is_some() {
-            return Err(WouldDeadlock);
+        if shared.is_own_thread() {
+            return Err(Reason::WouldDeadlock);
         }
-        // If there is no thread to be had there is nobody to run it.
-        let _ = Shared::start(shared);
+        Shared::start(shared)?;
         let f = Unwatched::new(f);
         let crew = shared.crew.lock();
+        if crew.is_closing {
+            return Err(Reason::Closed);
+        }
         let mut tasks = shared.registry.with(|seats| {
             let pin = |seat: &super::registry::Seat| {
                 let (f, index) = (Unwatched::clone(&f), seat.index);

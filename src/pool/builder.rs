@@ -4,7 +4,7 @@ use super::crew::Crew;
 use super::idle::Idle;
 use super::registry::Registry;
 use super::thread_pool::Handle;
-use super::worker::NOT_STARTED;
+use super::worker::MISSING;
 use super::{Shared, ThreadPool, at_least_one};
 use crate::executor::PanicHandler;
 use crate::idle::{Park, ThreadPark};
@@ -302,8 +302,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero; and the system's error if
-    /// the threads are started at once and it has none to give.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or the threads' name has a zero
+    /// byte in it, which systems do not take; and the system's error if the threads are started at once and it has none to give.
     ///
     /// # Examples
     ///
@@ -317,13 +317,17 @@ impl Builder {
             Some(threads) => at_least_one(threads)?,
             None => thread::available(),
         };
+        if settings.thread_name.contains('\0') {
+            let error = "the name of a pool's threads cannot contain a zero byte";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+        }
         settings.max_threads = settings.max_threads.max(threads.get());
         let start = settings.start;
         let pool = ThreadPool::from_handle(Handle(Arc::new(Shared {
             id: ExecutorId::new(),
             injector: Injector::new(),
             idle: Idle::new(),
-            attention: CachePadded::new(AtomicUsize::new(NOT_STARTED)),
+            attention: CachePadded::new(AtomicUsize::new(MISSING)),
             registry: Registry::new(),
             crew: Mutex::new(Crew::new(threads.get())),
             present: AtomicUsize::new(0),

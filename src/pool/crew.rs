@@ -2,7 +2,7 @@
 
 use super::metrics::WorkerMetrics;
 use super::registry::Seat;
-use super::worker::{CLOSED, Local, NOT_STARTED, SPARE, SURPLUS};
+use super::worker::{CLOSED, Local, MISSING, SPARE, SURPLUS};
 use super::{GONE, Shared, at_least_one, name_of};
 use crate::deque::Worker;
 use crate::executor::Reason;
@@ -70,7 +70,7 @@ impl Crew {
 }
 
 impl Shared {
-    /// Starts the threads of a pool that has none yet. An error says why there is none afterwards: somebody is closing
+    /// Starts the threads that a pool should have and has not. An error says why there is none afterwards: somebody is closing
     /// the pool, whose injector may be open still, or the system has none to give.
     #[cold]
     pub(super) fn start(this: &Arc<Self>) -> Result<(), Reason> {
@@ -85,28 +85,32 @@ impl Shared {
         }
     }
 
-    /// Starts the threads of a pool that has none yet. An error if one is missing.
+    /// Starts the threads that a pool should have and has not. An error if one is missing.
     pub(super) fn start_all(this: &Arc<Self>) -> io::Result<()> {
         let mut crew = this.crew.lock();
         // Relaxed: it is written under the lock.
-        if this.attention.load(Relaxed) & NOT_STARTED == 0 || crew.is_closing {
+        if this.attention.load(Relaxed) & MISSING == 0 || crew.is_closing {
             return Ok(());
         }
         let result = Shared::fill(this, &mut crew);
-        if crew.alive > 0 {
+        if result.is_ok() {
             // Last: whoever does not come here relies on the threads.
             // Relaxed: nothing is read on the strength of it.
-            this.attention.fetch_and(!NOT_STARTED, Relaxed);
+            this.attention.fetch_and(!MISSING, Relaxed);
         }
         result
     }
 
-    /// Starts the threads that are missing.
+    /// Starts the threads that are missing. If the system has none to give, the next spawn from outside tries again.
     fn fill(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
-        while crew.is_too_small() && crew.alive < this.settings.max_threads {
-            Shared::start_one(this, crew)?;
+        let mut result = Ok(());
+        while crew.is_too_small() && crew.alive < this.settings.max_threads && result.is_ok() {
+            result = Shared::start_one(this, crew);
         }
-        Ok(())
+        if result.is_err() {
+            this.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
+        }
+        result
     }
 
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
@@ -149,8 +153,8 @@ impl Shared {
         }
         let mut crew = this.crew.lock();
         crew.target = threads;
-        if crew.is_closing || this.attention.load(Relaxed) & NOT_STARTED != 0 {
-            return Ok(()); // Relaxed: as in `start`
+        if crew.is_closing || crew.alive == 0 {
+            return Ok(()); // they start with the first job
         }
         let result = Shared::fill(this, &mut crew);
         let is_too_large = crew.is_too_large();
@@ -211,10 +215,15 @@ impl Shared {
     }
 
     /// A worker gets up from its seat. From here on nobody steals from it or pins jobs to it.
-    pub(super) fn vacate(&self, seat: &Arc<Seat>, is_discharged: bool) {
+    pub(super) fn unseat(&self, seat: &Arc<Seat>) {
         let mut crew = self.crew.lock();
         self.registry.remove(seat);
         crew.gone.add(&seat.counters);
+    }
+
+    /// Its hook has returned: another may have its index.
+    pub(super) fn vacate(&self, seat: &Seat, is_discharged: bool) {
+        let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
             // Nobody waits for this one: it may be gone for long when the pool is closed.

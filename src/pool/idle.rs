@@ -6,7 +6,6 @@
 
 use super::RESTED;
 use crate::idle::{EventCount, Searchers};
-use crate::injector::Injector;
 use crate::sync::AtomicU64;
 use crate::sync::order::both;
 use crossbeam_utils::CachePadded;
@@ -62,12 +61,12 @@ impl Idle {
     }
 
     /// Waits for a moment at which no worker was active and nothing was queued.
-    pub(super) fn wait_until_quiet<T>(&self, injector: &Injector<T>) {
-        self.quiet.wait_until(None, || self.is_quiet(injector));
+    pub(super) fn wait_until_quiet(&self, is_nothing_queued: impl Fn() -> bool) {
+        self.quiet.wait_until(None, || self.is_quiet(&is_nothing_queued));
     }
 
-    fn is_quiet<T>(&self, injector: &Injector<T>) -> bool {
+    fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
         let before = self.activity.load(RESTED.acquire());
-        before as u32 == 0 && injector.is_empty() && self.activity.load(RESTED.acquire()) == before
+        before as u32 == 0 && is_nothing_queued() && self.activity.load(RESTED.acquire()) == before
     }
 }

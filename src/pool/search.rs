@@ -1,15 +1,27 @@
 //! Where a worker looks for its next job.
 
+use super::Shared;
 use super::worker::{Local, Next, SURPLUS};
 use crate::steal::Steal;
 use crate::sync::Relaxed;
 use crate::sync::spin::{Vigil, relax};
-use crate::task::Job;
+use crate::task::{AnyTask, ExecutorId, Job, Own};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// One turn in this many begins at the injector, so that jobs which keep spawning others do not starve
 /// it. A prime, so that it does not fall in step with them; the number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
+
+/// Two in this many of those turns begin at the oldest job of a deque: the worker's own, so that jobs which keep spawning
+/// others do not starve those below, and anyone's, so that nor do they starve those of a worker that is busy. Rarely: each
+/// time, a tree of jobs that is run depth first has one branch more open.
+const OLDEST_FIRST_EVERY: u32 = 16;
+const OWN_OLDEST: u32 = 15;
+const ANY_OLDEST: u32 = 7;
+
+/// A deque with fewer claimed jobs is not worth a sweep.
+const FEW: usize = 32;
 
 impl Local {
     /// Looks where nobody else is in the way: here, and at the injector.
@@ -27,12 +39,26 @@ impl Local {
     #[cold]
     fn look_around(&self) -> Option<Job> {
         // Not in the same turn again, if nothing runs.
-        self.turn.set(self.turn.get().wrapping_add(1));
+        let turn = self.turn.get();
+        self.turn.set(turn.wrapping_add(1));
         if self.shared.settings.has_own_park() {
             // A driver of input and output is not to starve either.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
-        self.take_one()
+        let oldest = match turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY {
+            OWN_OLDEST => self.seat.stealer.steal().success(),
+            ANY_OLDEST => self.take_from_any(),
+            _ => None,
+        };
+        oldest.or_else(|| self.take_one())
+    }
+
+    /// The oldest job of any worker: it may be busy for long with something else, and so may be those that steal.
+    fn take_from_any(&self) -> Option<Job> {
+        self.shared.registry.with(|seats| {
+            let any = seats.get(self.random() % seats.len().max(1))?;
+            any.stealer.steal().success()
+        })
     }
 
     /// The oldest job of the injector.
@@ -78,8 +104,10 @@ impl Local {
         loop {
             let mut vigil = Vigil::new();
             while !self.is_called() {
-                if let Some(job) = self.steal().or_else(|| self.take_batch()) {
-                    search.found(|| self.is_there_work());
+                // In our own deque is what a hook or the park has spawned.
+                let own = self.deque.pop();
+                if let Some(job) = own.or_else(|| self.steal()).or_else(|| self.take_batch()) {
+                    search.found(|| shared.is_there_work());
                     return Next::Run(job);
                 }
                 if !search.is_alone() || !vigil.goes_on() {
@@ -143,11 +171,23 @@ impl Local {
         stolen.or_else(|| self.take_one())
     }
 
-    /// Whether there may be a job anywhere: whatever is not certainly nothing counts.
-    pub(super) fn is_there_work(&self) -> bool {
-        let shared = &*self.shared;
-        !shared.injector.is_empty()
-            || shared.registry.with(|seats| seats.iter().any(|it| !it.stealer.is_empty()))
+    /// Drops the jobs of claimed tasks out of our deque, above the halves of `join`s: those are found by their places.
+    #[cold]
+    fn sweep(&self) {
+        self.litter.set(0);
+        let mut live = Vec::new();
+        while let Some(job) = self.deque.pop() {
+            let is_half = job.is_somewhere_on_a_stack();
+            if !job.task().is_some_and(AnyTask::is_claimed) {
+                live.push(job);
+            }
+            if is_half {
+                break;
+            }
+        }
+        self.deque.push_batch(live.into_iter().rev());
+        // For a moment nobody could see them (I3).
+        self.shared.idle.searchers.notify_one();
     }
 
     /// Marsaglia's xorshift: where to start looking does not matter much.
@@ -158,5 +198,36 @@ impl Local {
         random ^= random << 5;
         self.random.set(random);
         random as usize
+    }
+}
+
+impl Shared {
+    /// Whether there may be a job anywhere: whatever is not certainly nothing counts.
+    pub(super) fn is_there_work(&self) -> bool {
+        !self.injector.is_empty()
+            || self.registry.with(|seats| seats.iter().any(|it| !it.stealer.is_empty()))
+    }
+}
+
+impl Own for Local {
+    fn home(&self) -> Option<ExecutorId> {
+        Some(self.shared.id)
+    }
+
+    fn take_out(&self, task: &AnyTask) -> Option<Job> {
+        let newest = self.deque.pop()?;
+        if newest.task().is_some_and(|it| it.is(task)) {
+            return Some(newest);
+        }
+        self.deque.push(newest);
+        // For a moment nobody could see it (I3).
+        self.shared.idle.searchers.notify_one();
+        // Amortized: each job of the sweep is paid for by a task that was claimed since the last.
+        let litter = self.litter.get() + 1;
+        self.litter.set(litter);
+        if litter >= FEW.max(self.deque.len() / 2) {
+            self.sweep();
+        }
+        None
     }
 }

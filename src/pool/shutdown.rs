@@ -2,11 +2,11 @@
 
 use super::error::{ShutdownError, WouldDeadlock};
 use super::thread_pool::Handle;
-use super::worker::{CLOSED, DISCARD, Local};
+use super::worker::{CLOSED, DISCARD};
 use super::{CALLED, GONE, Shared, ThreadPool};
+use crate::sync::Relaxed;
 use crate::sync::clock::{self, Instant};
-use crate::sync::{Relaxed, thread};
-use crate::task::CancelToken;
+use crate::task::{CancelToken, current};
 use core::time::Duration;
 
 /// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
@@ -70,7 +70,7 @@ impl ThreadPool {
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
         let shared = self.shared();
-        if Local::of(shared).is_some() {
+        if shared.is_own_thread() {
             return Err(WouldDeadlock);
         }
         shared.close(how);
@@ -97,7 +97,7 @@ impl ThreadPool {
     /// ```
     pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
         let shared = self.shared();
-        if Local::of(shared).is_some() {
+        if shared.is_own_thread() {
             return Err(ShutdownError::WouldDeadlock);
         }
         shared.close(how);
@@ -140,6 +140,12 @@ impl Shared {
         self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
     }
 
+    /// Whether this thread is one of the pool's, and so would wait for itself: also in the destructors of its own
+    /// storage, when it is no worker any more.
+    pub(super) fn is_own_thread(&self) -> bool {
+        current::is_thread_of(self.id)
+    }
+
     /// Waits for the threads. `false` if the deadline comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
@@ -147,9 +153,7 @@ impl Shared {
             return false;
         }
         let threads = self.crew.lock().take_threads();
-        // The last thread may be the one that lets go of the pool.
-        let current = thread::current().id();
-        for thread in threads.into_iter().filter(|it| it.thread().id() != current) {
+        for thread in threads {
             // An error would be a panic, and no thread of ours ends by one.
             let _ = thread.join();
         }
@@ -158,10 +162,10 @@ impl Shared {
 }
 
 impl Drop for Handle {
-    /// As `shutdown(Drain)`; a worker that drops its own pool does not wait.
+    /// As `shutdown(Drain)`; a thread of the pool that drops it does not wait.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);
-        if Local::of(&self.0).is_none() {
+        if !self.0.is_own_thread() {
             self.0.wait_until_gone(None);
         }
     }

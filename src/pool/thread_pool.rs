@@ -3,12 +3,13 @@
 use super::Shared;
 use super::builder::Builder;
 use super::error::WouldDeadlock;
-use super::worker::{CLOSED, Local, NOT_STARTED};
-use crate::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
+use super::worker::{CLOSED, Local, MISSING};
+use crate::executor::{Executor, ExecutorId, Reason, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
-use alloc::vec::Vec;
+use core::cell::Cell;
 use core::num::NonZeroUsize;
+use core::panic::RefUnwindSafe;
 use std::io;
 
 /// Threads that each have a deque of their own and steal from each other.
@@ -22,7 +23,14 @@ use std::io;
 ///
 /// # Progress
 ///
-/// Spawning is lock-free while no worker has to be woken, but for the first job, which starts the threads.
+/// Spawning is lock-free while no worker has to be woken, but for the first job, which starts the threads; and from outside
+/// while the system gives fewer threads than wanted, as each spawn then tries to start those that are missing.
+///
+/// # Order
+///
+/// A worker takes its own newest job first, and every 61st time the oldest that was spawned from outside. Every 976th time it
+/// takes its own oldest, so that jobs which spawn themselves again leave all others their turns. A future that wakes itself
+/// while it is polled goes behind all that wait outside.
 ///
 /// # Examples
 ///
@@ -56,6 +64,9 @@ pub struct ThreadPool(Arc<Handle>);
 
 /// Shared by the clones; its `Drop` is in `shutdown.rs`.
 pub(super) struct Handle(pub(super) Arc<Shared>);
+
+// A panic of a job, a hook or a park is caught before it could leave anything half done.
+impl RefUnwindSafe for Handle {}
 
 impl ThreadPool {
     /// Makes a pool of this many threads, which start with the first job.
@@ -139,11 +150,12 @@ impl ThreadPool {
         self.execute(Flow::job(self.shared().settings.context.as_ref(), f))
     }
 
-    /// Spawns several closures that nobody waits for, and decides once whom to wake.
+    /// Spawns several closures that nobody waits for, and decides once whom to wake. If the iterator panics, the closures
+    /// that it had given run all the same.
     ///
     /// # Errors
     ///
-    /// Those that were refused, as jobs; if the pool is closed meanwhile, the first ones may have been accepted.
+    /// [`RejectedBatch`] with those that were refused, as jobs; if the pool is closed meanwhile, the first ones may have been accepted.
     ///
     /// # Examples
     ///
@@ -154,28 +166,36 @@ impl ThreadPool {
     /// assert_eq!(pool.metrics().poll_count(), 100);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), Vec<Rejected>>
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
     where
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
     {
-        let shared = self.shared();
-        let mut count = 0;
-        let context = shared.settings.context.as_ref();
-        let jobs = closures.into_iter().inspect(|_| count += 1).map(|f| Flow::job(context, f));
-        let rejected = match Shared::door(shared) {
-            Ok(Some(local)) => {
-                local.deque.push_batch(jobs);
-                Vec::new()
+        /// Tells of the jobs, also if the iterator panics.
+        struct Told<'a>(&'a Shared, Cell<usize>);
+
+        impl Drop for Told<'_> {
+            fn drop(&mut self) {
+                self.0.idle.searchers.notify_many(self.1.get());
             }
-            Ok(None) => shared.injector.try_push_batch(jobs).map_or_else(
-                |closed| rejected(closed.into_inner(), Reason::Closed),
-                |()| Vec::new(),
-            ),
-            Err(reason) => return Err(rejected(jobs, reason)),
-        };
-        shared.idle.searchers.notify_many(count);
-        Some(rejected).filter(|it| !it.is_empty()).map_or(Ok(()), Err)
+        }
+
+        let shared = self.shared();
+        let told = Told(shared, Cell::new(0));
+        let context = shared.settings.context.as_ref();
+        let jobs = closures.into_iter().map(|f| {
+            told.1.set(told.1.get() + 1);
+            Flow::job(context, f)
+        });
+        match Shared::door(shared) {
+            Ok(Some(local)) => local.deque.push_batch(jobs),
+            Ok(None) => shared
+                .injector
+                .try_push_batch(jobs)
+                .or_else(|closed| rejected(closed.into_inner(), Reason::Closed))?,
+            Err(reason) => return rejected(jobs, reason),
+        }
+        Ok(())
     }
 
     /// A task with settings of its own: a token, a group, no context.
@@ -236,10 +256,11 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        if Local::of(self.shared()).is_some() {
+        let shared = self.shared();
+        if shared.is_own_thread() {
             return Err(WouldDeadlock);
         }
-        self.shared().idle.wait_until_quiet(&self.shared().injector);
+        shared.idle.wait_until_quiet(|| !shared.is_there_work());
         Ok(())
     }
 
@@ -275,6 +296,10 @@ struct Entrance(Arc<Shared>);
 impl Executor for Entrance {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         Shared::accept(&self.0, job)
+    }
+
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        Shared::accept_last(&self.0, job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {
@@ -327,16 +352,17 @@ impl Shared {
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
-            Some(local) => Ok(Some(local)),
-            None if attention & NOT_STARTED != 0 => Shared::start(this).map(|()| None),
+            Some(local) if !local.is_blocking() => Ok(Some(local)),
+            Some(_) => Ok(None),
+            None if attention & MISSING != 0 => Shared::start(this).map(|()| None),
             None => Ok(None),
         }
     }
 }
 
 #[cold]
-fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Vec<Rejected> {
-    jobs.into_iter().map(|job| Rejected { job, reason }).collect()
+fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), RejectedBatch> {
+    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { job, reason }).collect())
 }
 
 impl Executor for ThreadPool {

@@ -4,17 +4,18 @@ use super::registry::Seat;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
+use crate::steal::Steal;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
 use crate::sync::{Arc, Relaxed, thread};
-use crate::task::{Job, current};
+use crate::task::{Job, current, gate};
 use alloc::boxed::Box;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
 
-/// What calls for a worker's attention. The threads have not been started.
-pub(super) const NOT_STARTED: usize = 1;
+/// What calls for attention. Threads are to be started: all, at first, or those that the system has not given.
+pub(super) const MISSING: usize = 1;
 /// The pool takes no further jobs.
 pub(super) const CLOSED: usize = 1 << 1;
 /// What is queued is to be dropped.
@@ -27,11 +28,16 @@ pub(super) const SPARE: usize = 1 << 4;
 pub(super) const PINNED: usize = 1 << 5;
 
 /// What a worker looks into before its next turn.
-const URGENT: usize = !(NOT_STARTED | CLOSED | SPARE);
+const URGENT: usize = !(MISSING | CLOSED | SPARE);
 
 thread::per_thread! {
     /// The worker that this thread is, if it is one (I5).
     static CURRENT: Cell<*const Local> = Cell::new(ptr::null());
+}
+
+thread::per_thread! {
+    /// The index of the worker that this thread is, also while its stop hook runs.
+    static INDEX: Cell<Option<usize>> = Cell::new(None);
 }
 
 /// What a worker has for itself.
@@ -45,6 +51,8 @@ pub(super) struct Local {
     pub(super) bell: RefCell<ThreadPark>,
     pub(super) turn: Cell<u32>,
     pub(super) random: Cell<u32>,
+    /// How many jobs in the deque may be of tasks that have been claimed, at most.
+    pub(super) litter: Cell<usize>,
     is_blocking: Cell<bool>,
     is_discharged: Cell<bool>,
     busy_since: Cell<Instant>,
@@ -96,22 +104,29 @@ impl Local {
             bell: RefCell::new(bell),
             turn: Cell::new(0),
             random,
+            litter: Cell::new(0),
             is_blocking: Cell::new(false),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
             polls_at_wake: Cell::new(u64::MAX),
         };
+        INDEX.with(|it| it.set(Some(local.seat.index)));
         CURRENT.with(|it| it.set(&local));
         current::as_worker(home, || {
-            local.hook(&local.shared.settings.on_thread_start);
-            while let Err(payload) = thread::catch(|| local.serve()) {
-                local.seat.counters.polled();
-                local.shared.report(payload);
-            }
-            local.depart();
+            gate::with_own(&local, || {
+                local.hook(&local.shared.settings.on_thread_start);
+                while let Err(payload) = thread::catch(|| local.serve()) {
+                    local.seat.counters.polled();
+                    local.shared.report(payload);
+                }
+                local.clear();
+            });
+            // What the hook spawns goes to the injector, which takes it only if somebody else is there to run it.
+            CURRENT.with(|it| it.set(ptr::null()));
             local.hook(&local.shared.settings.on_thread_stop);
         });
-        CURRENT.with(|it| it.set(ptr::null()));
+        INDEX.with(|it| it.set(None));
+        local.depart();
         local.shared.go();
     }
 
@@ -191,7 +206,7 @@ impl Local {
         let shared = &*self.shared;
         // Before the look: once it is closed and empty it stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        if self.is_there_work() || self.is_called() {
+        if shared.is_there_work() || self.is_called() {
             let search = resting.cancel();
             relax();
             return Some(search);
@@ -200,6 +215,12 @@ impl Local {
             return None;
         }
         self.hook(&shared.settings.on_thread_park);
+        if !self.deque.is_empty() {
+            // The hook has spawned, and nobody else may come for it (I4).
+            let search = resting.cancel();
+            self.hook(&shared.settings.on_thread_unpark);
+            return Some(search);
+        }
         let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
         let (search, is_told) =
@@ -232,9 +253,9 @@ impl Local {
     }
 
     /// Leaves nothing behind (I2).
-    fn depart(&self) {
+    fn clear(&self) {
         let shared = &*self.shared;
-        shared.vacate(&self.seat, self.is_discharged.get());
+        shared.unseat(&self.seat);
         while let Some(job) = self.seat.pinned.steal().success() {
             shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
             self.run_caught(job);
@@ -245,6 +266,12 @@ impl Local {
                 Err(closed) => self.run_caught(closed.into_inner()),
             }
         }
+    }
+
+    /// Goes, with nothing left.
+    fn depart(&self) {
+        let shared = &*self.shared;
+        shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
         // A notification may have been meant for whoever sleeps, and this worker was told instead.
         shared.idle.searchers.notify_one();
@@ -281,7 +308,29 @@ impl Local {
         }
         Shared::begin_blocking(&self.shared);
         let _end = End(self);
+        self.hand_over();
         f()
+    }
+
+    /// Whether this worker is in such a section: what it spawns there is for others.
+    #[inline]
+    pub(super) fn is_blocking(&self) -> bool {
+        self.is_blocking.get()
+    }
+
+    /// Puts what waits here where the others look now and then whatever they have of their own. The oldest first, as a
+    /// thief would: a `join` finds its half by its place.
+    fn hand_over(&self) {
+        loop {
+            match self.seat.stealer.steal() {
+                Steal::Success(job) => match self.shared.injector.try_push(job) {
+                    Ok(()) => self.shared.idle.searchers.notify_one(),
+                    Err(closed) => return self.deque.push(closed.into_inner()),
+                },
+                Steal::Empty => return,
+                Steal::Retry => relax(),
+            }
+        }
     }
 }
 
@@ -308,5 +357,6 @@ impl Shared {
 /// ```
 #[must_use]
 pub fn worker_index() -> Option<usize> {
-    Local::current().map(|local| local.seat.index)
+    // An error means that the thread is past running anything.
+    INDEX.try_with(Cell::get).unwrap_or(None)
 }

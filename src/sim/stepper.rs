@@ -19,7 +19,8 @@ use core::time::Duration;
 /// same time, is decided by the seed. Dropping it drops what has not begun; what has begun goes on to its end,
 /// without a clock to wait for.
 ///
-/// A task must not block on anything but the clock: nobody else goes on meanwhile.
+/// A task must not block on anything but the clock: nobody else goes on meanwhile. Threads that call
+/// [`step`](Self::step), [`run_until_idle`](Self::run_until_idle) or [`advance`](Self::advance) take turns.
 ///
 /// # Examples
 ///
@@ -111,6 +112,10 @@ impl Stepper {
     /// Lets one thread go on, from one call of [`work`](super::work) to the next. Moves the clock if nobody is due
     /// before. Returns `false` if there is nothing to do.
     ///
+    /// # Panics
+    ///
+    /// Panics in a task that runs on this stepper: it would wait for itself.
+    ///
     /// # Examples
     ///
     /// ```
@@ -129,14 +134,22 @@ impl Stepper {
 
     /// Goes on until there is nothing to do.
     ///
+    /// # Panics
+    ///
+    /// As [`step`](Self::step).
+    ///
     /// # Examples
     ///
     /// See [`Stepper`].
     pub fn run_until_idle(&self) {
-        self.turns.run(u64::MAX);
+        self.turns.run();
     }
 
-    /// Goes on for so long. Whoever is due at the end goes on, too.
+    /// Goes on for so long. Whoever is due at the end goes on, too. The clock stops at its end, after 584 years.
+    ///
+    /// # Panics
+    ///
+    /// As [`step`](Self::step).
     ///
     /// # Examples
     ///
@@ -149,9 +162,7 @@ impl Stepper {
     /// assert_eq!(stepper.now(), Duration::from_secs(3600));
     /// ```
     pub fn advance(&self, time: Duration) {
-        let end = self.turns.now().saturating_add(clock::nanos(time));
-        self.turns.run(end);
-        self.turns.move_to(end);
+        self.turns.advance(clock::nanos(time));
     }
 
     /// How many jobs have panicked.

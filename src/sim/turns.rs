@@ -2,7 +2,7 @@
 
 use crate::sync::Arc;
 use crate::sync::clock;
-use crate::sync::lock::{Condvar, Mutex};
+use crate::sync::lock::{Condvar, Mutex, MutexGuard};
 use crate::sync::thread::{self, per_thread};
 use crate::task::{ExecutorId, Job, current};
 use alloc::collections::VecDeque;
@@ -14,6 +14,8 @@ use core::time::Duration;
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
     state: Mutex<State>,
+    /// Held by the thread that has the others go on: only one at a time is the stepper.
+    driver: Mutex<()>,
     /// Rings when it is the stepper's turn.
     stepper: Condvar,
     /// Ring when it is a thread's turn.
@@ -94,7 +96,7 @@ impl Turns {
         };
         let bells = (0..threads).map(|_| Condvar::new()).collect();
         let (id, state) = (ExecutorId::new(), Mutex::new(state));
-        Turns { id, state, stepper: Condvar::new(), threads: bells }
+        Turns { id, state, driver: Mutex::new(()), stepper: Condvar::new(), threads: bells }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -182,12 +184,28 @@ impl Turns {
 
     /// Lets one thread go on. Returns whether there was one.
     pub(super) fn step(&self) -> bool {
+        let _driver = self.drive();
         self.go_on(u64::MAX, None)
     }
 
-    /// Lets all threads go on for which it is time before `end`, or then.
-    pub(super) fn run(&self, end: u64) {
+    /// Lets all threads go on until there is nothing to do.
+    pub(super) fn run(&self) {
+        let _driver = self.drive();
+        self.go_on(u64::MAX, Some(u64::MAX));
+    }
+
+    /// Lets all threads go on for which it is time before so much has passed, or then; and moves the clock there.
+    pub(super) fn advance(&self, nanos: u64) {
+        let _driver = self.drive();
+        let end = self.now().saturating_add(nanos);
         self.go_on(end, Some(end));
+        let mut state = self.state.lock();
+        state.now = state.now.max(end);
+    }
+
+    fn drive(&self) -> MutexGuard<'_, ()> {
+        assert!(!current::is_thread_of(self.id), "a task of a `Stepper` cannot have it go on");
+        self.driver.lock()
     }
 
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
@@ -198,12 +216,6 @@ impl Turns {
             drop(self.stepper.wait_while(state, |it| it.turn != Turn::Stepper));
         }
         is_passed
-    }
-
-    /// The clock stands there, if it was before.
-    pub(super) fn move_to(&self, time: u64) {
-        let mut state = self.state.lock();
-        state.now = state.now.max(time);
     }
 
     /// Nobody waits any more; what has not begun is dropped.

@@ -2,9 +2,12 @@
 
 use super::cell::AnyTask;
 use super::current::{self, Home};
+use super::job::Job;
 use crate::sync::Unwatched;
+use crate::sync::thread::per_thread;
+use core::cell::Cell;
 use core::fmt;
-use core::task::Waker;
+use core::{ptr, task::Waker};
 
 /// What tasks of an executor pass through to run on a thread that waits for them.
 pub(crate) trait Gate: Send + Sync {
@@ -50,6 +53,43 @@ pub(crate) trait Gate: Send + Sync {
 #[derive(Clone)]
 pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 
+/// A worker's own queue, out of which it can take a job that is claimed elsewhere.
+pub(crate) trait Own {
+    /// Whose worker it is.
+    fn home(&self) -> Home;
+
+    /// The job of this task, which the caller claims, if it is at hand. Otherwise it stays, for the owner to sweep.
+    fn take_out(&self, task: &AnyTask) -> Option<Job>;
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static OWN: Cell<Option<*const dyn Own>> = Cell::new(None);
+}
+
+/// Runs `f` on the thread that has this queue.
+pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
+    struct Gone;
+
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            let _ = OWN.try_with(|it| it.set(None));
+        }
+    }
+
+    let _ = OWN.try_with(|it| it.set(Some(ptr::from_ref(own))));
+    let _gone = Gone;
+    f()
+}
+
+/// The job of a task that the caller is about to claim, if it is at hand in this thread's own queue.
+pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
+    let own = OWN.try_with(Cell::get).ok().flatten()?;
+    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before what it points to goes.
+    let own = unsafe { &*own };
+    if own.home() == task.home() { own.take_out(task) } else { None }
+}
+
 /// What came of trying to run a task where one waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Here {
@@ -67,7 +107,10 @@ pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) ->
         // Of a queue: in the place that this thread has already, and as a part of what it runs there.
         match limited {
             Some(Limited(gate)) => gate.run_inside(task),
-            None => _ = task.run(),
+            None => {
+                let _job = take_out(task);
+                task.run();
+            }
         }
         return Here::Settled;
     }
@@ -76,6 +119,30 @@ pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) ->
         return Here::NotOurs;
     }
     if gate.try_pass(task) { Here::Settled } else { Here::NoPlace }
+}
+
+/// As long as it is there, a waker is woken when there is a place.
+pub(super) struct Watched {
+    limited: Limited,
+    number: usize,
+}
+
+impl Watched {
+    pub(super) fn new(limited: Limited, waker: Waker) -> Self {
+        let number = limited.0.watch(waker);
+        Watched { limited, number }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.limited.0.unwatch(self.number);
+    }
+}
+
+/// Whether this thread may run tasks that this limits, as soon as there is a place.
+pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
+    current::may_run(gate.base())
 }
 
 /// Whether no place becomes free before this thread goes on: those that have one wait for it.

@@ -44,20 +44,21 @@ mod group;
 mod handle;
 pub(crate) mod id;
 mod job;
+mod slots;
 #[cfg(feature = "tracing")]
 mod span;
 mod state;
 
 pub(crate) use cancel::Link;
 pub use cancel::{CancelToken, Cancelled};
-pub(crate) use cell::{AnyTask, task};
+pub(crate) use cell::{AnyTask, task, task_of};
 pub use context::ContextFlow;
 pub(crate) use context::Flow;
 pub use current::is_cancelled;
 pub(crate) use end::End;
 pub use error::JoinError;
 pub(crate) use gate::Gate;
-pub(crate) use gate::Limited;
+pub(crate) use gate::{Limited, Own};
 pub(crate) use group::Group;
 pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};

@@ -9,6 +9,7 @@ use crate::sync::{AtomicBool, AtomicU64, Relaxed, Text, Unwatched, clock};
 use alloc::format;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
+use core::mem;
 use core::time::Duration;
 
 /// The name of the time in which a worker sleeps.
@@ -36,12 +37,19 @@ pub(super) struct Tracks {
 
 struct Known {
     names: Vec<Text>,
-    threads: Vec<Track>,
+    /// What each thread is called.
+    threads: Vec<Text>,
+    /// The threads that may go on recording.
+    tracks: Vec<Track>,
+    /// What threads have left that have ended, each with its number.
+    left: Vec<(usize, Event)>,
+    /// How many slices those have left out.
+    lost: u64,
 }
 
 /// A thread, as others see it.
 struct Track {
-    thread: Text,
+    number: usize,
     slices: Stealer<Event>,
     side: Unwatched<Side>,
 }
@@ -61,6 +69,7 @@ pub(super) struct Mine {
     pub(super) number: u32,
     pub(super) asleep_since: Cell<Option<u64>>,
     slices: Worker<Event>,
+    /// Last, so that whoever finds it gone has all slices.
     side: Unwatched<Side>,
 }
 
@@ -99,7 +108,9 @@ pub(super) fn of_this_thread<R>(tracks: &Tracks, f: impl FnOnce(&Mine) -> R) -> 
 
 impl Tracks {
     pub(super) fn new(capacity: usize) -> Self {
-        let known = Known { names: [Text::from("asleep")].into(), threads: Vec::new() };
+        let names = [Text::from("asleep")].into();
+        let (threads, tracks, left) = (Vec::new(), Vec::new(), Vec::new());
+        let known = Known { names, threads, tracks, left, lost: 0 };
         Tracks { start: clock::now(), capacity, known: Mutex::new(known) }
     }
 
@@ -110,7 +121,8 @@ impl Tracks {
     /// The number of a name, which may be there already.
     pub(super) fn name(&self, name: Text) -> u32 {
         let names = &mut self.known.lock().names;
-        let known = names.iter().position(|it| *it == name);
+        // The first is for the time in which workers sleep, and no task's.
+        let known = names.iter().skip(1).position(|it| *it == name).map(|it| it + 1);
         known.unwrap_or_else(|| {
             names.push(name);
             names.len() - 1
@@ -120,48 +132,69 @@ impl Tracks {
     fn register(&self) -> Mine {
         let slices = Builder::new(Flavor::Fifo).max_capacity(self.capacity).build();
         let side = Unwatched::<Side>::default();
-        let threads = &mut self.known.lock().threads;
-        let number = threads.len();
+        let known = &mut *self.known.lock();
+        known.sweep();
+        let number = known.threads.len();
         let thread = match thread::current().name() {
             Some(name) => Text::from(name),
             None => Text::from(format!("thread {number}")),
         };
-        threads.push(Track { thread, slices: slices.stealer(), side: side.clone() });
+        known.threads.push(thread);
+        known.tracks.push(Track { number, slices: slices.stealer(), side: side.clone() });
         Mine { timeline: self, number: number as u32, asleep_since: Cell::new(None), slices, side }
     }
 
     pub(super) fn threads(&self) -> Vec<Text> {
-        self.known.lock().threads.iter().map(|it| it.thread.clone()).collect()
+        self.known.lock().threads.clone()
     }
 
     pub(super) fn lost(&self) -> u64 {
+        let known = self.known.lock();
         // Relaxed: a statistic.
-        self.known.lock().threads.iter().map(|it| it.side.lost.load(Relaxed)).sum()
+        known.lost + known.tracks.iter().map(|it| it.side.lost.load(Relaxed)).sum::<u64>()
     }
 
     pub(super) fn take(&self) -> Vec<Slice> {
-        let known = self.known.lock();
-        let mut taken = Vec::new();
-        for (number, track) in known.threads.iter().enumerate() {
-            loop {
-                match track.slices.steal() {
-                    Steal::Success(event) => taken.push(known.slice(number, track, event)),
-                    Steal::Retry => {}
-                    Steal::Empty => break,
-                }
+        let known = &mut *self.known.lock();
+        known.sweep();
+        let mut taken = mem::take(&mut known.left);
+        known.tracks.iter().for_each(|track| track.take(&mut taken));
+        taken.into_iter().map(|(number, event)| known.slice(number, event)).collect()
+    }
+}
+
+impl Track {
+    /// Takes what is there.
+    fn take(&self, taken: &mut Vec<(usize, Event)>) {
+        loop {
+            match self.slices.steal() {
+                Steal::Success(event) => taken.push((self.number, event)),
+                Steal::Retry => {}
+                Steal::Empty => break,
             }
         }
-        taken
     }
 }
 
 impl Known {
-    fn slice(&self, number: usize, track: &Track, event: Event) -> Slice {
+    /// Keeps of threads that have ended what they have recorded, and not the deques.
+    fn sweep(&mut self) {
+        let (left, lost) = (&mut self.left, &mut self.lost);
+        self.tracks.retain_mut(|track| {
+            // The thread's reference goes last: whoever sees that sees all that it has recorded.
+            let Some(side) = Unwatched::get_mut(&mut track.side) else { return true };
+            *lost += side.lost.load(Relaxed); // Relaxed: a statistic
+            track.take(left);
+            false
+        });
+    }
+
+    fn slice(&self, number: usize, event: Event) -> Slice {
         let is_task = event.name != ASLEEP;
         Slice {
             name: self.names[event.name as usize].clone(),
             track: number,
-            thread: track.thread.clone(),
+            thread: self.threads[number].clone(),
             spawned_on: (event.spawned_on != NOWHERE).then_some(event.spawned_on as usize),
             spawned: is_task.then(|| Duration::from_nanos(event.spawned)),
             began: Duration::from_nanos(event.began),
@@ -173,7 +206,7 @@ impl Known {
 impl Drop for Tracks {
     /// So that threads let go of their side of it, when they next make another.
     fn drop(&mut self) {
-        for track in &self.known.lock().threads {
+        for track in &self.known.lock().tracks {
             track.side.is_over.store(true, Relaxed); // Relaxed: it guards nothing
         }
     }

@@ -19,6 +19,7 @@ pub(crate) const SEGMENT: usize = 128 * 48 + 24;
 
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
 static SEGMENTS: AtomicIsize = AtomicIsize::new(0);
+static TOTAL: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
     static BYTES: Cell<isize> = const { Cell::new(0) };
@@ -60,6 +61,11 @@ pub(crate) fn bytes() -> isize {
     BYTES.get()
 }
 
+/// The bytes that all threads together have allocated, less those they have freed: to be counted alone, too.
+pub(crate) fn total() -> isize {
+    TOTAL.load(SeqCst)
+}
+
 /// How many blocks of the size [`SEGMENT`] there are.
 pub(crate) fn segments() -> isize {
     SEGMENTS.load(SeqCst)
@@ -80,6 +86,7 @@ struct Counting;
 fn count(layout: Layout, sign: isize) {
     // A thread that ends frees things when it has no counter any more.
     let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + sign * layout.size() as isize));
+    TOTAL.fetch_add(sign * layout.size() as isize, SeqCst);
     if sign > 0 {
         let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + 1));
     }

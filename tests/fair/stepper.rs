@@ -104,3 +104,50 @@ fn seeds_differ_in_who_goes_first() {
     let orders: BTreeSet<Vec<usize>> = (0..400).map(order).collect();
     assert_eq!(orders.len(), 24, "every order comes");
 }
+
+/// Whoever has it go on takes the turn, and gave it to a thread that another was about to give a job.
+#[test]
+fn threads_that_step_take_turns() {
+    for round in 0..20 {
+        let (stepper, runs) = (Stepper::new(round, 3), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..300 {
+            let runs = runs.clone();
+            let job = Job::new(move || {
+                sim::work(ms(1));
+                runs.fetch_add(1, SeqCst);
+            });
+            stepper.execute(job).unwrap();
+        }
+        let begins = std::sync::Barrier::new(3);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                begins.wait();
+                while stepper.step() {}
+            });
+            scope.spawn(|| {
+                begins.wait();
+                stepper.run_until_idle();
+            });
+            scope.spawn(|| {
+                begins.wait();
+                (0..10).for_each(|_| stepper.advance(ms(5)));
+            });
+        });
+        stepper.run_until_idle();
+        assert_eq!(runs.load(SeqCst), 300, "nothing is lost");
+    }
+}
+
+#[test]
+fn a_task_cannot_have_its_own_stepper_go_on() {
+    type Use = fn(&Stepper);
+    let uses: [Use; 3] = [|it| _ = it.step(), Stepper::run_until_idle, |it| it.advance(ms(1))];
+    for its_use in uses {
+        let (stepper, runs) = (Arc::new(Stepper::new(1, 2)), Arc::new(AtomicUsize::new(0)));
+        let same = Arc::downgrade(&stepper);
+        stepper.execute(Job::new(move || its_use(&same.upgrade().unwrap()))).unwrap();
+        (0..3).for_each(|_| stepper.execute(counting(&runs)).unwrap());
+        stepper.run_until_idle();
+        assert_eq!((stepper.panicked(), runs.load(SeqCst)), (1, 3));
+    }
+}

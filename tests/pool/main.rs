@@ -11,5 +11,8 @@ mod executors;
 #[path = "../common/heap.rs"]
 mod heap;
 mod known_bugs;
+mod leaving;
 mod random_programs;
+mod refusals;
 mod thread_pool;
+mod turns;

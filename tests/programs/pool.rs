@@ -6,6 +6,7 @@
 
 use crate::common::closures::{Counted, Counts};
 use filch::JoinHandle;
+use filch::executor::Reason;
 use filch::pool::{Shutdown, ThreadPool};
 use filch::task::{Cancel, CancelToken, TaskGroup};
 #[cfg(fuzzing)]
@@ -207,7 +208,7 @@ pub(crate) fn check(program: Program) {
                 });
                 match pool.spawn_batch(tasks) {
                     Ok(()) => assert!(!is_closed || count == 0),
-                    Err(rest) => assert!(is_closed && rest.len() == count),
+                    Err(rest) => assert!(is_closed && rest.rejected.len() == count),
                 }
             }
             Step::SpawnWithToken(body) => {
@@ -240,9 +241,10 @@ pub(crate) fn check(program: Program) {
                 assert!(handles.iter().all(|it| it.handle.is_finished()));
             }
             Step::Resize(threads) => pool.resize(threads).unwrap(),
-            Step::Broadcast => {
-                pool.broadcast(|_| ()).unwrap().into_iter().for_each(|it| it.unwrap());
-            }
+            Step::Broadcast => match pool.broadcast(|_| ()) {
+                Ok(outcomes) => outcomes.into_iter().for_each(|it| it.unwrap()),
+                Err(reason) => assert!(is_closed && reason == Reason::Closed),
+            },
             Step::Shutdown(cancels) => {
                 is_closed = true;
                 is_cancelled |= cancels;

@@ -137,7 +137,7 @@ pub(crate) fn a_full_queue_hands_back(fair: FairScheduler, _: Make) {
     let refused = queue.try_spawn(|| 3).unwrap_err();
     assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 3));
     let refused = queue.spawn_batch([|| (), || ()]).unwrap_err();
-    assert_eq!(refused.len(), 2);
+    assert_eq!(refused.rejected.len(), 2);
     queue.resume();
     assert_eq!(tasks.map(|it| it.join().unwrap()), [1, 2]);
     queue.wait_idle().unwrap();

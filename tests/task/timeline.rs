@@ -3,8 +3,8 @@
 use filch::ThreadPool;
 use filch::executor::{Inline, ThreadPerJob};
 use filch::fair::FairScheduler;
-use filch::task::CancelToken;
-use filch::trace::{Slice, Timeline};
+use filch::task::{CancelToken, ContextFlow};
+use filch::trace::{Record, Slice, Timeline};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -240,4 +240,40 @@ fn a_thread_has_one_track_of_each_timeline() {
         let slices = timeline.take();
         assert_eq!((slices.len(), slices.iter().map(|it| it.track).max()), (5, Some(0)));
     }
+}
+
+#[test]
+fn a_context_may_be_called_asleep() {
+    let timeline = Timeline::new();
+    let builder = ThreadPool::builder().num_threads(1).context(timeline.record("asleep"));
+    let pool = builder.on_thread_park(timeline.parks()).build().unwrap();
+    pool.spawn(|| ()).join().unwrap();
+    let slices = timeline.take();
+    assert_eq!((slices.len(), &*slices[0].name), (1, "asleep"));
+    assert!(slices[0].spawned.is_some(), "it is a task");
+}
+
+/// Each thread that ends leaves its slices, and not the deque that it had for them.
+#[test]
+fn threads_that_have_ended_leave_no_more_than_they_have_recorded() {
+    crate::common::alone::alone(|| {
+        let timeline = Timeline::with_capacity(3);
+        let context = timeline.record("short");
+        let record = |slices: usize| {
+            let context = &context;
+            let thread = || (0..slices).for_each(|_| Record::enter(context.capture(), || ()));
+            thread::scope(|scope| scope.spawn(thread).join().unwrap());
+        };
+        record(1);
+        let before = crate::heap::total();
+        let threads = 1000;
+        (0..threads).for_each(|_| record(1));
+        record(5);
+        let left = crate::heap::total() - before;
+        assert!(left < 250 * threads, "{left} bytes of {threads} threads");
+        assert_eq!((timeline.take().len() as isize, timeline.lost()), (1 + threads + 3, 2));
+        record(1);
+        let slices = timeline.take();
+        assert_eq!((slices.len(), slices[0].track as isize), (1, threads + 2));
+    });
 }

@@ -2,17 +2,8 @@
 //!
 //! Setting one to `false` makes the generator find it again.
 
-/// P3: a token's grandchild is not cancelled with it once the token in the middle is gone. Issue 21.
-pub(super) const GRANDCHILDREN_ARE_FORGOTTEN: bool = true;
-
-/// Q3: `CancelToken::cancel` ends with the first closure whose destructor panics. Issue 21.
-pub(super) const A_TOKEN_STOPS_AT_A_PANIC: bool = true;
-
 /// P8: cancelling does not drop a future that nobody wakes. Issue 23.
 pub(super) const SLEEPING_FUTURES_STAY: bool = true;
-
-/// P11: the process aborts if the last handle of a pool is in a thread-local of its own worker. Issue 23.
-pub(super) const LAST_HANDLES_ABORT: bool = true;
 
 /// P13: `ThreadPool::join` from outside panics when the pool is shut down by `Shutdown::Cancel`. Issue 23.
 pub(super) const JOINING_A_CANCELLED_POOL_PANICS: bool = true;

@@ -40,7 +40,7 @@ use std::time::Duration;
 pub(crate) const EXPECTED: &[&str] = &["expected"];
 
 /// How long a program may take. They take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One program, and what it runs on.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
@@ -73,6 +73,11 @@ enum Body {
     Wait {
         on: Which,
         blocks: bool,
+        then: Box<Body>,
+    },
+    /// The same by a group, which the task that is waited for must not wait for.
+    Gather {
+        on: Which,
         then: Box<Body>,
     },
     Detach {
@@ -116,6 +121,10 @@ enum Step {
     /// Each as soon as the one before has ended.
     SpawnInTurn(Which),
     SpawnWithToken(Which, Body),
+    /// In the program's group.
+    SpawnInGroup(Which, Body),
+    /// Empty tasks in one go, from an iterator that panics at its end, or does not.
+    SpawnBatch(Which, #[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] usize, bool),
     SpawnFuture(Which),
     /// A task that occupies a thread and a place from now on; or a place alone, in `pool::blocking`.
     Hold {
@@ -127,6 +136,10 @@ enum Step {
     Backlog(Which),
     /// A job of somebody else, on the same threads.
     Foreign,
+    /// Several, in one go, from an iterator that panics at its end, or does not.
+    ForeignBatch(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] usize, bool),
+    /// One that spawns itself again and again.
+    ForeignBacklog,
     /// A thread from outside calls `ThreadPool::join` a few times.
     JoinOutside,
     Join(Which),
@@ -145,6 +158,8 @@ enum Step {
     Arm(Fault),
     Look(Which),
     WaitIdle(Which),
+    /// For the program's group.
+    WaitGroup,
     ShutScheduler(Which, bool),
     ShutGround(bool),
 }
@@ -167,6 +182,7 @@ fn body() -> impl Strategy<Value = Body> {
         let then = || inner.clone().prop_map(Box::new);
         prop_oneof![
             2 => (which(), any::<bool>(), then()).prop_map(|(on, blocks, then)| Body::Wait { on, blocks, then }),
+            1 => (which(), then()).prop_map(|(on, then)| Body::Gather { on, then }),
             1 => (which(), then()).prop_map(|(on, then)| Body::Detach { on, then }),
         ]
     })
@@ -199,11 +215,25 @@ fn kinds() -> Vec<(u32, BoxedStrategy<Step>)> {
         (4, (which(), 0_usize..100).prop_map(|(on, count)| Step::SpawnMany(on, count)).boxed()),
         (4, which().prop_map(Step::SpawnInTurn).boxed()),
         (8, (which(), body()).prop_map(|(on, body)| Step::SpawnWithToken(on, body)).boxed()),
+        (8, (which(), body()).prop_map(|(on, body)| Step::SpawnInGroup(on, body)).boxed()),
+        (
+            4,
+            (which(), 0_usize..10, any::<bool>())
+                .prop_map(|(on, count, panics)| Step::SpawnBatch(on, count, panics))
+                .boxed(),
+        ),
         (4, which().prop_map(Step::SpawnFuture).boxed()),
         (32, (which(), any::<bool>()).prop_map(|(on, blocks)| Step::Hold { on, blocks }).boxed()),
         (4, Just(Step::Release).boxed()),
         (4, which().prop_map(Step::Backlog).boxed()),
         (4, Just(Step::Foreign).boxed()),
+        (
+            4,
+            (0_usize..10, any::<bool>())
+                .prop_map(|(count, panics)| Step::ForeignBatch(count, panics))
+                .boxed(),
+        ),
+        (2, Just(Step::ForeignBacklog).boxed()),
         (4, Just(Step::JoinOutside).boxed()),
         (16, which().prop_map(Step::Join).boxed()),
         (8, (which(), which()).prop_map(|(on, task)| Step::JoinFrom(on, task)).boxed()),
@@ -220,6 +250,7 @@ fn kinds() -> Vec<(u32, BoxedStrategy<Step>)> {
         (4, prop::sample::select(&Fault::ALL[..]).prop_map(Step::Arm).boxed()),
         (4, which().prop_map(Step::Look).boxed()),
         (4, which().prop_map(Step::WaitIdle).boxed()),
+        (4, Just(Step::WaitGroup).boxed()),
         (
             1,
             (which(), any::<bool>())
@@ -267,12 +298,6 @@ pub(crate) fn check(program: &Program, make: Make) {
     let patience = if HAS_HUNG.load(SeqCst) { PATIENCE / 10 } else { PATIENCE };
     let Ok(result) = outcome.recv_timeout(patience) else {
         HAS_HUNG.store(true, SeqCst);
-        if std::env::var_os("FILCH_STOP").is_some() {
-            eprintln!("STOPPED {progress:#?}: {program:?}");
-            loop {
-                thread::sleep(PATIENCE)
-            }
-        }
         panic!("does not end: {progress:#?}\n{program:?}");
     };
     thread.join().unwrap();

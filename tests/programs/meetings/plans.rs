@@ -97,6 +97,14 @@ impl World {
                 let kept: Box<dyn Any + Send> = Box::new((fair.default_queue().clone(), fair));
                 Plan::Keep(kept)
             }
+            Body::Gather { on, then } if is_roomy => {
+                // As a wait by handle, which it then becomes.
+                let body = Body::Wait { on, blocks: false, then };
+                match self.plan(tenant, body, above) {
+                    Plan::Wait(target, _, task) => Plan::Wait(target, How::Gather, task),
+                    other => other,
+                }
+            }
             Body::Wait { on, blocks, then } if is_roomy => {
                 let Some((other, target)) = self.target(tenant, on) else { return Plan::Return };
                 let is_own = other == tenant;
@@ -134,7 +142,9 @@ impl World {
                 let target = Target::Queue(self.twin.default_queue().clone());
                 Plan::Wait(target, How::Join, Box::new(task))
             }
-            Body::Keep | Body::Wait { .. } | Body::Detach { .. } => Plan::Return,
+            Body::Keep | Body::Wait { .. } | Body::Gather { .. } | Body::Detach { .. } => {
+                Plan::Return
+            }
         }
     }
 

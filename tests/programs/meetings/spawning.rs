@@ -5,10 +5,10 @@ use super::ledger::{Gate, Opens};
 use super::tasks::{Plan, Target, Task};
 use super::world::{Holder, Pending, World};
 use super::{Body, Which};
-use crate::common::closures::Counted;
-use filch::Job;
+use crate::common::closures::{Counted, Counts};
 use filch::executor::{Reason, SpawnError};
-use filch::task::CancelToken;
+use filch::task::{CancelToken, TaskGroup};
+use filch::{Job, ThreadPool};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -35,13 +35,20 @@ fn as_line(world: &mut World, on: usize, mut task: Task) -> Task {
     task
 }
 
-pub(super) fn spawn(world: &mut World, on: usize, task: Task, token: Option<&CancelToken>) {
+pub(super) fn spawn(
+    world: &mut World,
+    on: usize,
+    task: Task,
+    token: Option<&CancelToken>,
+    group: Option<&TaskGroup>,
+) {
     let task = as_line(world, on, task);
     let blocks = task.plan.blocks();
     let inside = |it: &&Pending| it.tenant == on && !it.handle.is_finished();
     let count = world.tenants[on].detached + world.pending.iter().filter(inside).count();
     let builder = world.queue(on).task();
     let builder = if let Some(token) = token { builder.token(token) } else { builder };
+    let builder = if let Some(group) = group { builder.group(group) } else { builder };
     match builder.try_spawn(move || task.run()) {
         Ok(handle) => world.pending.push(Pending { handle, blocks, tenant: on }),
         Err(SpawnError { f, reason }) => {
@@ -68,7 +75,7 @@ pub(super) fn spawn_in_turn(world: &mut World, on: Which) {
     let tasks: Vec<Task> = (0..10).map(|_| world.task(on, Body::Return)).collect();
     for task in tasks {
         let before = world.pending.len();
-        spawn(world, on, task, None);
+        spawn(world, on, task, None, None);
         if world.pending.len() == before {
             return;
         }
@@ -85,6 +92,34 @@ pub(super) fn spawn_detached(world: &mut World, on: usize, task: Task) {
     world.tenants[on].detached += usize::from(accepted.is_ok());
     let is_roomy = world.tenants[on].capacity.is_none();
     assert!(accepted.is_ok() || !is_roomy || !is_open(world, on), "refused: {accepted:?}");
+}
+
+/// What an iterator gives; it panics at its end, if that is wanted.
+fn batch<T>(items: Vec<T>, panics: bool) -> impl Iterator<Item = T> {
+    let end = move || {
+        assert!(!panics, "expected: an iterator");
+        None
+    };
+    items.into_iter().chain(std::iter::from_fn(end))
+}
+
+pub(super) fn spawn_batch(world: &mut World, on: Which, count: usize, panics: bool) {
+    let on = world.pick(on);
+    if world.tenants[on].capacity.is_some() {
+        return;
+    }
+    let tasks: Vec<_> = (0..count)
+        .map(|_| {
+            let task = world.task(on, Body::Return);
+            let task = as_line(world, on, task);
+            move || task.run()
+        })
+        .collect();
+    world.tenants[on].detached += count;
+    let queue = world.queue(on).clone();
+    let result = catch_unwind(AssertUnwindSafe(|| queue.spawn_batch(batch(tasks, panics))));
+    assert!(result.is_err() == panics, "what the iterator does is told");
+    assert!(panics || result.unwrap().is_ok() || !is_open(world, on), "a batch was refused");
 }
 
 pub(super) fn spawn_future(world: &mut World, on: Which) {
@@ -178,6 +213,47 @@ pub(super) fn foreign(world: &mut World) {
     let (job, handle) = Job::with_handle(|| ());
     world.ground.executor.execute(job).unwrap();
     handle.join().unwrap();
+}
+
+pub(super) fn foreign_batch(world: &mut World, count: usize, panics: bool) {
+    let Some(pool) = world.ground.pool.clone().filter(|_| !world.is_shut) else { return };
+    if world.held_threads() >= world.threads {
+        world.release();
+    }
+    let (told, hears) = std::sync::mpsc::channel();
+    let jobs: Vec<_> = (0..count)
+        .map(|_| {
+            let (told, counted) = (told.clone(), Counted::new(&world.ledger.counts));
+            move || {
+                counted.runs();
+                let _ = told.send(());
+            }
+        })
+        .collect();
+    let result = catch_unwind(AssertUnwindSafe(|| pool.spawn_batch(batch(jobs, panics))));
+    assert!(result.is_err() == panics, "what the iterator does is told");
+    drop(told);
+    assert_eq!(hears.iter().count(), count, "jobs of a batch have not run");
+}
+
+pub(super) fn foreign_backlog(world: &mut World) {
+    fn go_on(pool: &ThreadPool, goes_on: &Arc<AtomicBool>, counts: &Arc<Counts>) {
+        let (again, flag, counted) = (pool.clone(), Arc::clone(goes_on), Counted::new(counts));
+        let same = Arc::clone(counts);
+        let _ = pool.spawn_detached(move || {
+            counted.runs();
+            if flag.load(SeqCst) {
+                go_on(&again, &flag, &same);
+            }
+        });
+    }
+
+    let Some(pool) = world.ground.pool.clone().filter(|_| !world.is_shut) else { return };
+    if world.backlogs.len() < 2 {
+        let goes_on = Arc::new(AtomicBool::new(true));
+        world.backlogs.push(Arc::clone(&goes_on));
+        go_on(&pool, &goes_on, &world.ledger.counts);
+    }
 }
 
 pub(super) fn join_outside(world: &mut World) {

@@ -4,8 +4,8 @@ use super::faults::Fault;
 use super::known;
 use super::ledger::Account;
 use super::spawning::{
-    backlog, foreign, hold, hold_one_more, join_outside, spawn, spawn_detached, spawn_future,
-    spawn_in_turn,
+    backlog, foreign, foreign_backlog, foreign_batch, hold, hold_one_more, join_outside, spawn,
+    spawn_batch, spawn_detached, spawn_future, spawn_in_turn,
 };
 use super::tasks::{How, Plan};
 use super::world::{Pending, Tenant, World};
@@ -37,7 +37,7 @@ pub(super) fn run(world: &mut World, step: Step) {
         Step::Spawn(on, body) => {
             let on = world.pick(on);
             let task = world.task(on, body);
-            spawn(world, on, task, None);
+            spawn(world, on, task, None, None);
         }
         Step::SpawnDetached(on, body) => {
             let on = world.pick(on);
@@ -54,21 +54,24 @@ pub(super) fn run(world: &mut World, step: Step) {
         Step::SpawnInTurn(on) => spawn_in_turn(world, on),
         Step::SpawnWithToken(on, body) => {
             let on = world.pick(on);
-            let explodes = matches!(body, Body::Explode);
-            let is_left_out = explodes && known::A_TOKEN_STOPS_AT_A_PANIC;
-            let task = world.task(on, if is_left_out { Body::Return } else { body });
-            let middle = world.token.child();
-            let token = middle.child();
-            if known::GRANDCHILDREN_ARE_FORGOTTEN {
-                world.middle.extend([middle, token.clone()]);
-            }
-            spawn(world, on, task, Some(&token));
+            let task = world.task(on, body);
+            let token = world.token.child().child();
+            spawn(world, on, task, Some(&token), None);
         }
+        Step::SpawnInGroup(on, body) => {
+            let on = world.pick(on);
+            let task = world.task(on, body);
+            let group = world.group.clone();
+            spawn(world, on, task, None, Some(&group));
+        }
+        Step::SpawnBatch(on, count, panics) => spawn_batch(world, on, count, panics),
         Step::SpawnFuture(on) => spawn_future(world, on),
         Step::Hold { on, blocks } => hold(world, world.pick(on), blocks),
         Step::Release => world.release(),
         Step::Backlog(on) => backlog(world, on),
         Step::Foreign => foreign(world),
+        Step::ForeignBatch(count, panics) => foreign_batch(world, count, panics),
+        Step::ForeignBacklog => foreign_backlog(world),
         Step::JoinOutside => join_outside(world),
         Step::Join(which) => {
             if let Some(which) = world.pick_task(which) {
@@ -138,7 +141,6 @@ pub(super) fn run(world: &mut World, step: Step) {
             }
             let token = std::mem::replace(&mut world.token, CancelToken::new());
             token.cancel();
-            world.middle.clear();
         }
         Step::Resize(threads) => {
             if let Some(pool) = world.ground.pool.as_ref().filter(|_| !world.is_shut) {
@@ -168,6 +170,14 @@ pub(super) fn run(world: &mut World, step: Step) {
             let which = usize::from(which) % world.schedulers.len();
             world.schedulers[which].fair.wait_idle().unwrap();
             assert_finished(world, which);
+        }
+        Step::WaitGroup => {
+            world.release();
+            world.resume(0..world.tenants.len());
+            world.end_futures();
+            if let Err(error) = world.group.wait() {
+                world.ledger.look_at(error);
+            }
         }
         Step::ShutScheduler(which, cancels) => shut_scheduler(world, usize::from(which), cancels),
         Step::ShutGround(cancels) => {
@@ -243,6 +253,11 @@ fn join_from(world: &mut World, on: Which, which: Which) {
     let Some(which) = world.pick_task(which) else { return };
     let is_roomy = world.tenants[on].capacity.is_none();
     let tenant = world.pending[which].tenant;
+    // A task that is inside the queue runs what it joins there as a part of itself: before older lines.
+    let is_inside = on != tenant && world.tenants[on].chain.contains(&tenant);
+    if is_inside && world.tenants[tenant].is_ordered() {
+        return;
+    }
     if !is_roomy || !world.may_wait(on, tenant) || !world.may_help(on, tenant) {
         return;
     }
@@ -258,7 +273,7 @@ fn join_from(world: &mut World, on: Which, which: Which) {
         Plan::Join(handle, if blocks { How::Block } else { How::Join }),
         false,
     );
-    spawn(world, on, task, None);
+    spawn(world, on, task, None, None);
 }
 
 fn shut_scheduler(world: &mut World, which: usize, cancels: bool) {

@@ -5,6 +5,7 @@ use crate::common::bomb::Bomb;
 use crate::common::closures::Counted;
 use filch::fair::Queue;
 use filch::pool;
+use filch::task::{JoinError, TaskGroup};
 use filch::{FairScheduler, JoinHandle};
 use std::any::Any;
 use std::cell::RefCell;
@@ -58,6 +59,8 @@ pub(super) enum How {
     Join,
     /// In `pool::blocking`, for something that the task does.
     Block,
+    /// By a group.
+    Gather,
 }
 
 /// A task, before it is spawned and while it runs.
@@ -140,7 +143,7 @@ impl Task {
             }
             Plan::Join(handle, how) => {
                 ledger.waiting(&account, "for one of main's", || match how {
-                    How::Join => ledger.settle(handle),
+                    How::Join | How::Gather => ledger.settle(handle),
                     How::Block => pool::blocking(|| ledger.settle(handle)),
                 });
             }
@@ -183,7 +186,10 @@ impl Task {
 }
 
 /// Spawns a task and waits for it.
-fn wait(ledger: &Ledger, target: &Target, how: How, task: Task) {
+fn wait(ledger: &Arc<Ledger>, target: &Target, how: How, task: Task) {
+    if how == How::Gather {
+        return gather(ledger, target, task);
+    }
     let gate = Arc::new(Gate::default());
     let opens = Opens(Arc::clone(&gate));
     task.account.given.fetch_add(1, SeqCst);
@@ -197,15 +203,51 @@ fn wait(ledger: &Ledger, target: &Target, how: How, task: Task) {
     ledger.settle(handle);
 }
 
+/// Spawns a task in a group, with one beside it, and waits for both.
+fn gather(ledger: &Arc<Ledger>, target: &Target, task: Task) {
+    let (group, same) = (TaskGroup::new(), Arc::clone(ledger));
+    let own = group.clone();
+    let counted = Counted::new(&ledger.counts);
+    task.account.given.fetch_add(2, SeqCst);
+    let first = move || {
+        if !own.wait().is_err_and(|it| it.is_deadlock()) {
+            same.complain("a task waits for its own group".to_owned());
+        }
+        task.run();
+    };
+    let second = move || counted.runs();
+    let (first, second) = match target {
+        Target::Queue(queue) => {
+            (queue.task().group(&group).spawn(first), queue.task().group(&group).spawn(second))
+        }
+        Target::Own(fair) => {
+            (fair.task().group(&group).spawn(first), fair.task().group(&group).spawn(second))
+        }
+    };
+    if let Err(error) = group.wait() {
+        ledger.look_at(error);
+    }
+    if !first.is_finished() || !second.is_finished() || group.pending() != 0 {
+        ledger.complain("a group has ended before its tasks".to_owned());
+    }
+}
+
 impl Ledger {
     /// Waits for a task, and looks whether it may have ended as it did.
     pub(super) fn settle(&self, handle: JoinHandle<()>) {
-        let Err(error) = handle.join() else { return };
+        if let Err(error) = handle.join() {
+            self.look_at(error);
+        }
+    }
+
+    pub(super) fn look_at(&self, error: JoinError) {
         if error.is_panic() {
             let payload = error.into_panic();
             let text = payload.downcast_ref::<&str>().map(|it| (*it).to_owned());
             let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-            if !text.as_deref().is_some_and(|it| it.starts_with("expected")) {
+            // A member of a group leaves the payload to the group.
+            let is_known = |it: &str| it.starts_with("expected") || it.ends_with("with the group");
+            if !text.as_deref().is_some_and(is_known) {
                 self.complain(format!("a task has panicked: {text:?}"));
             }
         } else if !error.is_cancelled() {

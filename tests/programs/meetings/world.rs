@@ -7,7 +7,7 @@ use super::{Program, Which, known, steps};
 use filch::executor::FutureHandle;
 use filch::fair::{Builder, Queue, RoundRobin, WeightedFair};
 use filch::pool::Shutdown;
-use filch::task::CancelToken;
+use filch::task::{CancelToken, TaskGroup};
 use filch::{FairScheduler, JoinHandle};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -87,8 +87,7 @@ pub(super) struct World {
     pub(super) futures: Vec<FutureHandle<()>>,
     pub(super) outside: Vec<thread::JoinHandle<()>>,
     pub(super) token: CancelToken,
-    /// Tokens between `token` and those of tasks.
-    pub(super) middle: Vec<CancelToken>,
+    pub(super) group: TaskGroup,
     /// How many tasks wait in `pool::blocking`.
     pub(super) blocked: usize,
     _twins_ground: Ground,
@@ -125,7 +124,7 @@ pub(super) fn run(program: Program, make: Make, progress: &Arc<Progress>) {
         futures: Vec::new(),
         outside: Vec::new(),
         token: CancelToken::new(),
-        middle: Vec::new(),
+        group: TaskGroup::new(),
         blocked: 0,
         _twins_ground: twins_ground,
     };
@@ -293,19 +292,18 @@ impl World {
             self.resume(self.schedulers.iter().filter_map(|it| it.on).collect::<Vec<_>>());
         }
         say("the end: handles go".to_owned());
-        let last = self.schedulers[0].fair.clone();
-        say("the end: handles go".to_owned());
         // The outermost first: a scheduler keeps the queue that it is over.
         while let Some(tenant) = self.tenants.pop() {
             drop(tenant);
         }
         self.schedulers.clear();
-        if known::LAST_HANDLES_ABORT {
-            drop(last);
-        }
         for (index, it) in self.pending.into_iter().enumerate() {
             say(format!("the end: handle {index}, of queue {}", it.tenant));
             self.ledger.settle(it.handle);
+        }
+        say("the end: the group".to_owned());
+        if let Err(error) = self.group.wait() {
+            self.ledger.look_at(error);
         }
         say("the end: threads outside".to_owned());
         self.outside.into_iter().for_each(|it| it.join().unwrap());

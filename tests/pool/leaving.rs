@@ -1,0 +1,335 @@
+//! Threads that come and go: who may wait for whom, what hooks spawn, who has which index.
+
+use crate::common::alone::alone;
+use crate::common::waiting::{MINUTE, done, ended};
+use filch::executor::Reason;
+use filch::idle::{Park, ThreadPark};
+use filch::pool::{self, LockedPool, Shutdown, ShutdownError, WouldDeadlock};
+use filch::{JoinHandle, ThreadPool};
+use std::cell::RefCell;
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Waker;
+use std::time::Duration;
+
+/// Keeps a pool for as long as nobody says otherwise, uses it once more, and lets go of it.
+struct Last<P> {
+    released: Receiver<()>,
+    pool: P,
+    last_use: fn(&P),
+    /// Dropped after the pool.
+    _gone: Sender<()>,
+}
+
+impl<P> Drop for Last<P> {
+    fn drop(&mut self) {
+        let _ = self.released.recv_timeout(MINUTE);
+        (self.last_use)(&self.pool);
+    }
+}
+
+/// A [`Last`] of a pool; who lets it go; and who hears that it is gone.
+fn last<P>(pool: P, last_use: fn(&P)) -> (Last<P>, Sender<()>, Receiver<()>) {
+    let ((release, released), (gone, is_gone)) = (mpsc::channel(), mpsc::channel());
+    (Last { released, pool, last_use, _gone: gone }, release, is_gone)
+}
+
+fn is_gone(inbox: &Receiver<()>) -> bool {
+    inbox.recv_timeout(MINUTE) == Err(mpsc::RecvTimeoutError::Disconnected)
+}
+
+thread_local! {
+    static POOL: RefCell<Option<Last<ThreadPool>>> = const { RefCell::new(None) };
+    static LOCKED: RefCell<Option<Last<Arc<LockedPool>>>> = const { RefCell::new(None) };
+}
+
+/// The destructor of a thread-local runs when the worker is none any more, and the thread still there.
+#[test]
+fn a_thread_of_a_pool_never_waits_for_itself_not_even_at_its_end() {
+    alone(|| {
+        for threads in [1, 3] {
+            let pool = ThreadPool::new(threads).unwrap();
+            let (mine, release, gone) = last(pool.clone(), |pool| {
+                assert_eq!(pool.shutdown(Shutdown::Drain), Err(WouldDeadlock));
+                let in_time = pool.shutdown_timeout(Shutdown::Drain, Duration::ZERO);
+                assert_eq!(in_time, Err(ShutdownError::WouldDeadlock));
+                assert_eq!(pool.wait_idle(), Err(WouldDeadlock));
+            });
+            let (go_on, held) = mpsc::channel::<()>();
+            let job = move || {
+                POOL.set(Some(mine));
+                let _ = held.recv_timeout(MINUTE);
+            };
+            pool.spawn_detached(job).unwrap();
+            let early = pool.shutdown_timeout(Shutdown::Drain, Duration::from_millis(1));
+            assert_eq!(early, Err(ShutdownError::StillRunning));
+            drop(pool);
+            drop(go_on);
+            release.send(()).unwrap();
+            assert!(is_gone(&gone));
+        }
+        let pool = Arc::new(LockedPool::new(2).unwrap());
+        let (mine, release, gone) = last(pool.clone(), |pool| {
+            assert_eq!(pool.wait_idle(), Err(WouldDeadlock));
+        });
+        pool.spawn_detached(move || LOCKED.set(Some(mine))).unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+        drop(pool);
+        release.send(()).unwrap();
+        assert!(is_gone(&gone));
+    });
+}
+
+#[test]
+fn the_last_handle_of_a_pool_may_go_wherever_its_threads_run_something() {
+    type Place = fn(&ThreadPool, Last<ThreadPool>);
+    let places: [Place; 5] = [
+        |pool, last| pool.spawn_detached(move || drop(last)).unwrap(),
+        |pool, last| {
+            let handle = pool.spawn(move || last);
+            drop(handle);
+        },
+        |pool, last| pool.spawn_detached(move || panic_any(Mutex::new(last))).unwrap(),
+        |pool, last| {
+            let group = filch::task::TaskGroup::new();
+            let payload = move || panic_any(Mutex::new(last));
+            drop(pool.task().group(&group).spawn(payload));
+        },
+        #[cfg(feature = "async")]
+        |pool, last| {
+            drop(pool.spawn_future(async move {
+                let _last = last;
+                std::future::ready(()).await;
+            }));
+        },
+        #[cfg(not(feature = "async"))]
+        |_, _| {},
+    ];
+    for place in places {
+        let pool = ThreadPool::new(2).unwrap();
+        let (last, release, gone) = last(pool.clone(), |_| ());
+        place(&pool, last);
+        drop(pool);
+        release.send(()).unwrap();
+        assert!(is_gone(&gone));
+    }
+    // And in a hook.
+    let kept = Arc::new(Mutex::new(None));
+    let same = kept.clone();
+    let builder = ThreadPool::builder().num_threads(2);
+    let pool = builder.on_thread_stop(move |_| drop(same.lock().unwrap().take())).build().unwrap();
+    let (last, release, gone) = last(pool.clone(), |_| ());
+    *kept.lock().unwrap() = Some(last);
+    done(pool.spawn(|| ()));
+    let early = pool.shutdown_timeout(Shutdown::Drain, Duration::from_millis(1));
+    assert_eq!(early, Err(ShutdownError::StillRunning));
+    drop(pool);
+    release.send(()).unwrap();
+    assert!(is_gone(&gone));
+}
+
+type Spawned = Sender<Result<JoinHandle<usize>, Reason>>;
+
+/// The pool that a hook of it uses, once it is there.
+type Known = Arc<OnceLock<(ThreadPool, Mutex<Spawned>)>>;
+
+/// A pool whose threads, when they go, use it in every way, and send what came of it.
+fn with_a_stop_hook() -> (ThreadPool, Known) {
+    let known = Known::default();
+    let same = known.clone();
+    let hook = move |index: usize| {
+        let Some((pool, spawned)) = same.get() else { return };
+        assert_eq!(pool::worker_index(), Some(index));
+        assert_eq!(pool.wait_idle(), Err(WouldDeadlock));
+        let alone = pool.task().try_spawn(move || index).map_err(|it| it.reason);
+        if alone.is_ok() {
+            assert_eq!(pool.join(|| 1, || 2), (1, 2));
+            let mut in_scope = 0;
+            pool.scope(|scope| scope.spawn(|| in_scope = 3));
+            assert_eq!(in_scope, 3);
+            assert!(pool.spawn(|| 4).join().map_or_else(|it| it.is_cancelled(), |it| it == 4));
+            pool::blocking(|| ());
+        }
+        spawned.lock().unwrap().send(alone).unwrap();
+    };
+    let pool = ThreadPool::builder().num_threads(3).on_thread_stop(hook).build().unwrap();
+    (pool, known)
+}
+
+#[test]
+fn what_a_stop_hook_spawns_runs_or_is_refused() {
+    for _ in 0..20 {
+        let (pool, known) = with_a_stop_hook();
+        let (sender, spawned) = mpsc::channel();
+        assert!(known.set((pool.clone(), Mutex::new(sender))).is_ok());
+        pool.broadcast(|_| ()).unwrap();
+        pool.resize(1).unwrap();
+        for _ in 0..2 {
+            let task = spawned.recv_timeout(MINUTE).unwrap();
+            assert!(ended(task.expect("the pool is open")).unwrap() < 3, "accepted, and so run");
+        }
+        assert_eq!(pool.metrics().panic_count, 0);
+        pool.shutdown(Shutdown::Drain).unwrap();
+        let late = spawned.recv_timeout(MINUTE).unwrap();
+        assert_eq!(late.map(|_| ()), Err(Reason::Closed));
+        assert_eq!(pool.metrics().panic_count, 0);
+    }
+}
+
+/// The pool shuts down while threads go.
+#[test]
+fn what_a_stop_hook_spawns_meets_the_end_of_the_pool() {
+    for _ in 0..100 {
+        let (pool, known) = with_a_stop_hook();
+        let (sender, spawned) = mpsc::channel();
+        assert!(known.set((pool.clone(), Mutex::new(sender))).is_ok());
+        pool.broadcast(|_| ()).unwrap();
+        pool.resize(1).unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+        for _ in 0..3 {
+            if let Ok(task) = spawned.recv_timeout(MINUTE).unwrap() {
+                assert!(ended(task).unwrap() < 3, "accepted, and so run");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_other_hooks_spawn_runs() {
+    let known = Arc::new(OnceLock::<ThreadPool>::new());
+    let (runs, tries) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (sender, inbox) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let hook = {
+        let (known, runs) = (known.clone(), runs.clone());
+        Arc::new(move |_| {
+            let Some(pool) = known.get() else { return };
+            if tries.fetch_add(1, SeqCst) < 100 {
+                let (runs, sender) = (runs.clone(), sender.lock().unwrap().clone());
+                let count = move || {
+                    runs.fetch_add(1, SeqCst);
+                    sender.send(()).unwrap();
+                };
+                pool.spawn_detached(count).unwrap();
+            }
+        })
+    };
+    let [start, park, unpark] = [hook.clone(), hook.clone(), hook];
+    let builder = ThreadPool::builder().num_threads(1);
+    let builder = builder.on_thread_start(move |index| start(index));
+    let builder = builder.on_thread_park(move |index| park(index));
+    let pool = builder.on_thread_unpark(move |index| unpark(index)).build().unwrap();
+    assert!(known.set(pool.clone()).is_ok());
+    done(pool.spawn(|| ()));
+    // A job of a hook wakes the worker, which calls the next.
+    for _ in 0..100 {
+        inbox.recv_timeout(MINUTE).expect("a job that a hook has spawned runs");
+    }
+    pool.wait_idle().unwrap();
+    assert_eq!(runs.load(SeqCst), 100);
+}
+
+type Due = Box<dyn FnOnce() + Send>;
+
+/// A park in which input and output happen, and with it whatever waits for them.
+struct Driver {
+    park: ThreadPark,
+    due: Arc<Mutex<Vec<Due>>>,
+}
+
+impl Park for Driver {
+    fn park(&mut self, timeout: Option<Duration>) {
+        let due = std::mem::take(&mut *self.due.lock().unwrap());
+        due.into_iter().for_each(|it| it());
+        self.park.park(timeout);
+    }
+
+    fn unparker(&self) -> Waker {
+        self.park.unparker()
+    }
+}
+
+#[test]
+fn what_a_park_spawns_on_its_worker_runs() {
+    let due = Arc::new(Mutex::new(Vec::new()));
+    let same = due.clone();
+    let make = move |_| Driver { park: ThreadPark::new(), due: same.clone() };
+    let pool = ThreadPool::builder().num_threads(1).parker(make).build().unwrap();
+    let (sender, inbox) = mpsc::channel();
+    for _ in 0..100 {
+        let (pool_of_it, sender) = (pool.clone(), sender.clone());
+        let spawn: Due = Box::new(move || {
+            pool_of_it.spawn_detached(move || sender.send(()).unwrap()).unwrap();
+        });
+        due.lock().unwrap().push(spawn);
+        done(pool.spawn(|| ()));
+        inbox.recv_timeout(MINUTE).expect("it runs");
+    }
+}
+
+#[test]
+fn an_index_has_one_owner_at_a_time() {
+    let is_first = Arc::new(AtomicBool::new(true));
+    let ((starts, inbox), (stops, outbox)) = (mpsc::channel(), mpsc::channel());
+    let (release, gate) = mpsc::channel::<()>();
+    let [starts, stops] = [starts, stops].map(Mutex::new);
+    let gate = Mutex::new(gate);
+    let pool = ThreadPool::builder()
+        .num_threads(2)
+        .on_thread_start(move |index| starts.lock().unwrap().send(index).unwrap())
+        .on_thread_stop(move |index| {
+            if is_first.swap(false, SeqCst) {
+                stops.lock().unwrap().send(index).unwrap();
+                let _ = gate.lock().unwrap().recv_timeout(MINUTE);
+            }
+        })
+        .build()
+        .unwrap();
+    pool.broadcast(|_| ()).unwrap();
+    let mut first = [(); 2].map(|()| inbox.recv_timeout(MINUTE).unwrap());
+    first.sort_unstable();
+    assert_eq!(first, [0, 1]);
+    pool.resize(1).unwrap();
+    let stops_now = outbox.recv_timeout(MINUTE).unwrap();
+    pool.resize(2).unwrap();
+    assert_ne!(inbox.recv_timeout(MINUTE).unwrap(), stops_now, "its stop hook has not returned");
+    release.send(()).unwrap();
+    pool.shutdown(Shutdown::Drain).unwrap();
+}
+
+/// An iterator that panics after so many.
+fn bad(count: usize, runs: &Sender<()>) -> impl Iterator<Item = impl FnOnce() + Send + 'static> {
+    let runs = runs.clone();
+    (0..=count).map(move |number| {
+        assert!(number < count, "the iterator panics");
+        let runs = runs.clone();
+        move || runs.send(()).unwrap()
+    })
+}
+
+fn catch(f: impl FnOnce()) {
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err());
+}
+
+/// Accepted is accepted: a sleeping worker comes for it.
+#[test]
+fn a_batch_is_announced_however_it_ends() {
+    let pool = ThreadPool::new(2).unwrap();
+    let (sender, inbox) = mpsc::channel();
+    for count in [1, 2, 40] {
+        pool.broadcast(|_| ()).unwrap();
+        pool.wait_idle().unwrap();
+        catch(|| drop(pool.spawn_batch(bad(count, &sender))));
+        (0..count).for_each(|_| inbox.recv_timeout(MINUTE).expect("somebody comes for it"));
+        pool.wait_idle().unwrap();
+        // From a worker that goes on with something else.
+        let (same, (here, runs)) = (pool.clone(), mpsc::channel());
+        let task = pool.spawn(move || {
+            catch(|| drop(same.spawn_batch(bad(count, &here))));
+            (0..count).for_each(|_| runs.recv_timeout(MINUTE).expect("somebody comes for it"));
+        });
+        done(task);
+    }
+}
