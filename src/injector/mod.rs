@@ -336,7 +336,7 @@ impl<T> Injector<T> {
 
     /// Whether there was nothing to take, at some moment during this call.
     ///
-    /// `false` while an item is being pushed. Lock-free, and two loads in the end if nothing comes.
+    /// `false` while an item is being pushed. Lock-free, and three loads in the end if nothing comes.
     ///
     /// # Examples
     ///
