@@ -28,7 +28,7 @@ macro_rules! row {
             ],
         }
     };
-    (batches: $name:literal, $goal:literal, $items:literal, $T:ty, $filch:expr, $other:expr) => {
+    (two: $name:literal, $goal:literal, $items:literal, $T:ty, $filch:expr, $other:expr) => {
         Scenario {
             name: $name,
             goal: $goal,
@@ -51,9 +51,11 @@ pub fn all() -> Vec<Scenario> {
         row!("push and pop", 0.45, 400_000, usize, pair),
         row!("1000 pushes, 1000 pops", 0.50, 400_000, usize, fill_and_drain),
         row!("1000 + 1000, 32 bytes", 0.50, 400_000, [usize; 4], fill_and_drain),
-        row!(batches: "1000 pushes, batches of 32", 0.38, 400_000, usize, singly, singly),
-        row!(batches: "batch of 1000, batches of 32", 0.38, 400_000, usize, in_one, singly),
-        row!("pop from empty", 0.12, 1_000_000, usize, pop_from_empty),
+        row!(two: "1000 pushes, batches of 32", 0.38, 400_000, usize, singly, singly),
+        row!(two: "batch of 1000, batches of 32", 0.38, 400_000, usize, in_one, singly),
+        row!("pop from empty", 0.12, 1_000_000, usize, |q| pop_from_empty(q, 1)),
+        row!(two: "pop from never used", 0.25, 1_000_000, usize, never_used, never_used),
+        row!(two: "pop at a segment's end", 0.25, 1_000_000, usize, at_an_end, at_an_end),
         row!("1 producer, 1 consumer", 0.5, 200_000, usize, |q| stream(q, 1, 1)),
         row!("2 producers, 2 consumers", 0.6, 200_000, usize, |q| stream(q, 2, 2)),
         row!("2 consumers, a backlog", 0.3, 200_000, usize, backlog),
@@ -108,10 +110,21 @@ fn batches<Q: Queue<usize>>(queue: Q, push: fn(&Q)) -> Run {
     })
 }
 
-/// Attempts where there is nothing.
-fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q) -> Run {
-    queue.push(T::make(0));
-    drop(queue.pop());
+fn never_used<Q: Queue<usize>>(queue: Q) -> Run {
+    pop_from_empty(queue, 0)
+}
+
+fn at_an_end<Q: Queue<usize>>(queue: Q) -> Run {
+    pop_from_empty(queue, 256) // they fill a segment
+}
+
+/// Attempts where there is nothing, after so many items.
+fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q, items: usize) -> Run {
+    // Boxed before it is used: otherwise rustc 1.95, optimizing, gives two calls of this function the
+    // same queue, SegQueue like ours, and it is freed twice.
+    let queue = Box::new(queue);
+    (0..items).for_each(|item| queue.push(T::make(item)));
+    (0..items).for_each(|_| drop(queue.pop()));
     Box::new(move |items| {
         let start = Instant::now();
         for _ in 0..items {

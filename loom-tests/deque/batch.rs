@@ -2,7 +2,7 @@
 //!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|
-//! | `LAST_ITEM` | fence in `take_reserved`; light fence in `look_at_bottom` | `a_batch_ends_above_what_the_owner_took` |
+//! | `LAST_ITEM` | fence in `reserve_newest`; light fence in `look_at_bottom` | `a_batch_ends_above_what_the_owner_took` |
 //! | `PUBLISH` | release in `publish` | `a_stolen_batch_can_be_stolen_again` |
 //!
 //! A batch by announcement takes two items at most in a model (32 on the machine), so that the owner

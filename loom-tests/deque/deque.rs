@@ -2,8 +2,8 @@
 //!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|
-//! | `PUBLISH` | release in `publish` and `take_reserved`; acquire in `look_at_bottom` | `a_thief_can_open_what_it_took`, `an_item_is_taken_once_lifo` |
-//! | `LAST_ITEM` | fence in `take_reserved`; light fence in `look_at_bottom` | `an_item_is_taken_once_lifo` |
+//! | `PUBLISH` | release in `publish`; acquire in `look_at_bottom` | `a_thief_can_open_what_it_took`, `an_item_is_taken_once_lifo` |
+//! | `LAST_ITEM` | fence in `reserve_newest`; light fence in `look_at_bottom` | `an_item_is_taken_once_lifo` |
 //! | `CLAIM` | all | none, but for those that `unwitnessed.md` does not list: loom does not reorder a load after a later store |
 //!
 //! In `deques::Program` a letter is a step: `p`ush, p`o`p, `s`teal. Models with one thief are

@@ -21,6 +21,7 @@
 //! A thief that stops between 1 and 5 holds up nobody: single steals go on from `ANNOUNCED`, and the
 //! owner withdraws.
 
+use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
 use super::{Flavor, LAST_ITEM, MAX_BATCH, Stealer, Worker};
 use crate::steal::Steal;
@@ -213,16 +214,22 @@ impl<T> Stealer<T> {
     }
 
     fn move_at_once(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> usize {
-        let (buffer, free) = (self.buffer(), dest.bottom());
-        for i in 0..count {
-            let place = match dest.flavor {
-                Flavor::Lifo => count - 1 - i,
+        let (from, to, free) = (self.buffer().slots(), dest.slots(), dest.bottom());
+        // The copies are worth nothing until the claim (I5).
+        match dest.flavor {
+            Flavor::Lifo => {
+                for i in 0..count {
+                    let slot = slot_in(to, after(free, count - 1 - i));
+                    slot_in(from, after(top.index(), i)).copy_to(slot);
+                }
+            }
+            Flavor::Fifo => {
                 // The oldest is the one to pop.
-                Flavor::Fifo if and_pop && i == 0 => count - 1,
-                Flavor::Fifo => i - usize::from(and_pop),
-            };
-            // Worth nothing until the claim (I5).
-            buffer.slot(after(top.index(), i)).copy_to(dest.slot(after(free, place)));
+                let popped = usize::from(and_pop);
+                let (oldest, next) = ((from, top.index()), (from, after(top.index(), popped)));
+                copy_slots(oldest, (to, after(free, count - 1)), popped);
+                copy_slots(next, (to, free), count - popped);
+            }
         }
         if self.claim(top, count) { count } else { 0 }
     }
@@ -259,19 +266,16 @@ impl<T> Stealer<T> {
         }
         let there = distance(top.index(), self.look_at_bottom());
         let count = if alone { there.min(1) } else { there.min(wanted) };
-        let buffer = self.buffer();
-        for i in 0..count {
-            // Worth nothing until the claim (I5).
-            buffer.slot(after(top.index(), i)).copy_to(dest.slot(after(free, i)));
-        }
+        // Worth nothing until the claim (I5).
+        copy_slots((self.buffer().slots(), top.index()), (dest.slots(), free), count);
         if count > 0 && self.claim(claimed, count) { count } else { 0 }
     }
 }
 
 /// Reverses the first `count` unpublished slots.
 pub(super) fn reverse<T>(dest: &Worker<T>, count: usize) {
-    let free = dest.bottom();
+    let (slots, free) = (dest.slots(), dest.bottom());
     for i in 0..count / 2 {
-        dest.slot(after(free, i)).swap(dest.slot(after(free, count - 1 - i)));
+        slot_in(slots, after(free, i)).swap(slot_in(slots, after(free, count - 1 - i)));
     }
 }

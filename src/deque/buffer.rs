@@ -31,9 +31,12 @@ impl<T> Buffer<T> {
     /// The slot of an index.
     #[inline(always)]
     pub(super) fn slot(&self, index: Index) -> &Slot<T> {
-        let place = place(index) & (self.slots.len() - 1);
-        // SAFETY: I7 — the length is a power of two, so the mask keeps `place` below it.
-        unsafe { self.slots.get_unchecked(place) }
+        slot_in(&self.slots, index)
+    }
+
+    #[inline(always)]
+    pub(super) fn slots(&self) -> &[Slot<T>] {
+        &self.slots
     }
 
     #[inline(always)]
@@ -44,13 +47,28 @@ impl<T> Buffer<T> {
     pub(super) fn outgrown(&self) -> *mut Protected<Buffer<T>> {
         self.outgrown
     }
+}
 
-    /// Copies the slots of `indices` from another buffer.
-    pub(super) fn copy_from(&self, other: &Self, top: Index, bottom: Index) {
-        let mut index = top;
-        while index != bottom {
-            other.slot(index).copy_to(self.slot(index));
-            index = after(index, 1);
+/// The slot of an index, among all slots of a buffer.
+#[inline(always)]
+pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
+    let place = place(index) & (slots.len() - 1);
+    // SAFETY: I7 — the length is a power of two, so the mask keeps `place` below it.
+    unsafe { slots.get_unchecked(place) }
+}
+
+/// Copies `count` slots of one buffer, from one index on, to those of another: in up to three runs
+/// that do not go around.
+#[inline]
+pub(super) fn copy_slots<T>(from: (&[Slot<T>], Index), to: (&[Slot<T>], Index), mut count: usize) {
+    let ((source, mut first), (dest, mut free)) = (from, to);
+    while count > 0 {
+        let source = &source[place(first) & (source.len() - 1)..];
+        let dest = &dest[place(free) & (dest.len() - 1)..];
+        let run = count.min(source.len()).min(dest.len());
+        for (source, dest) in source[..run].iter().zip(&dest[..run]) {
+            source.copy_to(dest);
         }
+        (first, free, count) = (after(first, run), after(free, run), count - run);
     }
 }

@@ -1,6 +1,7 @@
 //! Taking in what comes from elsewhere.
 
 use super::batch::reverse;
+use super::buffer::slot_in;
 use super::index::after;
 use super::{Flavor, Worker};
 
@@ -28,10 +29,10 @@ impl<T> Worker<T> {
         and_keep: bool,
     ) -> Option<Option<T>> {
         let kept = if and_keep { Some(items.next()?) } else { None };
-        let free = self.bottom();
+        let (slots, free) = (self.slots(), self.bottom());
         let mut count = 0;
         for item in items {
-            self.slot(after(free, count)).store(item);
+            slot_in(slots, after(free, count)).store(item);
             count += 1;
         }
         if count == 0 && !and_keep {

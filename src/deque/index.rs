@@ -58,6 +58,25 @@ impl Top {
         self.0 & ANNOUNCED != 0
     }
 
+    /// Whether at most `few` items, counted in steps of an index, are from here to `bottom`.
+    #[inline(always)]
+    pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
+        // The state takes less than a step off the difference.
+        bottom.wrapping_sub(self.0) <= few
+    }
+
+    /// Whether exactly one item is from here to `bottom`.
+    #[inline(always)]
+    pub(super) fn is_below(self, bottom: Index) -> bool {
+        self.index() == before(bottom)
+    }
+
+    /// The same word, or an earlier one of this index: no batch is announced there.
+    #[inline(always)]
+    pub(super) fn unannounced(self) -> Top {
+        Top(self.0 & !ANNOUNCED)
+    }
+
     /// After a thief has announced that it is going to take several items.
     #[inline(always)]
     pub(super) fn announced(self) -> Top {

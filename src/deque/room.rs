@@ -1,8 +1,8 @@
 //! Room in a deque: growing, shrinking, limits.
 
-use super::buffer::Buffer;
-use super::index::{Top, after, distance};
-use super::{CLAIM, Chain, GROWN, Worker};
+use super::buffer::{Buffer, copy_slots};
+use super::index::{Top, after, before, distance};
+use super::{CLAIM, Chain, Flavor, GROWN, Worker};
 use crate::sync::{Arc, Index, Relaxed};
 use core::ptr;
 
@@ -85,7 +85,7 @@ impl<T> Worker<T> {
             self.replace(capacity, top, bottom);
         }
         self.min_capacity = self.min_capacity.min(capacity);
-        self.set_limits(top);
+        self.set_limits();
     }
 
     /// Moves to a new buffer and frees the old one, with those it outgrew.
@@ -96,10 +96,13 @@ impl<T> Worker<T> {
     unsafe fn replace_alone(&mut self, capacity: usize, top: Index, bottom: Index) {
         let new = Buffer::boxed(capacity, ptr::null_mut());
         // SAFETY: I6 — the new buffer is ours alone, and nothing has retired it.
-        unsafe { &*new }.copy_from(self.buffer(), top, bottom);
+        let slots = unsafe { &*new }.slots();
+        copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
         // Relaxed: nobody else has a handle.
         self.shared.rarely_written.buffer.store(new, Relaxed);
-        drop(Chain(self.buffer.replace(new)));
+        let old = self.buffer.get();
+        self.set_buffer(new);
+        drop(Chain(old));
     }
 
     /// Makes room for `wanted` more items, or for as many as the maximum capacity leaves. Returns
@@ -112,7 +115,7 @@ impl<T> Worker<T> {
         if needed > self.capacity() {
             self.replace(power_of_two(needed), top, bottom);
         }
-        self.set_limits(top);
+        self.set_limits();
         wanted.min(needed - len)
     }
 
@@ -120,21 +123,26 @@ impl<T> Worker<T> {
     /// their slots are free.
     fn see_top(&self) -> Index {
         let top = Top(self.shared.top.load(CLAIM.acquire()));
-        self.top_seen.set(top);
+        self.see(top);
         top.index()
     }
 
-    pub(super) fn set_limits(&self, top: Index) {
+    pub(super) fn set_limits(&self) {
         let capacity = self.capacity();
-        self.full_at.set(after(top, capacity.min(self.max_capacity)));
+        self.room.set(before(after(0, capacity.min(self.max_capacity))));
         let shrinks = self.shared.rarely_written.domain.is_some() && capacity > self.min_capacity;
-        self.few.set(if shrinks { (capacity as Index / 4).max(1) } else { 1 });
+        let sparse = if shrinks { after(0, capacity / 4) } else { 0 };
+        self.sparse.set(sparse);
+        self.few.set(match self.flavor {
+            Flavor::Lifo => sparse.max(after(0, 1)),
+            Flavor::Fifo => Index::MAX,
+        });
     }
 
     #[cold]
     pub(super) fn halve(&self, top: Index, bottom: Index) {
         self.replace(self.capacity() / 2, top, bottom);
-        self.set_limits(top);
+        self.set_limits();
     }
 
     /// Moves to a buffer of another capacity, which holds at least `bottom - top`.
@@ -145,8 +153,9 @@ impl<T> Worker<T> {
         let kept = if domain.is_some() { ptr::null_mut() } else { old };
         let new = Buffer::boxed(capacity, kept);
         // SAFETY: I6 — the new buffer is ours alone as yet, and nothing has retired it.
-        unsafe { &*new }.copy_from(self.buffer(), top, bottom);
-        self.buffer.set(new);
+        let slots = unsafe { &*new }.slots();
+        copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
+        self.set_buffer(new);
         self.shared.rarely_written.buffer.store(new, GROWN.release());
         if let Some(domain) = domain {
             // SAFETY: I6 — unlinked by the store above and never written again. Its items have

@@ -1,6 +1,6 @@
 //! The owner's handle: `Worker`, and what is not pushing, popping or making room.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
 use super::room::power_of_two;
 use super::{Builder, Flavor, Shared, Stealer};
@@ -10,6 +10,7 @@ use crate::sync::{Arc, Index, Relaxed};
 use core::cell::Cell;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
+use core::ptr;
 
 /// The owner's handle of a deque: pushes and pops.
 ///
@@ -43,15 +44,22 @@ pub struct Worker<T> {
     pub(super) flavor: Flavor,
     /// The current buffer (I1: nobody else changes it).
     pub(super) buffer: Cell<*mut Protected<Buffer<T>>>,
-    /// The newest `top` that we have seen: the present one, or an earlier (I3). Saves `pop` a load
-    /// that would wait for the locked instruction before it.
+    /// The current buffer's slots.
+    slots: Cell<*const [Slot<T>]>,
+    /// What `bottom` is (I1: nobody else changes it).
+    pub(super) own_bottom: Cell<Index>,
+    /// The newest `top` that we have seen, announced batches left out: the present one, or an earlier
+    /// (I3). It was read with acquire. It saves `pop` a load that would wait for the locked
+    /// instruction before it, and `push` the load of a line that thieves write.
     pub(super) top_seen: Cell<Top>,
-    /// The `bottom` at which `push` must look at `top` again: the last `top` we saw, and the
-    /// capacity. Saves `push` the load of a line that thieves write.
-    pub(super) full_at: Cell<Index>,
-    /// `pop` looks closer at this many items or fewer: at one in any case, and at a quarter of the
-    /// capacity if the buffer is to be halved then.
+    /// The most items, by `top_seen` and in steps of an index, at which `push` has room for another.
+    pub(super) room: Cell<Index>,
+    /// The most items, counted likewise, of which `pop` claims the oldest. With more it reserves the
+    /// newest: so one for a LIFO deque, or `sparse`; any number for a FIFO deque.
     pub(super) few: Cell<Index>,
+    /// The most items, counted likewise, at which the buffer is to be halved, unless there is only
+    /// one: a quarter of the capacity, or none if it does not shrink.
+    pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
 }
@@ -127,13 +135,17 @@ impl<T> Worker<T> {
             shared,
             flavor: builder.flavor,
             buffer: Cell::new(buffer),
+            slots: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
+            own_bottom: Cell::new(FIRST),
             top_seen: Cell::new(Top(FIRST)),
-            full_at: Cell::new(0),
-            few: Cell::new(1),
+            room: Cell::new(0),
+            few: Cell::new(0),
+            sparse: Cell::new(0),
             min_capacity: capacity,
             max_capacity: builder.max_capacity.unwrap_or(usize::MAX),
         };
-        worker.set_limits(FIRST);
+        worker.set_buffer(buffer);
+        worker.set_limits();
         worker
     }
 
@@ -147,7 +159,20 @@ impl<T> Worker<T> {
     /// The slot of an index.
     #[inline(always)]
     pub(super) fn slot(&self, index: Index) -> &Slot<T> {
-        self.buffer().slot(index)
+        slot_in(self.slots(), index)
+    }
+
+    /// The buffer's slots, which stay as long as it does.
+    #[inline(always)]
+    pub(super) fn slots(&self) -> &[Slot<T>] {
+        // SAFETY: I6 — they are the current buffer's, and only we replace it.
+        unsafe { &*self.slots.get() }
+    }
+
+    /// Makes a buffer the owner's current one.
+    pub(super) fn set_buffer(&self, buffer: *mut Protected<Buffer<T>>) {
+        self.buffer.set(buffer);
+        self.slots.set(self.buffer().slots());
     }
 
     /// Moves the item at an index out of the buffer.
@@ -165,8 +190,7 @@ impl<T> Worker<T> {
 
     #[inline(always)]
     pub(super) fn bottom(&self) -> Index {
-        // Relaxed: only we write it (I1).
-        self.shared.bottom.load(Relaxed)
+        self.own_bottom.get()
     }
 
     /// Creates a thief's handle.

@@ -336,7 +336,7 @@ impl<T> Injector<T> {
 
     /// Whether there was nothing to take, at some moment during this call.
     ///
-    /// `false` while an item is being pushed. Lock-free, and two loads in the end if nothing comes.
+    /// `false` while an item is being pushed. Lock-free, and three loads in the end if nothing comes.
     ///
     /// # Examples
     ///
@@ -348,8 +348,8 @@ impl<T> Injector<T> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.is_quiet().0 || {
-            let head = self.head();
+        let head = self.head();
+        self.is_quiet(head) || {
             let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
             there == 0 && head.orphans() == 0 && self.is_surely_empty()
         }

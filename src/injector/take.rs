@@ -21,7 +21,7 @@ impl<T> Injector<T> {
     /// # Progress
     ///
     /// Lock-free, except that it may wait for 15 µs for a producer that has been stopped in the
-    /// middle of its push. Two or three loads if there is nothing.
+    /// middle of its push. Three loads if there is nothing.
     ///
     /// # Examples
     ///
@@ -36,13 +36,12 @@ impl<T> Injector<T> {
     #[inline(always)]
     pub fn steal(&self) -> Steal<T> {
         let head = self.head();
-        let segment = self.head_segment();
-        if !head.is_plain(Self::SLOTS) {
-            return self.steal_with_care(head, self.tail());
+        if self.is_quiet(head) {
+            return Steal::Empty;
         }
-        if !self.is_something_at(head, &segment) {
-            let (is_quiet, tail) = self.is_quiet();
-            return if is_quiet { Steal::Empty } else { self.steal_with_care(head, tail) };
+        let segment = self.head_segment();
+        if !head.is_plain(Self::SLOTS) || !self.is_something_at(head, &segment) {
+            return self.steal_with_care(head, self.tail());
         }
         if !self.claim_slots(head, 1) {
             return self.steal_later();
@@ -136,14 +135,15 @@ impl<T> Injector<T> {
         is_there
     }
 
-    /// Whether everything that was pushed has been taken, by the last sweep's account; and how far `tail` is.
+    /// Whether everything that was pushed has been taken, by the last sweep's account.
     ///
-    /// In this order: `tail` then shows what was pushed before the last of those items was taken (QUIET).
+    /// `tail` is read only if the account reaches to `head`: while items come and go it does not.
+    /// And it is read after the account: so it shows what was pushed before the last of those items
+    /// was taken (QUIET).
     #[inline(always)]
-    pub(super) fn is_quiet(&self) -> (bool, Tail) {
+    pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
-        let tail = self.tail();
-        (settled == tail.spot().0, tail)
+        settled == head.0 && settled == self.tail().spot().0
     }
 
     /// Looks whether there is nothing, in a way that who might yet give up a slot cannot miss.
