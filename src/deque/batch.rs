@@ -25,6 +25,7 @@ use super::index::{Top, after, distance};
 use super::{Flavor, LAST_ITEM, MAX_BATCH, Stealer, Worker};
 use crate::steal::Steal;
 use crate::sync::{Index, MAX_ANNOUNCED, Relaxed};
+use core::mem::MaybeUninit;
 
 impl<T> Stealer<T> {
     /// Moves about half of the items, at most 32, into another deque.
@@ -77,6 +78,17 @@ impl<T> Stealer<T> {
     /// assert_eq!(ours.drain().collect::<Vec<_>>(), [2, 1]);
     /// ```
     pub fn steal_batch_with_limit(&self, dest: &Worker<T>, limit: usize) -> Steal<()> {
+        self.steal_batch_while(dest, limit, |_| true)
+    }
+
+    /// As `steal_batch_with_limit`, and, out of a LIFO deque, the batch ends before the first item that is not such a
+    /// one; `is_such` may also get words of several items, which are then not taken.
+    pub(crate) fn steal_batch_while(
+        &self,
+        dest: &Worker<T>,
+        limit: usize,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> Steal<()> {
         assert!(limit > 0, "a batch of at most zero items");
         if self.is_stealer_of(dest) {
             return if dest.is_empty() { Steal::Empty } else { Steal::Success(()) };
@@ -86,7 +98,7 @@ impl<T> Stealer<T> {
             return Steal::Success(());
         }
         let _guard = self.shared.pin();
-        self.move_oldest(top, room, dest, false).map(|moved| {
+        self.move_oldest(top, room, dest, false, is_such).map(|moved| {
             dest.publish(after(dest.bottom(), moved));
         })
     }
@@ -139,7 +151,7 @@ impl<T> Stealer<T> {
             return self.steal();
         }
         let _guard = self.shared.pin();
-        self.move_oldest(top, room, dest, true).map(|moved| {
+        self.move_oldest(top, room, dest, true, |_| true).map(|moved| {
             let popped = after(dest.bottom(), moved - 1);
             dest.publish(popped);
             // SAFETY: I2 — `move_oldest` put a claimed item there, and it is not published.
@@ -198,10 +210,17 @@ impl<T> Stealer<T> {
     /// `dest` is to hold them. With `and_pop`, the one to pop comes last.
     ///
     /// The caller is pinned, has found `count` items, and has made room for them.
-    fn move_oldest(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> Steal<usize> {
+    fn move_oldest(
+        &self,
+        top: Top,
+        count: usize,
+        dest: &Worker<T>,
+        and_pop: bool,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> Steal<usize> {
         let moved = match self.flavor {
             Flavor::Fifo => self.move_at_once(top, count, dest, and_pop),
-            Flavor::Lifo => self.move_by_announcement(top, count, dest),
+            Flavor::Lifo => self.move_by_announcement(top, count, dest, is_such),
         };
         if moved == 0 {
             return Steal::Retry;
@@ -227,12 +246,18 @@ impl<T> Stealer<T> {
         if self.claim(top, count) { count } else { 0 }
     }
 
-    fn move_by_announcement(&self, mut top: Top, count: usize, dest: &Worker<T>) -> usize {
+    fn move_by_announcement(
+        &self,
+        mut top: Top,
+        count: usize,
+        dest: &Worker<T>,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> usize {
         let free = dest.bottom();
         let mut moved = 0;
         while moved < count {
             let wanted = (count - moved).min(MAX_ANNOUNCED);
-            let taken = self.move_some(top, wanted, dest, after(free, moved));
+            let taken = self.move_some(top, wanted, dest, after(free, moved), &is_such);
             if taken == 0 {
                 break;
             }
@@ -244,7 +269,14 @@ impl<T> Stealer<T> {
 
     /// Moves up to `wanted` items, at most a batch's reach, to slots of `dest` from `free` on.
     #[inline]
-    fn move_some(&self, top: Top, wanted: usize, dest: &Worker<T>, free: Index) -> usize {
+    fn move_some(
+        &self,
+        top: Top,
+        wanted: usize,
+        dest: &Worker<T>,
+        free: Index,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> usize {
         // One item needs no announcement. Where somebody else has announced, or the owner has
         // withdrawn, there can be no other batch at this index; a single item there can.
         let alone = wanted == 1 || !top.is_open();
@@ -258,12 +290,16 @@ impl<T> Stealer<T> {
             }
         }
         let there = distance(top.index(), self.look_at_bottom());
-        let count = if alone { there.min(1) } else { there.min(wanted) };
+        let most = if alone { there.min(1) } else { there.min(wanted) };
         let buffer = self.buffer();
-        for i in 0..count {
+        let copied = (0..most).take_while(|&i| {
+            let copy = dest.slot(after(free, i));
             // Worth nothing until the claim (I5).
-            buffer.slot(after(top.index(), i)).copy_to(dest.slot(after(free, i)));
-        }
+            buffer.slot(after(top.index(), i)).copy_to(copy);
+            // SAFETY: I1 — the slot is of the caller's own deque.
+            is_such(unsafe { copy.peek() }.words())
+        });
+        let count = copied.count();
         if count > 0 && self.claim(claimed, count) { count } else { 0 }
     }
 }

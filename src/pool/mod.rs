@@ -41,6 +41,7 @@ mod broadcast;
 mod builder;
 mod crew;
 mod error;
+mod helping;
 mod idle;
 mod join;
 mod locked;
@@ -87,6 +88,9 @@ const CALLED: Pair = Pair::named("pool::CALLED");
 
 /// Whoever sees that a half of a `join` is done sees its result.
 const JOINED: Pair = Pair::named("pool::JOINED");
+
+/// Whoever sees what was pushed or written after a service, or in it, sees that it has ended, or begun.
+const SERVED: Pair = Pair::named("pool::SERVED");
 
 /// What the workers share with each other and with the handles.
 struct Shared {

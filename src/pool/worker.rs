@@ -1,5 +1,6 @@
 //! The life of a worker: find a job and run it, or sleep.
 
+use super::helping::Depth;
 use super::registry::Seat;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
@@ -52,6 +53,8 @@ pub(super) struct Local {
     pub(super) random: Cell<u32>,
     /// How many jobs in the deque may be of tasks that have been claimed, at most.
     pub(super) litter: Cell<usize>,
+    /// In services.
+    pub(super) depth: Depth,
     is_blocking: Cell<bool>,
     is_discharged: Cell<bool>,
     busy_since: Cell<Instant>,
@@ -104,6 +107,7 @@ impl Local {
             turn: Cell::new(0),
             random,
             litter: Cell::new(0),
+            depth: Depth::default(),
             is_blocking: Cell::new(false),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
@@ -150,11 +154,15 @@ impl Local {
     fn next(&self) -> Option<Job> {
         loop {
             // Relaxed: what it is about is looked at under a lock, or by `sleep` again.
-            if self.shared.attention.load(Relaxed) & URGENT != 0 && self.attend() {
+            let attention = self.shared.attention.load(Relaxed);
+            if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            if let Some(job) = self.find() {
-                return Some(job);
+            // If this worker may be one too many, the others' jobs are not for it to take without a look.
+            if attention & SPARE == 0 || !self.deque.is_empty() {
+                if let Some(job) = self.find() {
+                    return Some(job);
+                }
             }
             match self.search() {
                 // Relaxed: as above.
@@ -205,7 +213,8 @@ impl Local {
         let shared = &*self.shared;
         // Before the look: once it is closed and empty it stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        if shared.is_there_work() || self.is_called() {
+        let is_surplus = shared.run_enough(1);
+        if !is_surplus && shared.is_there_work() || self.is_called() {
             let search = resting.cancel();
             relax();
             return Some(search);
@@ -222,8 +231,13 @@ impl Local {
         }
         let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
-        let (search, is_told) =
-            shared.idle.at_rest(|| resting.commit_in(&mut **self.park.borrow_mut(), timeout));
+        let (search, is_told) = shared.idle.at_rest(|| {
+            if is_surplus && !shared.run_enough(0) {
+                // Others have thought the same at this moment.
+                return (resting.cancel(), true);
+            }
+            resting.commit_in(&mut **self.park.borrow_mut(), timeout)
+        });
         let slept = self.note_begin_of_work(since);
         self.hook(&shared.settings.on_thread_unpark);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
@@ -305,8 +319,13 @@ impl Local {
         if self.is_blocking.replace(true) {
             return f();
         }
-        Shared::begin_blocking(&self.shared);
+        let _aside = self.shared.idle.step_aside();
+        let is_started = Shared::begin_blocking(&self.shared);
         let _end = End(self);
+        if !is_started {
+            // It may sleep because there were enough without it.
+            self.shared.idle.searchers.notify_one();
+        }
         f()
     }
 }
