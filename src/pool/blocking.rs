@@ -29,7 +29,7 @@ use crate::task::current;
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     match Local::current() {
-        Some(local) => local.blocking(|| current::aside(f)),
+        Some(local) => local.blocking(|_| current::aside(f)),
         None => current::aside(f),
     }
 }

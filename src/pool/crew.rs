@@ -182,7 +182,7 @@ impl Shared {
         discharges
     }
 
-    /// A worker begins to block; another thread takes its place. Returns whether one was started for that.
+    /// A worker begins to block; another thread takes its place. Returns whether there is one.
     pub(super) fn begin_blocking(this: &Arc<Self>) -> bool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
@@ -192,7 +192,13 @@ impl Shared {
             let _ = Shared::fill(this, &mut crew);
         }
         this.mark_spare(&crew);
-        crew.alive > before
+        let (is_started, is_taken) = (crew.alive > before, !crew.is_too_small());
+        drop(crew);
+        if !is_started {
+            // It may sleep because there were enough without it.
+            this.idle.searchers.notify_one();
+        }
+        is_taken
     }
 
     pub(super) fn end_blocking(&self) {

@@ -26,9 +26,14 @@ use crate::sync::spin::relax;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, Relaxed};
 use crate::task::{Job, OnStack, current};
 use core::cell::Cell;
+use core::time::Duration;
 
 /// So many services of a worker, one within the other, are known to those that may help.
 const KNOWN: usize = 8;
+
+/// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
+/// run, so it is not told of every job.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// What a worker waits for: the address of the half.
 pub(super) type Latch = usize;
@@ -123,12 +128,13 @@ impl Local {
             if is_over() {
                 return resting.cancel().found(is_there_work);
             }
+            let is_some_work = is_there_work(); // before the other look, or it could be for us
             if let Some(job) = self.leapfrog(latch) {
                 drop(aside);
                 resting.cancel().found(is_there_work);
                 return self.run(job);
             }
-            if is_there_work() {
+            if is_some_work {
                 search = resting.cancel();
                 break;
             }
@@ -137,10 +143,13 @@ impl Local {
         // Whoever relies on this search is told below: another is started, or notified.
         search.found(|| false);
         drop(aside);
-        self.blocking(|| {
+        self.blocking(|is_taken| {
             current::aside(|| {
                 while !is_over() {
-                    self.bell.borrow_mut().park(None);
+                    self.bell.borrow_mut().park(if is_taken { None } else { Some(PAUSE) });
+                    if !is_taken {
+                        break;
+                    }
                 }
             });
         });

@@ -305,8 +305,8 @@ impl Local {
         }
     }
 
-    /// Runs `f` in a section in which another thread takes this one's place.
-    pub(super) fn blocking<R>(&self, f: impl FnOnce() -> R) -> R {
+    /// Runs `f` in a section in which another thread takes this one's place, and tells it whether there is one.
+    pub(super) fn blocking<R>(&self, f: impl FnOnce(bool) -> R) -> R {
         struct End<'a>(&'a Local);
 
         impl Drop for End<'_> {
@@ -317,16 +317,12 @@ impl Local {
         }
 
         if self.is_blocking.replace(true) {
-            return f();
+            return f(true);
         }
         let _aside = self.shared.idle.step_aside();
-        let is_started = Shared::begin_blocking(&self.shared);
+        let is_taken = Shared::begin_blocking(&self.shared);
         let _end = End(self);
-        if !is_started {
-            // It may sleep because there were enough without it.
-            self.shared.idle.searchers.notify_one();
-        }
-        f()
+        f(is_taken)
     }
 }
 
