@@ -20,12 +20,14 @@
 use super::SERVED;
 use super::registry::Seat;
 use super::worker::Local;
+use crate::deque::Stealer;
 use crate::idle::Park;
 use crate::steal::Steal;
 use crate::sync::spin::relax;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, Relaxed};
 use crate::task::{Job, OnStack, current};
 use core::cell::Cell;
+use core::mem::MaybeUninit;
 use core::time::Duration;
 
 /// So many services of a worker, one within the other, are known to those that may help.
@@ -56,7 +58,8 @@ struct Service {
 
 /// What a worker runs that others wait for, the outermost first.
 #[derive(Default)]
-pub(super) struct Services([Service; KNOWN]);
+#[cfg_attr(not(loom), allow(unreachable_pub))] // reachable in a model
+pub struct Services([Service; KNOWN]);
 
 /// How deep a worker is in services.
 #[derive(Default)]
@@ -146,7 +149,7 @@ impl Local {
         self.blocking(|is_taken| {
             current::aside(|| {
                 while !is_over() {
-                    self.bell.borrow_mut().park(if is_taken { None } else { Some(PAUSE) });
+                    self.bell.borrow_mut().park((!is_taken).then_some(PAUSE));
                     if !is_taken {
                         break;
                     }
@@ -169,14 +172,9 @@ fn steal_from_servers(
     servers.into_iter().find_map(|(seat, service)| {
         let view = service.look(latch)?;
         let is_still = || view.is_still() && is_so();
-        loop {
-            match seat.stealer.steal_such(|place, words| {
-                is_at_or_above(place, view.began()) && Job::are_on_a_stack(words) && is_still()
-            }) {
-                Steal::Success(job) => return Some(job),
-                Steal::Empty => break,
-                Steal::Retry => relax(),
-            }
+        let job = view.steal(&seat.stealer, |words| Job::are_on_a_stack(words) && is_so());
+        if job.is_some() {
+            return job;
         }
         match service.awaits.load(SERVED.acquire()) {
             0 => None,
@@ -225,13 +223,45 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn began(&self) -> u32 {
-        self.word as u32
+    /// Takes the oldest item of the worker's deque, if it is such a one and was pushed since the service began and while
+    /// it was open.
+    fn steal<T>(
+        &self,
+        stealer: &Stealer<T>,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> Option<T> {
+        let began = self.word as u32;
+        loop {
+            let stolen = stealer.steal_such(|place, words| {
+                is_at_or_above(place, began) && is_such(words) && self.is_still()
+            });
+            match stolen {
+                Steal::Success(item) => return Some(item),
+                Steal::Empty => return None,
+                Steal::Retry => relax(),
+            }
+        }
     }
 
     /// Whether it still was when that was written which we have read before.
     fn is_still(&self) -> bool {
         // Relaxed: behind acquiring reads.
         self.service.word.load(Relaxed) == self.word
+    }
+}
+
+/// What a model does with services.
+#[cfg(loom)]
+impl Services {
+    pub fn begin<T>(&self, deque: &crate::Worker<T>, latch: usize, number: u32) {
+        self.0[0].open(latch, deque.next_place(), number);
+    }
+
+    pub fn end(&self) {
+        self.0[0].close();
+    }
+
+    pub fn help<T>(&self, stealer: &Stealer<T>, latch: usize) -> Option<T> {
+        self.0[0].look(latch)?.steal(stealer, |_| true)
     }
 }

@@ -83,7 +83,9 @@ impl ThreadPool {
     /// Runs both closures, perhaps at the same time, and returns what they return.
     ///
     /// On a worker of this pool the first runs at once, and the second afterwards unless a thief has taken it
-    /// meanwhile; the worker then waits for the thief, and runs nothing else. Elsewhere the whole is run by the
+    /// meanwhile. Then the worker waits for the thief, and helps: it runs halves of joins within the second closure, and
+    /// nothing else. If there is only other work, another thread takes the worker's place until the wait ends, as in
+    /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Elsewhere the whole is run by the
     /// pool, or here if that is closed. Allocates nothing on a worker.
     ///
     /// # Panics

@@ -317,7 +317,7 @@ impl Local {
         }
 
         if self.is_blocking.replace(true) {
-            return f(true);
+            return f(false);
         }
         let _aside = self.shared.idle.step_aside();
         let is_taken = Shared::begin_blocking(&self.shared);

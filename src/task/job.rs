@@ -284,7 +284,7 @@ impl Job {
     /// The same of a copy, which may be of the words of several jobs.
     #[inline]
     pub(crate) fn are_on_a_stack(words: &MaybeUninit<Job>) -> bool {
-        // SAFETY: within the copy.
+        // SAFETY: I6 — the words are those of jobs, so this is within the copy.
         let kind = unsafe { &raw const (*words.as_ptr()).kind };
         // SAFETY: I6 — the slot has held a job, whose every copy has this word. It is compared and not followed.
         ptr::eq(unsafe { kind.cast::<*const Kind>().read() }, &ON_STACK)
