@@ -5,6 +5,7 @@ use crate::sync::Unwatched;
 use crate::sync::lock::{Common, Mutex};
 use crate::task::{self, CancelToken, Flow, JoinHandle, Link, TaskGroup};
 use alloc::boxed::Box;
+use alloc::string::ToString;
 use core::fmt;
 
 /// A task that is about to be spawned into some executor.
@@ -101,8 +102,8 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a closure, and returns the handle to wait for what it returns.
     ///
-    /// If the executor refuses the task, the closure is dropped and the handle says that it was cancelled;
-    /// [`try_spawn`](Self::try_spawn) gives it back.
+    /// If the executor refuses the task, the closure is dropped and the handle says that it was cancelled, with the
+    /// executor's [`Reason`] as text; [`try_spawn`](Self::try_spawn) gives it back.
     ///
     /// # Examples
     ///
@@ -117,7 +118,11 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let (rejected, handle) = self.submit(f);
-        drop(rejected);
+        if let Some(Rejected { job, reason }) = rejected {
+            // Before the job is dropped, which would give no reason.
+            handle.any().cancel(Some(reason.to_string().into()));
+            drop(job);
+        }
         handle
     }
 
@@ -165,15 +170,10 @@ impl<'a> TaskBuilder<'a> {
     /// TaskBuilder::on(&Inline).spawn_detached(|| println!("here")).unwrap();
     /// ```
     pub fn spawn_detached<F: FnOnce() + Send + 'static>(self, f: F) -> Result<(), Rejected> {
-        let (rejected, handle) = match (self.token, self.group) {
-            (None, None) => return self.executor.execute(Flow::job(self.context, f)),
-            (_, None) => self.submit(f),
-            // The group takes a panic, so that the executor has none to report.
-            (_, Some(group)) => {
-                let member = group.group().member(f);
-                self.hand_over(self.linked(move || member.run()))
-            }
-        };
+        if self.token.is_none() && self.group.is_none() {
+            return self.executor.execute(Flow::job(self.context, f));
+        }
+        let (rejected, handle) = self.submit(f);
         drop(handle);
         rejected.map_or(Ok(()), Err)
     }
@@ -202,16 +202,12 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        if self.token.is_none() && self.group.is_none() && self.context.is_none() {
+        if self.token.is_none() && self.context.is_none() {
             return self.hand_over((f, None));
         }
         let mut f: Box<dyn FnOnce() -> T + Send> = Box::new(f);
         if let Some(context) = self.context {
             f = Box::new(context.around(f));
-        }
-        if let Some(group) = self.group {
-            let member = group.group().member(f);
-            f = Box::new(move || member.run_for_handle());
         }
         self.hand_over(self.linked(f))
     }
@@ -237,7 +233,9 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (job, handle) = task::task(f, self.executor.id(), self.executor.limited());
+        let member = self.group.map(|it| it.group().join());
+        let (id, limited) = (self.executor.id(), self.executor.limited());
+        let (job, handle) = task::task_of(f, id, limited, member);
         if let (Some(token), Some(place)) = (self.token, place) {
             match token.link(handle.any()) {
                 Ok(link) => *place.lock() = Some(link),
@@ -247,10 +245,12 @@ impl<'a> TaskBuilder<'a> {
                 }
             }
         }
-        if let Some(group) = self.group {
+        let rejected = self.executor.execute(job).err();
+        // Not before: a worker that waits for the group would run what is refused.
+        if let (Some(group), None) = (self.group, &rejected) {
             group.group().add(handle.any());
         }
-        (self.executor.execute(job).err(), handle)
+        (rejected, handle)
     }
 }
 
@@ -265,7 +265,7 @@ type Place = Unwatched<Mutex<Option<Link>>>;
 /// use filch::executor::{Reason, SpawnError};
 ///
 /// let error = SpawnError { f: || 7, reason: Reason::Full };
-/// assert_eq!(error.to_string(), "the executor holds its maximum of jobs");
+/// assert!(error.to_string().starts_with("the executor holds its maximum of jobs"));
 /// assert_eq!((error.f)(), 7);
 /// ```
 #[must_use = "the closure in it has not run"]

@@ -6,7 +6,8 @@ use crate::sync::thread;
 use crate::task::{Job, JoinError};
 use core::fmt;
 use core::future::Future;
-use core::panic::AssertUnwindSafe;
+use core::mem::ManuallyDrop;
+use core::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
@@ -59,19 +60,28 @@ where
         });
     };
     let schedule = async_task::WithInfo(schedule);
-    let (runnable, task) = async_task::spawn(Caught(future), schedule);
+    let (runnable, task) = async_task::spawn(Caught(ManuallyDrop::new(future)), schedule);
     (runnable, FutureHandle(Some(task.fallible())))
 }
 
-/// A future of which a panic is part of the output.
-struct Caught<F>(F);
+/// A future of which a panic is part of the output, and which is dropped without one: async-task would end the process.
+struct Caught<F>(ManuallyDrop<F>);
+
+impl<F> Drop for Caught<F> {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it afterwards.
+        let drop_future = || unsafe { ManuallyDrop::drop(&mut self.0) };
+        // The panic hook has printed the message, and nobody is there to take the payload.
+        thread::completes(drop_future);
+    }
+}
 
 impl<F: Future> Future for Caught<F> {
     type Output = Result<F::Output, JoinError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: caller of `poll` — the future is pinned with what it is in, and is not moved.
-        let future = unsafe { self.map_unchecked_mut(|it| &mut it.0) };
+        let future = unsafe { self.map_unchecked_mut(|it| &mut *it.0) };
         match thread::catch(AssertUnwindSafe(|| future.poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(payload) => Poll::Ready(Err(JoinError::panic(payload))),
@@ -146,6 +156,8 @@ impl<T> FutureHandle<T> {
 
     /// Cancels the future: it is dropped, at once or when the poll returns that runs now.
     ///
+    /// A panic of its destructor goes no further than the panic hook.
+    ///
     /// # Examples
     ///
     /// ```
@@ -171,6 +183,10 @@ impl<T> Future for FutureHandle<T> {
         Poll::Ready(output.unwrap_or_else(|| Err(JoinError::cancelled(None))))
     }
 }
+
+// As a `JoinHandle` is.
+impl<T> UnwindSafe for FutureHandle<T> {}
+impl<T> RefUnwindSafe for FutureHandle<T> {}
 
 impl<T> Drop for FutureHandle<T> {
     fn drop(&mut self) {

@@ -13,7 +13,7 @@ use core::fmt;
 /// use filch::Job;
 ///
 /// let rejected = Rejected { job: Job::new(|| ()), reason: Reason::Full };
-/// assert_eq!(rejected.to_string(), "the executor holds its maximum of jobs");
+/// assert!(rejected.to_string().starts_with("the executor holds its maximum of jobs"));
 /// rejected.into_job().run();
 /// ```
 #[must_use = "the job in it has not run"]
@@ -115,7 +115,7 @@ impl core::error::Error for RejectedBatch {}
 pub enum Reason {
     /// It takes no further jobs.
     Closed,
-    /// It holds as many jobs as it may; later it may take this one.
+    /// It holds as many jobs as it may, or the system has no thread to run them; later it may take this one.
     Full,
     /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler.
     WouldDeadlock,
@@ -127,7 +127,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Reason::Closed => "the executor takes no further jobs",
-            Reason::Full => "the executor holds its maximum of jobs",
+            Reason::Full => "the executor holds its maximum of jobs, or has no thread to run them",
             Reason::WouldDeadlock => "the executor would wait for itself",
         })
     }

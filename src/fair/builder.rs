@@ -193,8 +193,8 @@ impl Builder {
         let panics = self.panic_handler;
         let clock = self.clock.map_or_else(Time::system, |clock| Time::own(clock, panics.clone()));
         let shared = Shared {
+            base: self.executor.id().unwrap_or_else(ExecutorId::new),
             executor: self.executor,
-            own_id: ExecutorId::new(),
             clock,
             quantum: clock::nanos(self.quantum),
             tasks_per_lease: self.tasks_per_lease,

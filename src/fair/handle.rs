@@ -4,6 +4,7 @@ use super::line::Line;
 use super::shared::Shared;
 use crate::sync::Arc;
 use crate::task::{CancelToken, ExecutorId, Flow, Limited};
+use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 
 /// A queue, for whoever serves it or wants something of it. Does not keep it open, nor in its slot.
@@ -41,6 +42,9 @@ pub(super) struct Handle {
     /// What goes with its tasks: its own, or the scheduler's.
     pub(super) context: Option<Flow>,
 }
+
+// Panics of tasks, policies, clocks and executors are caught before they could leave anything half done.
+impl RefUnwindSafe for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {

@@ -156,7 +156,7 @@ impl Shared {
         Some(false)
     }
 
-    #[inline]
+    #[inline(always)] // By value: an entry is five words.
     fn run_entry(&self, line: &Line, Entry { job, since }: Entry, progress: &mut Progress) {
         if since != 0 {
             let wait = progress.now.saturating_sub(since);
@@ -166,7 +166,7 @@ impl Shared {
     }
 
     /// Runs a job, or drops it if it is no longer wanted.
-    #[inline]
+    #[inline(always)]
     fn run_job(&self, line: &Line, job: Job, progress: &mut Progress) {
         // Relaxed: whoever cancels the queue drops what it finds there, and we what we find.
         let has_run = if line.is_cancelled.load(Relaxed) {

@@ -27,10 +27,13 @@ impl<T> Once<T> {
     }
 
     /// The value; `make` makes it if there is none yet.
+    #[inline]
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
-        if let Some(value) = self.get() {
-            return value;
-        }
+        self.get().unwrap_or_else(|| self.make(make))
+    }
+
+    #[cold]
+    fn make(&self, make: impl FnOnce() -> T) -> &T {
         let made = Box::into_raw(Box::new(make()));
         let (success, failure) = (MADE.release(), MADE.acquire());
         let kept = match self.0.compare_exchange(ptr::null_mut(), made, success, failure) {

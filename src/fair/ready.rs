@@ -79,12 +79,20 @@ impl ReadySet {
     /// The groups that may have members, from `first` on.
     #[inline]
     pub fn groups_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
-        let words = (first / 64..SUMMARIES).map(move |word| {
-            // Relaxed: what is missed was set after the fence of `LOOK` of whoever relies on this.
-            let all = self.summary[word].load(Relaxed);
-            (word, if word == first / 64 { all & (u64::MAX << (first % 64)) } else { all })
-        });
-        words.flat_map(|(word, all)| Bits(all).map(move |at| word * 64 + at))
+        // Relaxed: what is missed was set after the fence of `LOOK` of whoever relies on this.
+        let summary = |word: usize| Some(self.summary.get(word)?.load(Relaxed));
+        let mut word = first / 64;
+        let mut rest = Bits(summary(word).unwrap_or(0) & (u64::MAX << (first % 64)));
+        // Not `flat_map`, which takes twice as long: each pick goes through this.
+        core::iter::from_fn(move || {
+            loop {
+                if let Some(at) = rest.next() {
+                    return Some(word * 64 + at);
+                }
+                word += 1;
+                rest = Bits(summary(word)?);
+            }
+        })
     }
 
     /// The members from `first` on.

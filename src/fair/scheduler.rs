@@ -12,6 +12,7 @@ use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// Shares an executor among queues that come and go.
 ///
@@ -46,6 +47,10 @@ pub struct FairScheduler {
     shared: Arc<Shared>,
     default: Queue,
 }
+
+// As a queue is.
+impl UnwindSafe for FairScheduler {}
+impl RefUnwindSafe for FairScheduler {}
 
 impl FairScheduler {
     /// Shares this executor, by [`WeightedFair`](super::WeightedFair).

@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 
 pub(super) struct Shared {
     pub(super) executor: Box<dyn Executor>,
-    /// Stands for the executor, if that has no id.
-    pub(super) own_id: ExecutorId,
+    /// The executor's id, or what stands for it if it has none: asked once, for it is needed with each lease.
+    pub(super) base: ExecutorId,
     pub(super) clock: Time,
     /// How long a lease lasts, in nanoseconds.
     pub(super) quantum: u64,
@@ -68,7 +68,7 @@ impl Registry {
 impl Shared {
     /// Whose threads tasks run on.
     pub(super) fn base(&self) -> Option<ExecutorId> {
-        self.executor.id().or(Some(self.own_id))
+        Some(self.base)
     }
 
     pub(super) fn most_tickets(&self) -> usize {
@@ -105,6 +105,7 @@ impl Shared {
         true
     }
 
+    #[inline]
     pub(super) fn now_if_timed(&self) -> u64 {
         if self.is_timed { self.clock.nanos().max(1) } else { 0 }
     }
@@ -261,21 +262,22 @@ impl Shared {
         Shared::place_is_free(this, line);
     }
 
-    /// The policy is told first: whoever picks in between charges at the old weight, and takes that back.
+    /// While the policy converts, the higher of the two weights is in force. So a pick or a lease that comes between the
+    /// two steps is wrong by at most its own charge at the new weight; otherwise a charge could grow by from/to.
     pub(super) fn set_weight(&self, line: &Line, to: u64) {
-        // A pick may have been made whose lease has not begun.
-        let under_way = line.life.look().leases() + self.tickets.count();
         let tell = |from, to| {
-            let change = Reweighted { from, to, under_way };
-            self.tiers.get(line.tier()).reweighted(line.slot, change, &self.table);
+            if from != to {
+                let change = Reweighted { from, to };
+                self.tiers.get(line.tier()).reweighted(line.slot, change, &self.table);
+            }
         };
         let from = line.weight();
-        tell(from, to);
-        let before = line.set_weight(to);
-        if before != from {
-            // Another has set it meanwhile: together, both are to tell the way from the first to the last.
-            tell(before, from);
+        let is_lower = to < from;
+        if is_lower {
+            tell(from, to);
         }
+        // Another may have set it meanwhile: together, both tell the way from the first to the last.
+        tell(line.set_weight(to), if is_lower { from } else { to });
     }
 
     /// A queue may run a task more than before. The caller has fenced since.

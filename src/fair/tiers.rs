@@ -142,6 +142,7 @@ impl Tiers {
         Tiers { tiers, make, panics, used: AtomicUsize::new(0), picks: AtomicUsize::new(0) }
     }
 
+    #[inline]
     pub(super) fn get(&self, tier: usize) -> &Tier {
         self.tiers[tier].get_or_make(|| {
             self.used.fetch_add(1, Relaxed); // Relaxed: a hint

@@ -20,7 +20,7 @@
 use super::SERVED;
 use super::registry::Seat;
 use super::worker::Local;
-use crate::deque::Stealer;
+use crate::deque::{Stealer, Worker};
 use crate::idle::Park;
 use crate::steal::Steal;
 use crate::sync::spin::relax;
@@ -45,7 +45,7 @@ pub(super) fn latch_of(head: &OnStack) -> Latch {
 }
 
 /// A service, as others know it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Service {
     /// Below, the place in the deque at which it began; above, a number that the worker's next services do not have. Zero if
     /// there is none.
@@ -57,8 +57,7 @@ struct Service {
 }
 
 /// What a worker runs that others wait for, the outermost first.
-#[derive(Default)]
-#[cfg_attr(not(loom), allow(unreachable_pub))] // reachable in a model
+#[derive(Debug, Default)]
 pub struct Services([Service; KNOWN]);
 
 /// How deep a worker is in services.
@@ -250,17 +249,19 @@ impl View<'_> {
     }
 }
 
-/// What a model does with services.
-#[cfg(loom)]
+/// What the models do.
 impl Services {
-    pub fn begin<T>(&self, deque: &crate::Worker<T>, latch: usize, number: u32) {
+    /// The owner of a deque begins a service.
+    pub fn begin<T>(&self, deque: &Worker<T>, latch: usize, number: u32) {
         self.0[0].open(latch, deque.next_place(), number);
     }
 
+    /// It has ended.
     pub fn end(&self) {
         self.0[0].close();
     }
 
+    /// Takes an item that has come of the service that ends a latch.
     pub fn help<T>(&self, stealer: &Stealer<T>, latch: usize) -> Option<T> {
         self.0[0].look(latch)?.steal(stealer, |_| true)
     }

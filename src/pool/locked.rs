@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::mem;
 use core::num::NonZeroUsize;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::io;
 
 /// A fixed number of threads that take jobs from one queue, first in, first out.
@@ -46,6 +47,10 @@ pub struct LockedPool {
     size: NonZeroUsize,
     threads: Vec<JoinHandle<()>>,
 }
+
+// A panic of a job is caught, and none runs under the lock.
+impl UnwindSafe for LockedPool {}
+impl RefUnwindSafe for LockedPool {}
 
 struct Shared {
     id: ExecutorId,

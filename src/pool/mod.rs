@@ -65,10 +65,9 @@ pub use thread_pool::ThreadPool;
 pub use worker::worker_index;
 
 /// What models need of the parts; no part of the public API.
-#[cfg(loom)]
 #[doc(hidden)]
 pub mod for_models {
-    pub use super::helping::Services;
+    pub use crate::pool::helping::Services;
 }
 
 use crate::injector::Injector;

@@ -9,6 +9,7 @@ use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
 use core::cell::Cell;
 use core::num::NonZeroUsize;
+use core::panic::RefUnwindSafe;
 use std::io;
 
 /// Threads that each have a deque of their own and steal from each other.
@@ -63,6 +64,9 @@ pub struct ThreadPool(Arc<Handle>);
 
 /// Shared by the clones; its `Drop` is in `shutdown.rs`.
 pub(super) struct Handle(pub(super) Arc<Shared>);
+
+// A panic of a job, a hook or a park is caught before it could leave anything half done.
+impl RefUnwindSafe for Handle {}
 
 impl ThreadPool {
     /// Makes a pool of this many threads, which start with the first job.
@@ -356,10 +360,7 @@ impl Shared {
 }
 
 #[cold]
-fn rejected(
-    jobs: impl IntoIterator<Item = Job>,
-    reason: Reason,
-) -> Result<(), RejectedBatch> {
+fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), RejectedBatch> {
     RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { job, reason }).collect())
 }
 

@@ -67,6 +67,12 @@ mod machine {
     pub(crate) fn weak<T>(arc: &Arc<T>) -> Weak<T> {
         Arc::downgrade(arc)
     }
+
+    /// What is in it, for the last that has it: for one, if several come at the same time.
+    #[cfg(feature = "std")]
+    pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
+        Arc::into_inner(arc)
+    }
     #[cfg(not(shuttle))]
     use core::sync::atomic;
     #[cfg(shuttle)]
@@ -140,6 +146,11 @@ mod model {
     /// For nobody.
     pub(crate) fn weak<T>(_arc: &Arc<T>) -> Weak<T> {
         Weak(core::marker::PhantomData)
+    }
+
+    /// As on the machine, but of several that come at the same time perhaps for none; then the last drops it.
+    pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
+        Arc::try_unwrap(arc).ok()
     }
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::atomic::{AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize, fence};

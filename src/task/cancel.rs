@@ -2,8 +2,9 @@
 
 use super::CANCELLED;
 use super::cell::AnyTask;
+use super::slots::Slots;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, Text};
+use crate::sync::{Arc, AtomicBool, Text, into_inner, thread};
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
@@ -14,13 +15,16 @@ use core::task::{Context, Poll, Waker};
 /// Tells whoever looks that something is no longer wanted; and why, if that was said.
 ///
 /// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and alone; a token can have
-/// several parents ([`any`](Self::any)). When a token goes, its parents forget it: a parent that lives as
-/// long as the process does not collect the tokens of requests.
+/// several parents ([`any`](Self::any)). A child, a task and a queue keep the tokens above them: cancelling a token
+/// reaches all its descendants, even if every handle in between has been dropped. When a token goes, its parents
+/// forget it: a parent that lives as long as the process does not collect the tokens of requests.
 ///
 /// # Progress
 ///
-/// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Whatever links or cancels takes a lock for a few
-/// instructions; whoever is told, is told outside of it, on the thread that cancels.
+/// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Linking takes a lock for a few instructions, and so does
+/// the end of what was linked, in whatever order things end. Cancelling takes the lock of each token below, one after
+/// another, for as long as it takes to mark it; tasks and wakers are told outside of the locks, on the thread that
+/// cancels. Nothing here recurses: a chain of tokens may have any length.
 ///
 /// # Examples
 ///
@@ -36,13 +40,14 @@ use core::task::{Context, Poll, Waker};
 #[derive(Clone)]
 pub struct CancelToken(Arc<Node>);
 
-/// A token, with its place at its parents. Fields go in this order.
+/// A token, for those that are below it and those that have it.
 struct Node {
-    /// At each parent.
-    _links: Vec<Link>,
+    /// To each parent.
+    links: Vec<Link>,
     shared: Arc<Shared>,
 }
 
+/// A token, for its parents, which do not keep it.
 struct Shared {
     /// Whether `fate` says that it is cancelled.
     is_cancelled: AtomicBool,
@@ -50,8 +55,8 @@ struct Shared {
 }
 
 enum Fate {
-    /// Who is to be told, and under which number each can be forgotten.
-    Open { next: u64, listeners: Vec<(u64, Listener)> },
+    /// The tokens, tasks and wakers that are to be told.
+    Open(Slots<Listener>),
     /// Why it was cancelled.
     Cancelled(Option<Text>),
 }
@@ -62,10 +67,11 @@ enum Listener {
     Waker(Waker),
 }
 
-/// A listener's place. Dropping it takes the listener off.
+/// A listener's registration at a token, which it keeps. Dropping it takes the listener off.
 pub(crate) struct Link {
-    shared: Arc<Shared>,
-    number: u64,
+    /// `None` once it has been let go.
+    token: Option<Arc<Node>>,
+    index: usize,
 }
 
 impl CancelToken {
@@ -112,11 +118,11 @@ impl CancelToken {
     /// ```
     #[must_use]
     pub fn any(parents: &[&CancelToken]) -> Self {
-        let fate = Mutex::new(Fate::Open { next: 0, listeners: Vec::new() });
+        let fate = Mutex::new(Fate::Open(Slots::default()));
         let shared = Arc::new(Shared { is_cancelled: AtomicBool::new(false), fate });
         let mut links = Vec::with_capacity(parents.len());
         for parent in parents {
-            match Shared::link(&parent.0.shared, Listener::Token(Arc::clone(&shared))) {
+            match parent.add(Listener::Token(Arc::clone(&shared))) {
                 Ok(link) => links.push(link),
                 Err(reason) => {
                     shared.cancel(reason);
@@ -124,17 +130,19 @@ impl CancelToken {
                 }
             }
         }
-        CancelToken(Arc::new(Node { _links: links, shared }))
+        CancelToken(Arc::new(Node { links, shared }))
     }
 
-    /// Cancels the token and its children. Returns whether it was not cancelled before.
+    /// Cancels the token and all tokens below it. Returns whether it was not cancelled before: `true` for one call.
     ///
-    /// Tasks that were spawned with it and have not begun are done when this returns; their closures are dropped
-    /// on this thread. Those that run are asked to end.
+    /// Marks all tokens first. Then it tells the tasks and the wakers: tasks that were spawned with one of the tokens and
+    /// have not begun are done when this returns; their closures are dropped on this thread. Those that run are asked to
+    /// end.
     ///
     /// # Panics
     ///
-    /// Panics if dropping a closure does, or waking a future. Then some may not have been told.
+    /// Goes on with the first panic of a closure's destructor or of a waker, after all tasks and wakers have been told.
+    /// Further payloads are dropped.
     ///
     /// # Examples
     ///
@@ -148,6 +156,10 @@ impl CancelToken {
     }
 
     /// As [`cancel`](Self::cancel), and says why. The first reason stays.
+    ///
+    /// # Panics
+    ///
+    /// As [`cancel`](Self::cancel).
     ///
     /// # Examples
     ///
@@ -189,7 +201,7 @@ impl CancelToken {
     #[must_use]
     pub fn reason(&self) -> Option<Text> {
         match &*self.0.shared.fate.lock() {
-            Fate::Open { .. } => None,
+            Fate::Open(_) => None,
             Fate::Cancelled(reason) => reason.clone(),
         }
     }
@@ -213,62 +225,108 @@ impl CancelToken {
         Cancelled { token: self.clone(), link: None }
     }
 
-    /// Has this task cancelled with the token. `Err` with the reason if it is cancelled already.
-    /// Wakes this with the token; an error if it is cancelled already.
+    /// Wakes this with the token. `Err` with the reason if it is cancelled already.
     pub(crate) fn link_waker(&self, waker: Waker) -> Result<Link, Option<Text>> {
-        Shared::link(&self.0.shared, Listener::Waker(waker))
+        self.add(Listener::Waker(waker))
     }
 
+    /// Has this task cancelled with the token. `Err` with the reason if it is cancelled already.
     pub(crate) fn link(&self, task: AnyTask) -> Result<Link, Option<Text>> {
-        Shared::link(&self.0.shared, Listener::Task(task))
+        self.add(Listener::Task(task))
+    }
+
+    fn add(&self, listener: Listener) -> Result<Link, Option<Text>> {
+        let index = match &mut *self.0.shared.fate.lock() {
+            Fate::Open(listeners) => listeners.add(listener),
+            Fate::Cancelled(reason) => return Err(reason.clone()),
+        };
+        Ok(Link { token: Some(Arc::clone(&self.0)), index })
     }
 }
 
 impl Shared {
-    /// Has a listener told. `Err` with the reason if there is nothing to wait for.
-    fn link(this: &Arc<Self>, listener: Listener) -> Result<Link, Option<Text>> {
-        match &mut *this.fate.lock() {
-            Fate::Open { next, listeners } => {
-                let number = *next;
-                *next += 1;
-                listeners.push((number, listener));
-                Ok(Link { shared: Arc::clone(this), number })
-            }
-            Fate::Cancelled(reason) => Err(reason.clone()),
-        }
-    }
-
     fn cancel(&self, reason: Option<Text>) -> bool {
-        let mut fate = self.fate.lock();
-        if matches!(*fate, Fate::Cancelled(_)) {
-            return false;
+        let Some(mut listeners) = self.close(reason.as_ref()) else { return false };
+        let mut to_tell = Vec::new();
+        while let Some(listener) = listeners.pop() {
+            match listener {
+                Listener::Token(child) => {
+                    listeners.extend(child.close(reason.as_ref()).unwrap_or_default())
+                }
+                _ => to_tell.push(listener),
+            }
         }
-        let open = mem::replace(&mut *fate, Fate::Cancelled(reason.clone()));
-        self.is_cancelled.store(true, CANCELLED.release());
-        drop(fate);
-        // Outside of the lock: they are the user's, or take locks of their own.
-        if let Fate::Open { listeners, .. } = open {
-            for (_, listener) in listeners {
-                match listener {
-                    Listener::Token(child) => _ = child.cancel(reason.clone()),
-                    Listener::Task(task) => _ = task.cancel(reason.clone()),
-                    Listener::Waker(waker) => waker.wake(),
+        let mut panicked = None;
+        while let Some(listener) = to_tell.pop() {
+            if let Err(payload) = thread::catch(|| listener.tell(reason.as_ref())) {
+                match panicked {
+                    None => panicked = Some(payload),
+                    Some(_) => thread::forget_if_it_panics(payload),
                 }
             }
         }
+        if let Some(payload) = panicked {
+            thread::resume(payload);
+        }
         true
+    }
+
+    /// Marks it as cancelled, and returns those that are to be told. `None` if it was cancelled before.
+    fn close(&self, reason: Option<&Text>) -> Option<Vec<Listener>> {
+        let mut fate = self.fate.lock();
+        if matches!(*fate, Fate::Cancelled(_)) {
+            return None;
+        }
+        let open = mem::replace(&mut *fate, Fate::Cancelled(reason.cloned()));
+        self.is_cancelled.store(true, CANCELLED.release());
+        drop(fate);
+        match open {
+            Fate::Open(listeners) => Some(listeners.into_items()),
+            Fate::Cancelled(_) => None,
+        }
+    }
+}
+
+impl Listener {
+    /// To be called without a lock: what is told may be the user's, or take locks of its own.
+    fn tell(self, reason: Option<&Text>) {
+        match self {
+            Listener::Token(child) => _ = child.close(reason),
+            Listener::Task(task) => _ = task.cancel(reason.cloned()),
+            Listener::Waker(waker) => waker.wake(),
+        }
+    }
+}
+
+impl Link {
+    /// Takes the listener off, and returns the token.
+    fn let_go(&mut self) -> Option<Arc<Node>> {
+        let token = self.token.take()?;
+        let listener = match &mut *token.shared.fate.lock() {
+            Fate::Open(listeners) => listeners.remove(self.index),
+            Fate::Cancelled(_) => None,
+        };
+        // Not under the lock: a waker is the user's.
+        drop(listener);
+        Some(token)
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let mut fate = self.shared.fate.lock();
-        let Fate::Open { listeners, .. } = &mut *fate else { return };
-        let Some(place) = listeners.iter().position(|it| it.0 == self.number) else { return };
-        let listener = listeners.swap_remove(place);
-        drop(fate);
-        // Outside of the lock, as above.
-        drop(listener);
+        self.let_go();
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // By a list, since parents that go with it may be more than the stack has room for.
+        let mut links = mem::take(&mut self.links);
+        while let Some(mut link) = links.pop() {
+            if let Some(mut parent) = link.let_go().and_then(into_inner) {
+                links.append(&mut parent.links);
+            }
+        }
     }
 }
 
@@ -285,7 +343,7 @@ impl Future for Cancelled {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         self.link = None;
-        match Shared::link(&self.token.0.shared, Listener::Waker(context.waker().clone())) {
+        match self.token.link_waker(context.waker().clone()) {
             Ok(link) => {
                 self.link = Some(link);
                 Poll::Pending
@@ -305,7 +363,7 @@ impl Default for CancelToken {
 impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listeners = match &*self.0.shared.fate.lock() {
-            Fate::Open { listeners, .. } => listeners.len(),
+            Fate::Open(listeners) => listeners.len(),
             Fate::Cancelled(_) => 0,
         };
         f.debug_struct("CancelToken")

@@ -3,6 +3,7 @@
 use super::current::{self, Home};
 use super::error::JoinError;
 use super::gate::{self, Gate, Here, Limited};
+use super::group::Membership;
 use super::handle::{Cancel, JoinHandle};
 use super::job::Job;
 use super::state::{Asked, State};
@@ -32,8 +33,8 @@ pub(super) struct Core<T> {
 /// The allocation.
 struct Cell<F, T> {
     core: Core<T>,
-    /// I1.
-    closure: Place<F>,
+    /// I1. With the closure's membership in a group, which ends after it.
+    closure: Place<(F, Option<Membership>)>,
 }
 
 /// A task of which one knows what it returns.
@@ -73,13 +74,28 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    task_of(f, home, limited, None)
+}
+
+/// Makes a task, perhaps a member of a group.
+pub(crate) fn task_of<T, F>(
+    f: F,
+    home: Home,
+    limited: Option<Limited>,
+    member: Option<Membership>,
+) -> (Job, JoinHandle<T>)
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
     let state = State::queued();
     let (watch, waker, result) = (Watch::new(), Place::empty(), Place::empty());
     let core = Core { state, watch, home, limited, waker, result };
     let cell = Cell { core, closure: Place::empty() };
-    // SAFETY: I1 — nobody else has it, and `f` is forgotten in the next line.
-    unsafe { cell.closure.put(&f) };
-    mem::forget(f);
+    let closure = (f, member);
+    // SAFETY: I1 — nobody else has it, and `closure` is forgotten in the next line.
+    unsafe { cell.closure.put(&closure) };
+    mem::forget(closure);
     let cell = NonNull::from(Box::leak(Box::new(cell)));
     let entry = Entry(AnyTask(Reference(cell as NonNull<dyn Unfinished>)));
     let job = Job::of_task(entry);
@@ -123,18 +139,25 @@ where
 
     unsafe fn run_claimed(&self, count: Count<'_>) {
         // SAFETY: I1 — 1.
-        let f = unsafe { self.closure.take() };
-        let result = current::during(self.core.home, &self.core.state, || thread::catch(f));
+        let (f, member) = unsafe { self.closure.take() };
+        let group = member.as_ref().map_or(ptr::null(), Membership::group);
+        let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
         let _counted = self.core.count(count, result.is_err());
-        self.core.finish(result.map_err(JoinError::panic));
+        let result = result.map_err(JoinError::panic);
+        // Before the handle is told, and when the queue has room for another.
+        self.core.finish(match member {
+            Some(member) => member.end(result),
+            None => result,
+        });
     }
 
     unsafe fn cancel_claimed(&self, reason: Option<Text>, count: Count<'_>) {
         // SAFETY: I1 — 1.
-        let f = unsafe { self.closure.take() };
+        let (f, member) = unsafe { self.closure.take() };
         let _counted = self.core.count(count, false);
+        let _member = member.map(|it| it.cancelled(reason.clone()));
         self.core.finish(Err(JoinError::cancelled(reason)));
-        // Last, since it may panic.
+        // Last but for the membership, since it may panic.
         drop(f);
     }
 }
@@ -195,6 +218,9 @@ impl Drop for Entry {
         self.0.drop_counted(None);
     }
 }
+
+/// The executor of a task, and the queue that limits it.
+pub(super) type Kin = (Home, Home);
 
 /// A task that can be claimed by whoever waits for it or gives it up, whatever it returns.
 pub(crate) struct AnyTask(Reference<dyn Unfinished>);
@@ -270,6 +296,18 @@ impl AnyTask {
     /// Whether it has begun, or never will.
     pub(crate) fn is_claimed(&self) -> bool {
         self.0.state().is_claimed()
+    }
+
+    /// The same for all tasks that the same threads may run while they wait for them. `None`: no thread may.
+    pub(super) fn kin(&self) -> Option<Kin> {
+        let limiter = self.0.limited().map(|it| it.0.home());
+        let kin = (self.0.home(), limiter.flatten());
+        (kin.0.is_some() || limiter.is_some()).then_some(kin)
+    }
+
+    /// What limits who may run it.
+    pub(super) fn limited(&self) -> Option<&Limited> {
+        self.0.limited()
     }
 
     /// Runs it here, if this thread may.

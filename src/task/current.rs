@@ -4,6 +4,7 @@ use super::ExecutorId;
 use super::state::State;
 use crate::sync::thread::per_thread;
 use crate::sync::{AtomicBool, Relaxed};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::{iter, ptr};
@@ -23,6 +24,8 @@ struct Frame {
     stop: *const AtomicBool,
     /// Whose ticket the thread has for this; none if it has no ticket, or nobody is to know when it blocks.
     ticket: Option<*const dyn Ticket>,
+    /// The group that this is a member of; null if it is of none.
+    group: *const (),
     /// What a thread runs that waits for this; null if none is known to.
     waiter: *const Frame,
     /// What this thread ran when this began.
@@ -35,6 +38,7 @@ const NOTHING: Frame = Frame {
     state: ptr::null(),
     stop: ptr::null(),
     ticket: None,
+    group: ptr::null(),
     waiter: ptr::null(),
     outer: ptr::null(),
 };
@@ -66,12 +70,13 @@ per_thread! {
     static CURRENT: Cell<Frame> = Cell::new(NOTHING);
 }
 
-/// Runs `f` as this task.
-pub(super) fn during<R>(home: Home, state: &State, f: impl FnOnce() -> R) -> R {
+/// Runs `f` as this task, which is a member of this group.
+pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
     // A thread that is past its end still runs what it has to.
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
     let stop = if home == outer.home { outer.stop } else { ptr::null() };
-    let frame = Frame { home, state, stop, outer: &raw const outer, ..Frame::on(outer.base) };
+    let outer_frame = &raw const outer;
+    let frame = Frame { home, state, stop, group, outer: outer_frame, ..Frame::on(outer.base) };
     enter(frame, outer, f)
 }
 
@@ -83,6 +88,13 @@ per_thread! {
 /// Whether this is a thread of that executor: also before and after it is a worker, to the last of its destructors.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     MEMBER_OF.try_with(Cell::get).unwrap_or(None) == Some(executor)
+}
+
+/// Runs `f` as a member of this group, and otherwise as what this thread runs already.
+pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
+    let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
+    let (ticket, waiter) = (None, ptr::null());
+    enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, outer, f)
 }
 
 /// Runs `f` as a worker of this executor, whose thread this is from now on.
@@ -123,32 +135,54 @@ impl Waiter {
     /// Runs `f`, for which it waits.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
-        enter(Frame { ticket: None, waiter: &self.0, outer: &raw const outer, ..outer }, outer, f)
+        let (ticket, waiter, group) = (None, &raw const self.0, ptr::null());
+        enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, outer, f)
     }
 }
 
-/// How many places of a queue threads have that wait for this one.
+/// How many places of a queue this thread has, and those that wait for it.
 pub(super) fn places_of_waiters(home: Home) -> usize {
     let mut places = Vec::new();
-    // SAFETY: I5 — it waits.
-    let waiters = frames().filter_map(|frame| unsafe { frame.waiter.as_ref() });
-    waiters.for_each(|waiter| note_places(*waiter, home, &mut places));
+    any_or_waiter(|frame| {
+        // What serves a queue can be told to stop and is no task; nor is it a part of what the thread ran already.
+        let serves = frame.state.is_null() && !frame.stop.is_null();
+        let is_whole = frame.waiter.is_null() && frame.group.is_null();
+        // By what the thread ran before: there may be copies of the frame itself.
+        if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
+            places.push(frame.outer);
+        }
+        false
+    });
     places.len()
 }
 
-/// Notes the places of a queue that a thread has, or those that wait for it: each once, by the place of what it ran
-/// before, for there are copies of frames.
-fn note_places(innermost: Frame, home: Home, places: &mut Vec<*const Frame>) {
-    for frame in innermost.and_outer() {
-        // What serves a queue is the one frame that is no task and can be told to stop.
-        let serves = frame.state.is_null() && !frame.stop.is_null();
-        // SAFETY: I5 — it waits.
-        if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
-            note_places(*waiter, home, places);
-        } else if serves && frame.home == home && !places.contains(&frame.outer) {
-            places.push(frame.outer);
+/// Whether this thread runs a member of this group, or one that waits for this thread does.
+pub(super) fn is_member(group: *const ()) -> bool {
+    any_or_waiter(|frame| ptr::eq(frame.group, group))
+}
+
+/// Looks at what this thread runs, and at what those run that wait for it, and so on.
+fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
+    // By a list, and each once: scopes in scopes may be deep, and a thread may wait for itself.
+    let mut next: Vec<Frame> = frames().take(1).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(innermost) = next.pop() {
+        for frame in innermost.and_outer() {
+            if is_it(frame) {
+                return true;
+            }
+            // SAFETY: I5 — it waits.
+            if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
+                if seen.insert(frame.waiter) {
+                    next.push(*waiter);
+                }
+            }
+            if !frame.outer.is_null() && !seen.insert(frame.outer) {
+                break;
+            }
         }
     }
+    false
 }
 
 /// Runs `f`, which blocks. Meanwhile others may take the place of this thread wherever it has a ticket. Within another

@@ -6,6 +6,7 @@ use alloc::string::String;
 use core::any::Any;
 use core::fmt;
 use core::ptr;
+use std::io;
 
 /// What a panic carries to a handle if a group has what it carried.
 pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
@@ -205,6 +206,13 @@ impl fmt::Debug for JoinError {
 }
 
 impl core::error::Error for JoinError {}
+
+impl From<JoinError> for io::Error {
+    /// Of the kind [`Other`](io::ErrorKind::Other), with the error inside.
+    fn from(error: JoinError) -> Self {
+        io::Error::other(error)
+    }
+}
 
 fn is_with_group(payload: &(dyn Any + Send)) -> bool {
     payload.downcast_ref::<&str>().is_some_and(|it| ptr::eq(*it, WITH_GROUP))

@@ -121,6 +121,30 @@ pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) ->
     if gate.try_pass(task) { Here::Settled } else { Here::NoPlace }
 }
 
+/// As long as it is there, a waker is woken when there is a place.
+pub(super) struct Watched {
+    limited: Limited,
+    number: usize,
+}
+
+impl Watched {
+    pub(super) fn new(limited: Limited, waker: Waker) -> Self {
+        let number = limited.0.watch(waker);
+        Watched { limited, number }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.limited.0.unwatch(self.number);
+    }
+}
+
+/// Whether this thread may run tasks that this limits, as soon as there is a place.
+pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
+    current::may_run(gate.base())
+}
+
 /// Whether no place becomes free before this thread goes on: those that have one wait for it.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()

@@ -1,18 +1,20 @@
 //! Waiting for several tasks.
 
-use super::GROUP;
-use super::cell::AnyTask;
+use super::cell::{AnyTask, Kin};
 use super::error::{JoinError, WITH_GROUP};
-use super::gate::Here;
+use super::gate::{self, Here, Limited, Watched};
 use super::job::Job;
-use crate::idle::EventCount;
+use super::{GROUP, current};
+use crate::idle::{EventCount, Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
+use crate::sync::{Arc, AtomicUsize, Relaxed, Text, thread};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt;
+use core::task::Waker;
 use core::time::Duration;
+use core::{fmt, mem, ptr};
 
 /// Tasks that are waited for together.
 ///
@@ -46,14 +48,16 @@ pub(crate) struct Group(Arc<Shared>);
 struct Shared {
     /// Members that have not come to their end.
     pending: AtomicUsize,
+    /// How many tasks are in `waiting`.
+    listed: AtomicUsize,
     ends: EventCount,
     rest: Mutex<Rest>,
 }
 
 #[derive(Default)]
 struct Rest {
-    /// Tasks that may not have begun, for a worker that waits to run.
-    waiting: Vec<AnyTask>,
+    /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to run.
+    waiting: BTreeMap<Kin, Vec<AnyTask>>,
     /// What went wrong first.
     first: Option<JoinError>,
 }
@@ -106,13 +110,18 @@ impl TaskGroup {
 
     /// Waits until every task of the group has run or was dropped unrun, those included that come meanwhile.
     ///
-    /// On a worker it runs those that have not begun and were given to the same executor. What the tasks did
-    /// happens before this returns.
+    /// On a worker it runs those that have not begun and were given to the same executor, and those of a
+    /// [queue](crate::fair::Queue) as soon as the queue may run one more. What the tasks did happens before this
+    /// returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
     ///
     /// # Errors
     ///
     /// The first that went wrong since somebody was told last: a panic, or a task that was cancelled. The others
     /// have come to their ends all the same.
+    ///
+    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member of the group, or a
+    /// job of a [scope](crate::ThreadPool::scope) for which a member waits; or if a task of the group can begin only in
+    /// places of its queue that have threads which wait for the caller in that way. The group stays as it is.
     ///
     /// # Examples
     ///
@@ -123,12 +132,15 @@ impl TaskGroup {
     /// assert!(group.wait().is_ok());
     /// ```
     pub fn wait(&self) -> Result<(), JoinError> {
-        self.0.wait()
+        if current::is_member(self.0.as_ptr()) {
+            return Err(JoinError::would_deadlock());
+        }
+        self.0.wait_unless(Group::is_hopeless)
     }
 
     /// As [`wait`](Self::wait), for so long at most. Runs none of the tasks.
     ///
-    /// Returns `None` if there are tasks left by then.
+    /// Returns `None` if there are tasks left by then: on a thread that runs a member, always.
     ///
     /// # Examples
     ///
@@ -151,52 +163,110 @@ impl TaskGroup {
 }
 
 impl Group {
-    /// A closure that belongs to the group until it has run or is dropped.
-    pub(crate) fn member<T, F: FnOnce() -> T>(&self, f: F) -> Member<F> {
+    /// A membership, which lasts until it is dropped.
+    pub(crate) fn join(&self) -> Membership {
         // Relaxed: whoever waits for this one has it behind itself.
         self.0.pending.fetch_add(1, Relaxed);
-        Member { f: Some(f), place: Place { group: self.clone(), has_run: false } }
+        Membership { group: self.clone(), is_settled: false }
     }
 
-    /// A task of the group that a waiting worker may run.
+    /// A closure that belongs to the group until it has run or is dropped.
+    pub(crate) fn member<T, F: FnOnce() -> T>(&self, f: F) -> Member<F> {
+        Member { f, membership: self.join() }
+    }
+
+    /// A task of the group that a waiting worker may run. Its executor has accepted it: what a worker runs is not
+    /// refused afterwards.
     pub(crate) fn add(&self, task: AnyTask) {
+        let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
         let mut rest = self.0.rest.lock();
-        if rest.waiting.len() == rest.waiting.capacity() {
-            rest.waiting.retain(|it| !it.is_claimed());
-        }
-        rest.waiting.push(task);
+        rest.waiting.entry(kin).or_default().push(task);
+        self.0.listed.fetch_add(1, Relaxed); // Relaxed: the lock orders it for those who write it
         drop(rest);
         self.0.ends.notify_all();
     }
 
+    /// Waits, whatever it waits for.
     pub(crate) fn wait(&self) -> Result<(), JoinError> {
+        self.wait_unless(|_| false)
+    }
+
+    fn wait_unless(&self, is_hopeless: impl Fn(&Self) -> bool) -> Result<(), JoinError> {
         loop {
             while let Some(task) = self.next_here() {
                 if task.run_here() == Here::NoPlace {
-                    self.0.rest.lock().waiting.push(task);
+                    self.add(task);
                 }
             }
             if self.is_done() {
                 return self.outcome();
             }
-            let prepared = self.0.ends.prepare();
-            if self.is_done() || self.has_next_here() {
-                prepared.cancel();
-            } else {
-                prepared.commit();
+            if is_hopeless(self) {
+                return Err(JoinError::would_deadlock());
             }
+            ThreadPark::with_own(|park| {
+                // Whoever frees a place wakes the same park as whoever ends a task or adds one.
+                let _watched = self.watch_places(park.unparker());
+                let prepared = self.0.ends.prepare();
+                if self.is_done() || self.has_next_here() {
+                    prepared.cancel();
+                } else {
+                    prepared.commit_in(park, None);
+                }
+            });
         }
     }
 
-    fn has_next_here(&self) -> bool {
-        self.0.rest.lock().waiting.iter().any(AnyTask::may_run_here)
+    /// Has the waker woken when there is a place for tasks of the group that this thread may run.
+    fn watch_places(&self, waker: Waker) -> Vec<Watched> {
+        let rest = self.0.rest.lock();
+        let limited: Vec<_> = rest.waiting.values().filter_map(|it| limit(it)).cloned().collect();
+        drop(rest);
+        limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// The newest that this thread may run.
+    /// Whether there is a task that can begin only in a place that does not become free before this thread goes on.
+    fn is_hopeless(&self) -> bool {
+        let rest = self.0.rest.lock();
+        rest.waiting.values().any(|tasks| {
+            limit(tasks).is_some_and(gate::is_hopeless) && !tasks.iter().all(AnyTask::is_claimed)
+        })
+    }
+
+    fn has_next_here(&self) -> bool {
+        self.0.rest.lock().waiting.values().any(|it| may_run_here(it))
+    }
+
+    /// The newest that this thread may run, of those that were given to the same executor.
     fn next_here(&self) -> Option<AnyTask> {
         let mut rest = self.0.rest.lock();
-        let place = rest.waiting.iter().rposition(AnyTask::may_run_here)?;
-        Some(rest.waiting.remove(place))
+        let kin = *rest.waiting.iter().find(|(_, tasks)| may_run_here(tasks))?.0;
+        let tasks = rest.waiting.get_mut(&kin)?;
+        let task = tasks.pop();
+        if tasks.is_empty() {
+            rest.waiting.remove(&kin);
+        }
+        self.0.listed.fetch_sub(1, Relaxed); // Relaxed: as in `add`
+        task
+    }
+
+    /// Forgets the tasks that have begun, or never will.
+    #[cold]
+    fn sweep(&self) {
+        let mut gone = Vec::new();
+        let mut rest = self.0.rest.lock();
+        rest.waiting.retain(|_, tasks| {
+            let (claimed, others): (Vec<_>, _) =
+                mem::take(tasks).into_iter().partition(AnyTask::is_claimed);
+            *tasks = others;
+            gone.push(claimed);
+            !tasks.is_empty()
+        });
+        let count: usize = gone.iter().map(Vec::len).sum();
+        self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
+        drop(rest);
+        // Not under the lock: a task may be the last that has its executor.
+        drop(gone);
     }
 
     /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
@@ -209,6 +279,7 @@ impl Group {
     }
 
     fn outcome(&self) -> Result<(), JoinError> {
+        self.sweep();
         self.0.rest.lock().first.take().map_or(Ok(()), Err)
     }
 
@@ -225,45 +296,78 @@ impl Group {
             thread::forget_if_it_panics(payload);
         }
     }
+
+    fn as_ptr(&self) -> *const () {
+        ptr::from_ref(&*self.0).cast()
+    }
 }
 
-/// A closure, and its place in a group. The closure goes first: it may borrow what the waiter has.
+fn may_run_here(kin: &[AnyTask]) -> bool {
+    kin.last().is_some_and(AnyTask::may_run_here)
+}
+
+/// What limits these tasks, if this thread may run them as soon as there is a place.
+fn limit(kin: &[AnyTask]) -> Option<&Limited> {
+    kin.last()?.limited().filter(|it| gate::waits_for_place(it))
+}
+
+/// A closure that is a member of a group. The closure goes first: it may borrow what the waiter has.
 pub(crate) struct Member<F> {
-    f: Option<F>,
-    place: Place,
-}
-
-struct Place {
-    group: Group,
-    has_run: bool,
+    f: F,
+    membership: Membership,
 }
 
 impl<T, F: FnOnce() -> T> Member<F> {
     /// Runs the closure. A panic is the group's.
-    pub(crate) fn run(mut self) {
-        drop(self.catch());
-    }
-
-    /// Runs the closure, for somebody who waits for it besides. They are told that it panicked.
-    pub(crate) fn run_for_handle(mut self) -> T {
-        self.catch().unwrap_or_else(|| thread::resume(Box::new(WITH_GROUP)))
-    }
-
-    fn catch(&mut self) -> Option<T> {
-        let f = self.f.take()?;
-        self.place.has_run = true;
-        let result = thread::catch(f);
-        result.map_err(|payload| self.place.group.note(JoinError::panic(payload))).ok()
+    pub(crate) fn run(self) {
+        let Member { f, membership } = self;
+        let result = current::as_member(membership.group(), || thread::catch(f));
+        drop(membership.end(result.map_err(JoinError::panic)));
     }
 }
 
-impl Drop for Place {
+/// A membership in a group. It ends when it is dropped.
+pub(crate) struct Membership {
+    group: Group,
+    /// Whether the group knows what became of the task.
+    is_settled: bool,
+}
+
+impl Membership {
+    /// Which group it is.
+    pub(super) fn group(&self) -> *const () {
+        self.group.as_ptr()
+    }
+
+    /// The task has run. A panic is the group's; the handle is told only that there was one.
+    pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
+        self.is_settled = true;
+        result.map_err(|error| {
+            self.group.note(error);
+            JoinError::panic(Box::new(WITH_GROUP))
+        })
+    }
+
+    /// The task does not run.
+    pub(super) fn cancelled(mut self, reason: Option<Text>) -> Self {
+        self.is_settled = true;
+        self.group.note(JoinError::cancelled(reason));
+        self
+    }
+}
+
+impl Drop for Membership {
     fn drop(&mut self) {
-        if !self.has_run {
+        if !self.is_settled {
             self.group.note(JoinError::cancelled(None));
         }
         let shared = &self.group.0;
-        if shared.pending.fetch_sub(1, GROUP.release()) == 1 {
+        let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;
+        // Relaxed: a bound on what is kept. What is listed and has not begun is pending, so half of it goes.
+        if shared.listed.load(Relaxed) > 2 * left {
+            self.group.sweep();
+        }
+        if left == 0 {
             shared.ends.notify_all();
         }
     }

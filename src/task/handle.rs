@@ -3,12 +3,13 @@
 use super::cell::{AnyTask, Core, Reference, Task};
 use super::current;
 use super::error::JoinError;
-use super::gate::{self, Here, Limited};
+use super::gate::{self, Here, Watched};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use core::fmt;
 use core::future::Future;
 use core::mem;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
@@ -269,25 +270,6 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// As long as it is there, a waker is woken when there is a place.
-struct Watched {
-    limited: Limited,
-    number: usize,
-}
-
-impl Watched {
-    fn new(limited: Limited, waker: Waker) -> Self {
-        let number = limited.0.watch(waker);
-        Watched { limited, number }
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.limited.0.unwatch(self.number);
-    }
-}
-
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
@@ -305,6 +287,10 @@ impl<T> Future for JoinHandle<T> {
 
 // No reference to a result is pinned.
 impl<T> Unpin for JoinHandle<T> {}
+
+// A handle gives out no reference to what the task uses, and its own state changes in single steps.
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {

@@ -17,7 +17,7 @@ use core::num::NonZeroU64;
 /// assert_ne!(id, ExecutorId::new());
 /// assert_eq!(size_of::<Option<ExecutorId>>(), size_of::<ExecutorId>());
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ExecutorId(NonZeroU64);
 
 impl ExecutorId {

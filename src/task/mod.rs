@@ -44,13 +44,14 @@ mod group;
 mod handle;
 pub(crate) mod id;
 mod job;
+mod slots;
 #[cfg(feature = "tracing")]
 mod span;
 mod state;
 
 pub(crate) use cancel::Link;
 pub use cancel::{CancelToken, Cancelled};
-pub(crate) use cell::{AnyTask, task};
+pub(crate) use cell::{AnyTask, task, task_of};
 pub use context::ContextFlow;
 pub(crate) use context::Flow;
 pub use current::is_cancelled;

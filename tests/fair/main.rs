@@ -1,9 +1,9 @@
 //! Tests of the fair scheduler, and of the virtual clock that most of them run on.
 #![cfg(not(any(loom, shuttle)))]
 
+mod clocks;
 #[path = "../common/mod.rs"]
 mod common;
-mod clocks;
 mod counts;
 mod fairness;
 mod foreign_jobs;

@@ -306,6 +306,24 @@ fn p14_debts_are_converted_when_a_weight_changes() {
     }
 }
 
+/// While a queue had nothing to do, another has got more service than half a turn of virtual time.
+#[test]
+fn a_queue_that_returns_after_hours_is_served() {
+    let hour = Duration::from_secs(3600);
+    for hours in [1, 3, 5, 7, 20] {
+        let sim = Stepper::new(7, 1);
+        let fair = sim.scheduler().build();
+        let [busy, returns] = ["busy", "returns"].map(|it| fair.queue(it).build().unwrap());
+        fill(&busy, hours, hour);
+        fill(&busy, 1000, ms(1));
+        sim.advance(hour * u32::try_from(hours).unwrap() + ms(10));
+        fill(&returns, 10, ms(1));
+        sim.advance(ms(30));
+        let got = returns.metrics().completed;
+        assert!(got >= 9, "{got} tasks in 30 ms, after {hours} hours");
+    }
+}
+
 #[test]
 fn p15_submitted_is_never_too_large_and_never_runs_backwards() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());

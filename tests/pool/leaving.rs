@@ -132,9 +132,12 @@ fn the_last_handle_of_a_pool_may_go_wherever_its_threads_run_something() {
 
 type Spawned = Sender<Result<JoinHandle<usize>, Reason>>;
 
+/// The pool that a hook of it uses, once it is there.
+type Known = Arc<OnceLock<(ThreadPool, Mutex<Spawned>)>>;
+
 /// A pool whose threads, when they go, use it in every way, and send what came of it.
-fn with_a_stop_hook() -> (ThreadPool, Arc<OnceLock<(ThreadPool, Mutex<Spawned>)>>) {
-    let known = Arc::new(OnceLock::<(ThreadPool, Mutex<Spawned>)>::new());
+fn with_a_stop_hook() -> (ThreadPool, Known) {
+    let known = Known::default();
     let same = known.clone();
     let hook = move |index: usize| {
         let Some((pool, spawned)) = same.get() else { return };
@@ -228,10 +231,12 @@ fn what_other_hooks_spawn_runs() {
     assert_eq!(runs.load(SeqCst), 100);
 }
 
+type Due = Box<dyn FnOnce() + Send>;
+
 /// A park in which input and output happen, and with it whatever waits for them.
 struct Driver {
     park: ThreadPark,
-    due: Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>,
+    due: Arc<Mutex<Vec<Due>>>,
 }
 
 impl Park for Driver {
@@ -255,7 +260,7 @@ fn what_a_park_spawns_on_its_worker_runs() {
     let (sender, inbox) = mpsc::channel();
     for _ in 0..100 {
         let (pool_of_it, sender) = (pool.clone(), sender.clone());
-        let spawn: Box<dyn FnOnce() + Send> = Box::new(move || {
+        let spawn: Due = Box::new(move || {
             pool_of_it.spawn_detached(move || sender.send(()).unwrap()).unwrap();
         });
         due.lock().unwrap().push(spawn);

@@ -47,7 +47,7 @@ fn a_pool_that_got_too_few_threads_asks_for_the_others_again() {
         assert!(output.status.success() && text.contains(" 1 passed"), "{text}");
         return;
     }
-    let room: Vec<u8> = Vec::with_capacity(3_000_000_000);
+    let room: Vec<u8> = std::hint::black_box(Vec::with_capacity(3_000_000_000));
     let pool = ThreadPool::builder().num_threads(4).stack_size(700_000_000).build().unwrap();
     done(pool.spawn(|| ()));
     let few = pool.metrics().num_workers;

@@ -172,7 +172,8 @@ fn tasks_that_end_within_one_job_leave_nothing_behind() {
             let pool = pool(1);
             let same = pool.clone();
             let (left, waiting) = done(pool.spawn(move || {
-                let waiting: Vec<JoinHandle<_>> = (0..below).map(|n| same.spawn(move || n)).collect();
+                let waiting: Vec<JoinHandle<_>> =
+                    (0..below).map(|n| same.spawn(move || n)).collect();
                 (0..100).for_each(|number| round(&same, number));
                 let before = heap::bytes();
                 (0..rounds).for_each(|number| round(&same, number));

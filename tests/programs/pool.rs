@@ -241,12 +241,10 @@ pub(crate) fn check(program: Program) {
                 assert!(handles.iter().all(|it| it.handle.is_finished()));
             }
             Step::Resize(threads) => pool.resize(threads).unwrap(),
-            Step::Broadcast => {
-                match pool.broadcast(|_| ()) {
-                    Ok(outcomes) => outcomes.into_iter().for_each(|it| it.unwrap()),
-                    Err(reason) => assert!(is_closed && reason == Reason::Closed),
-                }
-            }
+            Step::Broadcast => match pool.broadcast(|_| ()) {
+                Ok(outcomes) => outcomes.into_iter().for_each(|it| it.unwrap()),
+                Err(reason) => assert!(is_closed && reason == Reason::Closed),
+            },
             Step::Shutdown(cancels) => {
                 is_closed = true;
                 is_cancelled |= cancels;

@@ -4,7 +4,8 @@
 //! `tests/fair/weights.rs` writes them with proptest, the fuzz target `weights` with libFuzzer.
 //!
 //! All queues are backlogged all the time. Between two moments after the last change, the service by weight of two queues
-//! differs by at most twice W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε.
+//! differs by at most twice W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε. DESIGN.md says why a change adds nothing to that:
+//! it scales a queue's lead with 1/w, and the lead was at most W·(L + Q)/w before.
 
 use filch::fair::{FairScheduler, Queue};
 use filch::sim::{self, Stepper};
@@ -20,13 +21,13 @@ const QUANTUM: Duration = Duration::from_micros(50);
 /// A queue that always has tasks.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
-struct Tenant {
+pub(super) struct Tenant {
     /// The weight is two to this power.
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 12, _>))]
-    weight: u32,
+    pub(super) weight: u32,
     /// What its tasks take, in microseconds, one after the other.
     #[cfg_attr(fuzzing, arbitrary(with = costs))]
-    costs: Vec<u64>,
+    pub(super) costs: Vec<u64>,
 }
 
 #[cfg(fuzzing)]
@@ -40,25 +41,25 @@ const MOST: u64 = 3000;
 
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
-struct Change {
-    which: u8,
+pub(super) struct Change {
+    pub(super) which: u8,
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 12, _>))]
-    weight: u32,
+    pub(super) weight: u32,
     /// In microseconds, until the next.
     #[cfg_attr(fuzzing, arbitrary(with = from::<1, 6000, _>))]
-    time: u64,
+    pub(super) time: u64,
 }
 
 /// One program, and what it runs on.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    seed: u64,
+    pub(super) seed: u64,
     #[cfg_attr(fuzzing, arbitrary(with = from::<1, 3, _>))]
-    threads: usize,
-    first: Tenant,
-    others: Vec<Tenant>,
-    changes: Vec<Change>,
+    pub(super) threads: usize,
+    pub(super) first: Tenant,
+    pub(super) others: Vec<Tenant>,
+    pub(super) changes: Vec<Change>,
 }
 
 /// Programs of fewer changes than this.

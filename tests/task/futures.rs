@@ -1,5 +1,7 @@
 //! Futures as tasks.
 
+use crate::common::bomb::Bomb;
+use crate::common::closures::keep_quiet;
 use filch::executor::{FutureHandle, Inline, spawn_future};
 use filch::pool::Shutdown;
 use filch::{FairScheduler, LockedPool, ThreadPool};
@@ -211,4 +213,26 @@ fn a_future_goes_on_without_its_handle() {
     let task = spawn_future(Arc::new(Inline), async { 1 });
     assert!(task.is_finished());
     assert_eq!(task.join().unwrap(), 1);
+}
+
+/// async-task ends the process where a destructor panics. Here it is held back from it.
+#[test]
+fn q4_futures_that_panic_when_they_are_dropped_end_nothing() {
+    keep_quiet(&["expected"]);
+    let waits = || {
+        let bomb = Bomb;
+        spawn_future(Inline, async move {
+            let _bomb = bomb;
+            pending::<()>().await;
+        })
+    };
+    waits().cancel();
+    let pool = ThreadPool::new(1).unwrap();
+    let bomb = Bomb;
+    let never_polled = async move { drop(bomb) };
+    pool.shutdown(Shutdown::Cancel).unwrap();
+    assert!(pool.spawn_future(never_polled).join().unwrap_err().is_cancelled());
+    // It ends by itself, and the panic is its own.
+    let bomb = Bomb;
+    assert!(spawn_future(Inline, async move { drop(bomb) }).join().unwrap_err().is_panic());
 }

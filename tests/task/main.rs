@@ -4,9 +4,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod futures;
+mod groups_meet;
 #[path = "../common/heap.rs"]
 mod heap;
 mod random_programs;
 mod spans;
 mod tasks;
 mod timeline;
+mod tokens_meet;

@@ -117,6 +117,13 @@ fn of_fairness(rounds: usize) -> ExitCode {
     let by_size = [
         ("ns a queue, by queues", "two reports and their difference", sizes::reports(rounds)),
         ("us a thread, by threads", "each waits for its queue", sizes::waits(rounds.min(5))),
+        ("ns a task, by tasks", "spawned with one token", sizes::tokens(rounds.min(5))),
+        (
+            "ns a token, by tokens",
+            "a chain, made, cancelled and dropped",
+            sizes::chains(rounds.min(5)),
+        ),
+        ("ns a task, by tasks", "one comes into a group as one ends", sizes::groups(rounds.min(5))),
     ];
     for (unit, what, values) in by_size {
         let _ = writeln!(text, "\n{unit}");

@@ -66,8 +66,8 @@ pub trait Policy: Send + Sync + 'static {
         let _ = slot;
     }
 
-    /// The queue in this slot is about to get another weight. What it owes for service that it has got can be
-    /// converted.
+    /// The queue in this slot is about to get a lower weight, or has just got a higher one. What it owes for service
+    /// that it has got can be converted.
     fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
         let _ = (slot, change, ready);
     }
@@ -151,7 +151,7 @@ impl Pick {
 /// use filch::fair::Reweighted;
 ///
 /// // What a queue of weight 1 owes in virtual time, a queue of weight 4 owes a quarter of.
-/// let change = Reweighted { from: 1, to: 4, under_way: 2 };
+/// let change = Reweighted { from: 1, to: 4 };
 /// assert_eq!(1000 * change.from / change.to, 250);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,9 +160,6 @@ pub struct Reweighted {
     pub from: u64,
     /// The weight from now on.
     pub to: u64,
-    /// How many picks of the queue may have been made at the old weight whose service is still to be told: never
-    /// less than there are.
-    pub under_way: usize,
 }
 
 /// What a queue has got.

@@ -4,7 +4,7 @@ use super::least::{Least, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
 use crate::fair::once::Once;
 use crate::sync::clock;
-use crate::sync::{AtomicU64, AtomicUsize, GROUP, GROUPS, Relaxed, array_on_the_machine};
+use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine};
 use alloc::boxed::Box;
 use core::fmt;
 
@@ -15,6 +15,8 @@ const UNITS: u32 = 20;
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// The most that a queue can be behind, of what half a turn is: 73 minutes for a queue of weight 1.
 const MOST: u64 = 1 << 62;
+/// How long an age is, in bits: two of them and `MOST` are less than half a turn.
+const AGE: u32 = 60;
 
 /// Shares the time of the executor among the queues that are ready, by weight: start-time fair queuing (Goyal,
 /// Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the default.
@@ -57,8 +59,6 @@ struct Accounts {
     rests: [AtomicU64; GROUP],
     /// What a lease of each takes, in nanoseconds.
     estimates: [AtomicU64; GROUP],
-    /// How many leases of each may still have been charged at a weight that it has no longer.
-    reweighted: [AtomicUsize; GROUP],
 }
 
 impl Accounts {
@@ -67,7 +67,6 @@ impl Accounts {
             times: array_on_the_machine![AtomicU64::new(START); GROUP],
             rests: array_on_the_machine![AtomicU64::new(0); GROUP],
             estimates: array_on_the_machine![AtomicU64::new(0); GROUP],
-            reweighted: array_on_the_machine![AtomicUsize::new(0); GROUP],
         }
     }
 }
@@ -84,8 +83,17 @@ impl WeightedFair {
         }
     }
 
+    #[inline]
     fn accounts(&self, slot: usize) -> &Accounts {
         self.accounts[slot / GROUP].get_or_make(Accounts::new)
+    }
+
+    /// A new age has begun. Nobody raises the time of a queue that is never ready, and after half a turn it would be ahead.
+    #[cold]
+    fn bring_up(&self, now: u64) {
+        for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times) {
+            raise(time, now.wrapping_sub(1 << AGE));
+        }
     }
 
     fn refresh(&self, slot: usize, ready: Ready<'_>) {
@@ -125,23 +133,19 @@ impl Policy for WeightedFair {
         accounts.times[at].store(self.now.load(Relaxed), Relaxed);
         accounts.rests[at].store(0, Relaxed);
         accounts.estimates[at].store(0, Relaxed);
-        accounts.reweighted[at].store(0, Relaxed);
     }
 
-    /// What it owes shrinks or grows with its weight, and with that what it has been charged for leases that are under
-    /// way. When they end, the charge of old is taken back from what is left: less is owed then than should be by what
-    /// has shrunk, which `served` makes up for, and more by one lease each of what has grown.
+    /// What the queue is ahead or behind scales with its weight, and so does what has been charged for its leases that
+    /// are under way. `served` takes that back at the weight of then, so the two cancel out.
     fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
-        let (accounts, at) = (self.accounts(slot), slot % GROUP);
-        accounts.reweighted[at].fetch_add(change.under_way, Relaxed);
+        let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
         let converted = |time: u64| {
-            let owed = u64::try_from(time.wrapping_sub(now) as i64).ok()?;
-            let owed = u128::from(owed) * u128::from(change.from) / u128::from(change.to.max(1));
-            let owed = u64::try_from(owed).map_or(MOST, |it| it.min(MOST));
-            Some(now.wrapping_add(owed))
+            let lead = i128::from(time.wrapping_sub(now) as i64) * from / to;
+            let most = i128::from(MOST);
+            Some(now.wrapping_add(lead.clamp(-most, most) as u64))
         };
-        let _ = accounts.times[at].fetch_update(Relaxed, Relaxed, converted);
+        let _ = self.accounts(slot).times[slot % GROUP].fetch_update(Relaxed, Relaxed, converted);
         self.refresh(slot, ready);
     }
 
@@ -159,28 +163,29 @@ impl Policy for WeightedFair {
             let (slot, time) = self.least(ready)?;
             let accounts = self.accounts(slot);
             let at = slot % GROUP;
-            let nanos = accounts.estimates[at].load(Relaxed);
-            // At least one unit, so that the queue is not picked by all.
-            let charge = worth(nanos, ready.weight(slot)).0.max(1);
-            let charged = time.wrapping_add(charge);
+            let nanos = accounts.estimates[at].load(Relaxed).max(1);
+            let charged = time.wrapping_add(charge(nanos, ready.weight(slot)));
             if accounts.times[at].compare_exchange(time, charged, Relaxed, Relaxed).is_ok() {
                 self.refresh(slot, ready);
-                return Some(Pick::of(slot).with_note(note(time, charge)));
+                return Some(Pick::of(slot).with_note(note(time, nanos)));
             }
         }
     }
 
     fn begins(&self, pick: Pick) {
         // Not before: a queue that turns out to be empty is no measure for those that arrive.
-        raise(&self.now, (pick.note() >> 64) as u64);
+        let to = (pick.note() >> 64) as u64;
+        if raise(&self.now, to).is_some_and(|before| (before ^ to) >> AGE != 0) {
+            self.bring_up(to);
+        }
     }
 
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let accounts = self.accounts(pick.slot);
         let at = pick.slot % GROUP;
-        let mut used = 0;
+        let (mut nanos, mut used) = (0, 0);
         if service.tasks > 0 {
-            let nanos = clock::nanos(service.time);
+            nanos = clock::nanos(service.time);
             used = units(&accounts.rests[at], nanos, service.weight);
             let estimate = &accounts.estimates[at];
             let before = estimate.load(Relaxed);
@@ -188,16 +193,11 @@ impl Policy for WeightedFair {
             estimate.store(after, Relaxed);
         }
         let now = self.now.load(Relaxed);
-        let charged = pick.note() as u64;
-        let is_reweighted = charged != 0 && accounts.reweighted[at].load(Relaxed) != 0 && {
-            let one_less = |leases: usize| leases.checked_sub(1);
-            accounts.reweighted[at].fetch_update(Relaxed, Relaxed, one_less).is_ok()
-        };
         let corrected = |time: u64| {
-            let mut time = time.wrapping_sub(charged).wrapping_add(used);
-            if is_reweighted && is_before(time, now) {
-                time = now;
-            }
+            // The weight may change meanwhile, and then the time does too.
+            let weight = ready.weight(pick.slot);
+            let used = if weight == service.weight { used } else { worth(nanos, weight).0 };
+            let time = time.wrapping_sub(charge(pick.note() as u64, weight)).wrapping_add(used);
             let lead = time.wrapping_sub(now);
             Some(if (lead as i64) > MOST as i64 { now.wrapping_add(MOST) } else { time })
         };
@@ -208,7 +208,12 @@ impl Policy for WeightedFair {
 
 /// What so many nanoseconds are in units for a weight, at most `MOST`, and what is not worth a unit.
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
-    let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight.max(1)));
+    let weight = weight.max(1);
+    if nanos >> (63 - UNITS) == 0 {
+        // Two hours: the division of 64 bits is the quick one.
+        return ((nanos << UNITS) / weight, (nanos << UNITS) % weight);
+    }
+    let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight));
     (u64::try_from(worth / weight).unwrap_or(MOST).min(MOST), (worth % weight) as u64)
 }
 
@@ -224,15 +229,20 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     units + u64::from(filled)
 }
 
-/// When a pick began, and what was charged for it.
-fn note(time: u64, charge: u64) -> u128 {
-    u128::from(time) << 64 | u128::from(charge)
+/// When a pick began, and for how many nanoseconds it was charged: not for how many units, since the weight may change.
+fn note(time: u64, nanos: u64) -> u128 {
+    u128::from(time) << 64 | u128::from(nanos)
 }
 
-/// Raises a virtual time.
-fn raise(time: &AtomicU64, to: u64) {
+/// What is charged in advance: at least one unit, so that the queue is not picked by all; nothing if nothing was picked.
+fn charge(nanos: u64, weight: u64) -> u64 {
+    if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
+}
+
+/// Raises a virtual time. Returns what it was, if it was less.
+fn raise(time: &AtomicU64, to: u64) -> Option<u64> {
     let raised = |time| is_before(time, to).then_some(to);
-    let _ = time.fetch_update(Relaxed, Relaxed, raised);
+    time.fetch_update(Relaxed, Relaxed, raised).ok()
 }
 
 impl Default for WeightedFair {

@@ -25,6 +25,8 @@ pub(crate) struct Ground {
     pub(crate) pool: Option<ThreadPool>,
     /// If it can be shut down.
     pub(crate) shut: Option<Box<dyn Fn(Shutdown)>>,
+    /// Whether it tells the scheduler that it has ended.
+    pub(crate) tells_end: bool,
     /// Whether its threads end, so that they may keep handles in thread-locals.
     pub(crate) ends: bool,
 }
@@ -40,8 +42,15 @@ impl Ground {
             let (inner, faults) = (Arc::clone(&inner), Arc::clone(&faults));
             FairScheduler::builder(Marked { inner, faults, ground: number })
         };
-        let threads = executor.parallelism().get();
-        Ground { builder: Box::new(marked), executor, threads, pool: None, shut: None, ends: false }
+        Ground {
+            builder: Box::new(marked),
+            threads: executor.parallelism().get(),
+            pool: None,
+            shut: None,
+            tells_end: executor.end().is_some(),
+            ends: false,
+            executor,
+        }
     }
 }
 
@@ -137,6 +146,7 @@ fn unit(threads: usize, number: u64) -> Option<Ground> {
             let _ = &vacates;
             same.shutdown(how).unwrap();
         })),
+        tells_end: false,
         ends: true,
     })
 }

@@ -17,16 +17,42 @@ pub(super) fn on_ground(number: u64) {
     GROUND.set(number);
 }
 
+/// What a program is doing, for whoever finds that it does not end.
+#[derive(Default, Debug)]
+pub(super) struct Progress {
+    pub(super) step: Mutex<String>,
+    pub(super) queues: Mutex<Vec<String>>,
+    /// Who waits for what; what has ended is empty.
+    waits: Mutex<Vec<String>>,
+}
+
 /// Of the whole program.
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) counts: Arc<Counts>,
+    pub(super) progress: Arc<Progress>,
     /// Whether something has been done that cancels tasks.
     pub(super) may_cancel: AtomicBool,
     faults: Mutex<Vec<String>>,
 }
 
 impl Ledger {
+    pub(super) fn new(progress: Arc<Progress>) -> Self {
+        Ledger { progress, ..Ledger::default() }
+    }
+
+    /// Notes that a thread waits as long as `f` takes.
+    pub(super) fn waiting<R>(&self, who: &Account, what: &str, f: impl FnOnce() -> R) -> R {
+        let index = {
+            let mut waits = self.progress.waits.lock().unwrap();
+            waits.push(format!("a task of queue {} waits {what}", who.number));
+            waits.len() - 1
+        };
+        let result = f();
+        self.progress.waits.lock().unwrap()[index].clear();
+        result
+    }
+
     /// A promise was broken on a thread from which no panic would be heard.
     pub(super) fn complain(&self, fault: String) {
         let mut faults = self.faults.lock().unwrap();

@@ -28,10 +28,11 @@ use faults::Fault;
 #[cfg(fuzzing)]
 use filch_fuzz::from;
 use grounds::Make;
+use ledger::Progress;
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -255,22 +256,22 @@ pub(crate) fn check(program: &Program, make: Make) {
     /// After the first program that did not end, smaller ones are looked for.
     static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 
-    let at = Arc::new(Mutex::new(String::from("the beginning")));
+    let progress = Arc::<Progress>::default();
     let (done, outcome) = mpsc::channel();
-    let (copy, step) = (program.clone(), Arc::clone(&at));
+    let (copy, same) = (program.clone(), Arc::clone(&progress));
     let body = move || {
-        let result = catch_unwind(AssertUnwindSafe(|| world::run(copy, make, &step)));
+        let result = catch_unwind(AssertUnwindSafe(|| world::run(copy, make, &same)));
         let _ = done.send(result);
     };
     let thread = thread::Builder::new().name("program".to_owned()).spawn(body).unwrap();
     let patience = if HAS_HUNG.load(SeqCst) { PATIENCE / 10 } else { PATIENCE };
     let Ok(result) = outcome.recv_timeout(patience) else {
         HAS_HUNG.store(true, SeqCst);
-        panic!("does not end, at {}: {program:?}", at.lock().unwrap());
+        panic!("does not end: {progress:#?}\n{program:?}");
     };
     thread.join().unwrap();
     if let Err(payload) = result {
-        eprintln!("at {}: {program:?}", at.lock().unwrap());
+        eprintln!("{progress:#?}\n{program:?}");
         resume_unwind(payload);
     }
 }

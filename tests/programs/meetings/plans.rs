@@ -34,9 +34,12 @@ impl World {
         to.is_calm && self.floor(one).is_none_or(is_after)
     }
 
-    /// The queue, if it is a calm one with a limit: what its tasks wait for must not need a place in this or one before.
+    /// The last calm queue with a limit among the queue and those below it, in each of which a running task keeps a place:
+    /// what the task waits for must not need a place in that queue or in one before.
     pub(super) fn floor(&self, tenant: usize) -> Option<usize> {
-        Some(tenant).filter(|it| self.tenants[*it].is_calm && self.tenants[*it].limit.is_some())
+        let is_limited =
+            |it: &usize| self.tenants[*it].is_calm && self.tenants[*it].limit.is_some();
+        self.tenants[tenant].chain.iter().copied().filter(is_limited).max()
     }
 
     /// Whether a thread that runs a task of the one can run a task of the other, if there is no other thread.
@@ -101,7 +104,9 @@ impl World {
                 let to = &self.tenants[other];
                 let is_after = to.limit.is_none() || above.floor.is_none_or(|it| other > it);
                 let may_wait = is_own || (to.is_calm && is_after);
-                let may_block = self.ground.pool.is_some() && self.blocked < MOST_BLOCKED;
+                let may_block = self.ground.pool.is_some()
+                    && self.blocked < MOST_BLOCKED
+                    && !self.has_lost_tickets;
                 let how = if blocks && may_block && !above.keeps_thread && (!is_own || is_free) {
                     self.blocked += 1;
                     How::Block

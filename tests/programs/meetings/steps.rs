@@ -105,6 +105,9 @@ pub(super) fn run(world: &mut World, step: Step) {
             let may_change =
                 |it: &Tenant| it.limit.is_some() && !it.is_ordered() && !(it.is_calm && limit == 1);
             let Some(on) = world.pick_one(on, may_change) else { return };
+            if world.tenants[on].is_calm && world.tenants[on].held >= limit {
+                world.release(); // the last place is for those that others wait for
+            }
             let tenant = &mut world.tenants[on];
             tenant.limit = Some(limit);
             tenant.account.limit.fetch_max(limit, SeqCst);
@@ -113,18 +116,26 @@ pub(super) fn run(world: &mut World, step: Step) {
         }
         Step::Close(on) => {
             let on = world.pick(on);
-            world.cancels();
-            world.tenants[on].is_closed = true;
-            world.queue(on).close();
+            if world.may_close(|it| it == on) {
+                world.tenants[on].is_closed = true;
+                world.queue(on).close();
+            }
         }
         Step::CancelQueue(on) => {
             let on = world.pick(on);
-            world.cancels();
-            world.tenants[on].is_closed = true;
-            world.queue(on).cancel();
+            if world.may_close(|it| it == on) {
+                world.tenants[on].is_closed = true;
+                world.queue(on).cancel();
+            }
         }
         Step::CancelToken => {
-            world.cancels();
+            let has_token: Vec<bool> = world.tenants.iter().map(|it| it.has_token).collect();
+            if !world.may_close(|it| has_token[it]) {
+                return;
+            }
+            for tenant in &mut world.tenants {
+                tenant.is_closed |= std::mem::take(&mut tenant.has_token);
+            }
             let token = std::mem::replace(&mut world.token, CancelToken::new());
             token.cancel();
             world.middle.clear();
@@ -192,6 +203,7 @@ fn create(world: &mut World, on: Which, settings: &Settings) {
     world.add_tenant(queue, scheduler, is_calm, account);
     let tenant = world.tenants.last_mut().unwrap();
     (tenant.limit, tenant.capacity, tenant.is_paused) = (limit, capacity, is_paused);
+    tenant.has_token = settings.has_token;
 }
 
 fn nest(world: &mut World, on: Which) {
@@ -220,7 +232,7 @@ fn join(world: &mut World, which: usize) {
     let Pending { handle, tenant, .. } = world.pending.remove(which);
     world.make_room();
     // What an executor leaves behind when it ends is cancelled, if it tells that it has ended.
-    if !world.is_shut || world.ground.executor.end().is_none() {
+    if !world.is_shut || !world.ground.tells_end {
         world.resume(world.tenants[tenant].chain.clone());
     }
     world.ledger.settle(handle);
@@ -231,6 +243,11 @@ fn join_from(world: &mut World, on: Which, which: Which) {
     let Some(which) = world.pick_task(which) else { return };
     let is_roomy = world.tenants[on].capacity.is_none();
     let tenant = world.pending[which].tenant;
+    // A task that is inside the queue runs what it joins there as a part of itself: before older lines.
+    let is_inside = on != tenant && world.tenants[on].chain.contains(&tenant);
+    if is_inside && world.tenants[tenant].is_ordered() {
+        return;
+    }
     if !is_roomy || !world.may_wait(on, tenant) || !world.may_help(on, tenant) {
         return;
     }
@@ -251,8 +268,11 @@ fn join_from(world: &mut World, on: Which, which: Which) {
 
 fn shut_scheduler(world: &mut World, which: usize, cancels: bool) {
     let which = which % world.schedulers.len();
+    let tenants: Vec<usize> = world.tenants.iter().map(|it| it.scheduler).collect();
     world.release();
-    world.cancels();
+    if !world.may_close(|it| tenants[it] == which) {
+        return;
+    }
     if !cancels {
         world.end_futures();
         let below = world.schedulers[which].on.map(|it| world.tenants[it].chain.clone());

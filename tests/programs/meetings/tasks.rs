@@ -53,7 +53,7 @@ pub(super) enum Target {
     Own(FairScheduler),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum How {
     Join,
     /// In `pool::blocking`, for something that the task does.
@@ -130,20 +130,29 @@ impl Task {
                 }
             }
             Plan::Keep(handle) => KEPT.with_borrow_mut(|it| it.push(handle)),
-            Plan::Wait(target, how, task) => wait(&ledger, &target, how, *task),
+            Plan::Wait(target, how, task) => {
+                let what = format!("for one of {} ({how:?})", task.account.number);
+                ledger.waiting(&account, &what, || wait(&ledger, &target, how, *task));
+            }
             Plan::Detach(target, task) => {
                 task.account.given.fetch_add(1, SeqCst);
                 drop(target.spawn(|| task.run()));
             }
-            Plan::Join(handle, How::Join) => ledger.settle(handle),
-            Plan::Join(handle, How::Block) => pool::blocking(|| ledger.settle(handle)),
+            Plan::Join(handle, how) => {
+                ledger.waiting(&account, "for one of main's", || match how {
+                    How::Join => ledger.settle(handle),
+                    How::Block => pool::blocking(|| ledger.settle(handle)),
+                });
+            }
             Plan::Hold { begun, release, is_blocking } => {
                 begun.open();
-                if is_blocking {
-                    pool::blocking(|| release.wait());
-                } else {
-                    release.wait();
-                }
+                ledger.waiting(&account, "to be released", || {
+                    if is_blocking {
+                        pool::blocking(|| release.wait());
+                    } else {
+                        release.wait();
+                    }
+                });
             }
             Plan::Respawn(target, goes_on) => {
                 thread::yield_now();
@@ -163,7 +172,8 @@ impl Task {
                 }
             }
             Plan::WaitIdle(fair) => {
-                if fair.wait_idle().is_err() {
+                if ledger.waiting(&account, "until the twin is idle", || fair.wait_idle()).is_err()
+                {
                     ledger.complain("another executor's scheduler would deadlock".to_owned());
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::faults::{Faults, with_faults};
 use super::grounds::{Ground, Make};
-use super::ledger::{Account, Gate, Ledger};
+use super::ledger::{Account, Gate, Ledger, Progress};
 use super::{Program, Which, known, steps};
 use filch::executor::FutureHandle;
 use filch::fair::{Builder, Queue, RoundRobin, WeightedFair};
@@ -10,8 +10,8 @@ use filch::pool::Shutdown;
 use filch::task::CancelToken;
 use filch::{FairScheduler, JoinHandle};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub(super) struct Tenant {
     pub(super) detached: usize,
     pub(super) is_paused: bool,
     pub(super) is_closed: bool,
+    /// Whether it ends with the program's token.
+    pub(super) has_token: bool,
     /// How many tasks hold a place.
     pub(super) held: usize,
     pub(super) lines: u64,
@@ -68,7 +70,7 @@ pub(super) struct World {
     /// How many threads it has now.
     pub(super) threads: usize,
     pub(super) is_shut: bool,
-    /// Whether an executor panics, so that a ticket is missing until the next event.
+    /// Whether an executor panics, so that a ticket is missing until the next event; or is closed, so that none comes.
     pub(super) has_lost_tickets: bool,
     pub(super) faults: Arc<Faults>,
     pub(super) ledger: Arc<Ledger>,
@@ -93,10 +95,10 @@ pub(super) struct World {
 }
 
 /// Runs a program, and says in `at` how far it is.
-pub(super) fn run(program: Program, make: Make, at: &Mutex<String>) {
+pub(super) fn run(program: Program, make: Make, progress: &Arc<Progress>) {
     static GROUNDS: AtomicU64 = AtomicU64::new(1);
 
-    let say = |text: String| *at.lock().unwrap() = text;
+    let say = |text: String| *progress.step.lock().unwrap() = text;
     let Program { ground: kind, threads, by_turns, measures_waits, steps } = program;
     let faults = Arc::new(Faults::default());
     let number = GROUNDS.fetch_add(2, SeqCst);
@@ -110,7 +112,7 @@ pub(super) fn run(program: Program, make: Make, at: &Mutex<String>) {
         is_shut: false,
         has_lost_tickets: false,
         faults,
-        ledger: Arc::default(),
+        ledger: Arc::new(Ledger::new(Arc::clone(progress))),
         by_turns,
         measures_waits,
         schedulers: Vec::new(),
@@ -172,6 +174,10 @@ impl World {
         if let Some(below) = self.schedulers[scheduler].on {
             chain.extend(&self.tenants[below].chain);
         }
+        let queues = &self.ledger.progress.queues;
+        let limit = account.limit.load(SeqCst);
+        let number = account.number;
+        queues.lock().unwrap().push(format!("{number}: {chain:?} calm {is_calm} limit {limit}"));
         self.tenants.push(Tenant {
             queue: Some(queue),
             scheduler,
@@ -182,6 +188,7 @@ impl World {
             detached: 0,
             is_paused: false,
             is_closed: false,
+            has_token: false,
             held: 0,
             lines: 0,
             account: Arc::new(account),
@@ -203,6 +210,20 @@ impl World {
 
     pub(super) fn queue(&self, tenant: usize) -> &Queue {
         self.tenants[tenant].queue.as_ref().unwrap()
+    }
+
+    /// Prepares for the end of these queues, if they may end: no scheduler over one of them gets a further ticket, and none
+    /// may need one.
+    pub(super) fn may_close(&mut self, is_one: impl Fn(usize) -> bool) -> bool {
+        if self.schedulers.iter().any(|it| it.on.is_some_and(&is_one)) {
+            if self.blocked > 0 && known::CLOSED_QUEUES_DO_NOT_GIVE_WAY {
+                return false;
+            }
+            self.release();
+            self.has_lost_tickets = true;
+        }
+        self.cancels();
+        true
     }
 
     /// Something cancels tasks from now on.

@@ -1,0 +1,52 @@
+//! Items that come and go in any order.
+
+use alloc::vec::Vec;
+
+/// How many slots are kept when the last item has gone.
+const KEPT: usize = 64;
+
+/// Items, each of which stays at its index, so that it is found without a search.
+pub(super) struct Slots<T> {
+    slots: Vec<Option<T>>,
+    /// The indices without an item.
+    free: Vec<usize>,
+}
+
+impl<T> Slots<T> {
+    /// Adds an item, and returns its index.
+    pub(super) fn add(&mut self, item: T) -> usize {
+        if let Some(index) = self.free.pop() {
+            self.slots[index] = Some(item);
+            return index;
+        }
+        self.slots.push(Some(item));
+        self.slots.len() - 1
+    }
+
+    /// Takes the item out. To be called once for each index that `add` returned.
+    pub(super) fn remove(&mut self, index: usize) -> Option<T> {
+        let item = self.slots[index].take();
+        self.free.push(index);
+        if self.len() == 0 {
+            self.slots.clear();
+            self.free.clear();
+            self.slots.shrink_to(KEPT);
+            self.free.shrink_to(KEPT);
+        }
+        item
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn into_items(self) -> Vec<T> {
+        self.slots.into_iter().flatten().collect()
+    }
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots { slots: Vec::new(), free: Vec::new() }
+    }
+}
