@@ -21,7 +21,7 @@ fn item(latch: usize) -> u32 {
 
 #[test]
 fn a_helper_takes_what_the_service_has_pushed_and_no_stranger() {
-    for (wanted, thefts) in [(FIRST, 1), (SECOND, 1), (FIRST, 2)] {
+    for (wanted, thefts) in [(FIRST, 0), (FIRST, 1), (SECOND, 1), (FIRST, 2)] {
         let name = "a_helper_takes_what_the_service_has_pushed_and_no_stranger";
         model(name, Preemptions(3), move || {
             let (deque, services) = (Worker::new_lifo(), Arc::new(Services::default()));
