@@ -1,8 +1,9 @@
-//! Models of the stealing pool, and of the snapshot that it reads.
+//! Models of the stealing pool, of whom its workers help, and of the snapshot that it reads.
 #![cfg(loom)]
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod helping;
 mod pool;
 mod snapshot;

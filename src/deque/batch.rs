@@ -26,6 +26,7 @@ use super::index::{Top, after, distance};
 use super::{Flavor, LAST_ITEM, MAX_BATCH, Stealer, Worker};
 use crate::steal::Steal;
 use crate::sync::{Index, MAX_ANNOUNCED, Relaxed};
+use core::mem::MaybeUninit;
 
 impl<T> Stealer<T> {
     /// Moves about half of the items, at most 32, into another deque.
@@ -78,6 +79,17 @@ impl<T> Stealer<T> {
     /// assert_eq!(ours.drain().collect::<Vec<_>>(), [2, 1]);
     /// ```
     pub fn steal_batch_with_limit(&self, dest: &Worker<T>, limit: usize) -> Steal<()> {
+        self.steal_batch_while(dest, limit, |_| true)
+    }
+
+    /// As `steal_batch_with_limit`, and, out of a LIFO deque, the batch ends before the first item that is not such a
+    /// one; `is_such` may also get words of several items, which are then not taken.
+    pub(crate) fn steal_batch_while(
+        &self,
+        dest: &Worker<T>,
+        limit: usize,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> Steal<()> {
         assert!(limit > 0, "a batch of at most zero items");
         if self.is_stealer_of(dest) {
             return if dest.is_empty() { Steal::Empty } else { Steal::Success(()) };
@@ -87,7 +99,7 @@ impl<T> Stealer<T> {
             return Steal::Success(());
         }
         let _guard = self.shared.pin();
-        self.move_oldest(top, room, dest, false).map(|moved| {
+        self.move_oldest(top, room, dest, false, is_such).map(|moved| {
             dest.publish(after(dest.bottom(), moved));
         })
     }
@@ -140,7 +152,7 @@ impl<T> Stealer<T> {
             return self.steal();
         }
         let _guard = self.shared.pin();
-        self.move_oldest(top, room, dest, true).map(|moved| {
+        self.move_oldest(top, room, dest, true, |_| true).map(|moved| {
             let popped = after(dest.bottom(), moved - 1);
             dest.publish(popped);
             // SAFETY: I2 — `move_oldest` put a claimed item there, and it is not published.
@@ -199,10 +211,17 @@ impl<T> Stealer<T> {
     /// `dest` is to hold them. With `and_pop`, the one to pop comes last.
     ///
     /// The caller is pinned, has found `count` items, and has made room for them.
-    fn move_oldest(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> Steal<usize> {
+    fn move_oldest(
+        &self,
+        top: Top,
+        count: usize,
+        dest: &Worker<T>,
+        and_pop: bool,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> Steal<usize> {
         let moved = match self.flavor {
             Flavor::Fifo => self.move_at_once(top, count, dest, and_pop),
-            Flavor::Lifo => self.move_by_announcement(top, count, dest),
+            Flavor::Lifo => self.move_by_announcement(top, count, dest, is_such),
         };
         if moved == 0 {
             return Steal::Retry;
@@ -234,12 +253,18 @@ impl<T> Stealer<T> {
         if self.claim(top, count) { count } else { 0 }
     }
 
-    fn move_by_announcement(&self, mut top: Top, count: usize, dest: &Worker<T>) -> usize {
+    fn move_by_announcement(
+        &self,
+        mut top: Top,
+        count: usize,
+        dest: &Worker<T>,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> usize {
         let free = dest.bottom();
         let mut moved = 0;
         while moved < count {
             let wanted = (count - moved).min(MAX_ANNOUNCED);
-            let taken = self.move_some(top, wanted, dest, after(free, moved));
+            let taken = self.move_some(top, wanted, dest, after(free, moved), &is_such);
             if taken == 0 {
                 break;
             }
@@ -251,7 +276,14 @@ impl<T> Stealer<T> {
 
     /// Moves up to `wanted` items, at most a batch's reach, to slots of `dest` from `free` on.
     #[inline]
-    fn move_some(&self, top: Top, wanted: usize, dest: &Worker<T>, free: Index) -> usize {
+    fn move_some(
+        &self,
+        top: Top,
+        wanted: usize,
+        dest: &Worker<T>,
+        free: Index,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> usize {
         // One item needs no announcement. Where somebody else has announced, or the owner has
         // withdrawn, there can be no other batch at this index; a single item there can.
         let alone = wanted == 1 || !top.is_open();
@@ -265,9 +297,13 @@ impl<T> Stealer<T> {
             }
         }
         let there = distance(top.index(), self.look_at_bottom());
-        let count = if alone { there.min(1) } else { there.min(wanted) };
+        let most = if alone { there.min(1) } else { there.min(wanted) };
+        let to = dest.slots();
         // Worth nothing until the claim (I5).
-        copy_slots((self.buffer().slots(), top.index()), (dest.slots(), free), count);
+        copy_slots((self.buffer().slots(), top.index()), (to, free), most);
+        // SAFETY: I1 — the slots are of the caller's own deque.
+        let is_such = |i: &usize| is_such(unsafe { slot_in(to, after(free, *i)).peek() }.words());
+        let count = (0..most).take_while(is_such).count();
         if count > 0 && self.claim(claimed, count) { count } else { 0 }
     }
 }

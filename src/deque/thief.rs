@@ -7,6 +7,8 @@ use crate::steal::Steal;
 use crate::sync::epoch::{Domain, Protected};
 use crate::sync::{Arc, Index, Relaxed};
 use core::fmt;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+use core::mem::MaybeUninit;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A thief's handle of a deque: takes the oldest items.
@@ -148,6 +150,29 @@ impl<T> Stealer<T> {
             return Steal::Retry;
         }
         // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during the copy.
+        Steal::Success(unsafe { copy.assume_init() })
+    }
+
+    /// Takes the oldest item if it is such a one. `is_such` gets its place and its words, which were in the deque
+    /// together if the claim succeeds, and may else be of several items; its last look comes before the claim.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn steal_such(
+        &self,
+        is_such: impl FnOnce(Index, &MaybeUninit<T>) -> bool,
+    ) -> Steal<T> {
+        let _guard = self.shared.pin();
+        let (top, bottom) = self.look();
+        if distance(top.index(), bottom) == 0 {
+            return Steal::Empty;
+        }
+        let copy = self.buffer().slot(top.index()).copy();
+        if !is_such(top.index(), copy.words()) {
+            return Steal::Empty;
+        }
+        if !self.claim(top, 1) {
+            return Steal::Retry;
+        }
+        // SAFETY: I2, I3, I5 — as in `take`.
         Steal::Success(unsafe { copy.assume_init() })
     }
 

@@ -109,7 +109,8 @@
 //! (rayon#957).
 //!
 //! A thread of filch that waits runs *what it waits for*, if that has not begun, wherever it is queued; otherwise it
-//! sleeps. So waiting adds no dependency that the program does not have. Here the job that wants the lock is the
+//! sleeps. In a `join` whose second half runs elsewhere it helps there: it runs halves of joins within that half. If there is
+//! only other work, another thread takes its place. So waiting adds no dependency that the program does not have. Here the job that wants the lock is the
 //! newest, and would come first; the thread that holds the lock waits for another one:
 //!
 //! ```
@@ -133,8 +134,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The price: a thread that waits for what runs elsewhere sleeps, even if there is other work. With many tasks that
-//! wait for each other's long tasks, fewer threads are busy than under rayon. A section that blocks for long can be
+//! The price: a thread that waits in a `scope` or on a handle for what runs elsewhere sleeps, even if there is other work; and
+//! joins that wait may need threads beyond `num_threads`, one at most for each that waits. A section that blocks for long can be
 //! marked, so that another thread takes the place of this one: [`pool::blocking`](crate::pool::blocking).
 //!
 //! # Keeping rayon, and sharing its threads

@@ -119,6 +119,7 @@ impl Shared {
             index,
             stealer: deque.stealer(),
             pinned: Injector::new(),
+            services: Default::default(),
             bell: bell.unparker(),
             counters: Default::default(),
         });
@@ -162,8 +163,8 @@ impl Shared {
         drop(crew);
         if is_too_large {
             this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: it is looked into under the lock
-            this.idle.searchers.notify_all();
         }
+        this.idle.searchers.notify_all();
         result
     }
 
@@ -181,15 +182,23 @@ impl Shared {
         discharges
     }
 
-    /// A worker begins to block; another thread takes its place.
-    pub(super) fn begin_blocking(this: &Arc<Self>) {
+    /// A worker begins to block; another thread takes its place. Returns whether there is one.
+    pub(super) fn begin_blocking(this: &Arc<Self>) -> bool {
         let mut crew = this.crew.lock();
+        let before = crew.alive;
         crew.blocked += 1;
         if !crew.is_closing {
             // If the system has no thread to give, the others have more to do.
             let _ = Shared::fill(this, &mut crew);
         }
         this.mark_spare(&crew);
+        let (is_started, is_taken) = (crew.alive > before, !crew.is_too_small());
+        drop(crew);
+        if !is_started {
+            // It may sleep because there were enough without it.
+            this.idle.searchers.notify_one();
+        }
+        is_taken
     }
 
     pub(super) fn end_blocking(&self) {
@@ -202,6 +211,16 @@ impl Shared {
             // So that one of those that sleep already does so with an end.
             self.idle.searchers.notify_one();
         }
+    }
+
+    /// Whether as many workers run as are to, without that many others. Those that run nothing, since they rest, block or
+    /// sleep in a wait, are not counted. While a pool closes there are never enough.
+    pub(super) fn run_enough(&self, others: usize) -> bool {
+        // Relaxed: a hint, which is set whenever there can be too many.
+        let attention = self.attention.load(Relaxed);
+        attention & SPARE != 0
+            && attention & CLOSED == 0
+            && self.idle.running() >= self.crew.lock().target + others
     }
 
     /// Whether a worker that sleeps for long enough may go.

@@ -6,8 +6,8 @@
 
 use super::RESTED;
 use crate::idle::{EventCount, Searchers};
-use crate::sync::AtomicU64;
 use crate::sync::order::both;
+use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
 use crossbeam_utils::CachePadded;
 
 /// One worker that is active.
@@ -18,8 +18,19 @@ const AGAIN: u64 = 1 << 32;
 pub(super) struct Idle {
     pub(super) searchers: Searchers,
     activity: CachePadded<AtomicU64>,
+    /// Active workers that run nothing: they block, or sleep in a wait.
+    aside: AtomicUsize,
     /// Told when the last active worker rests, and when a thread goes.
     pub(super) quiet: EventCount,
+}
+
+/// An active worker that runs nothing.
+pub(super) struct Aside<'a>(&'a Idle);
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.0.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
+    }
 }
 
 impl Idle {
@@ -27,6 +38,7 @@ impl Idle {
         Idle {
             searchers: Searchers::asymmetric(),
             activity: CachePadded::new(AtomicU64::new(0)),
+            aside: AtomicUsize::new(0),
             quiet: EventCount::new(),
         }
     }
@@ -58,6 +70,19 @@ impl Idle {
         self.rest();
         let _again = Again(self);
         f()
+    }
+
+    /// How many active workers run something, or look for it.
+    pub(super) fn running(&self) -> usize {
+        // Relaxed, both: LOOK_AGAIN orders it, against whoever notifies after stepping aside.
+        let aside = self.aside.load(Relaxed);
+        (self.activity.load(Relaxed) as u32 as usize).saturating_sub(aside)
+    }
+
+    /// An active worker runs nothing, until the answer is dropped.
+    pub(super) fn step_aside(&self) -> Aside<'_> {
+        self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
+        Aside(self)
     }
 
     /// Waits for a moment at which no worker was active and nothing was queued.

@@ -4,10 +4,10 @@
 //! nobody has taken it, it is popped and called as if nothing had been, which is the common case and costs no
 //! allocation and, but for the pop, no fence.
 
+use super::helping::latch_of;
 use super::registry::Seat;
 use super::worker::Local;
 use super::{JOINED, ThreadPool};
-use crate::idle::Park;
 use crate::sync::place::Place;
 use crate::sync::spin::{Patience, relax};
 use crate::sync::{Arc, AtomicUsize, Index, Relaxed, thread};
@@ -51,7 +51,10 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
         this.state.store(RUNNING, Relaxed);
         // SAFETY: 1; whoever has the job is the only one to touch the closure.
         let b = unsafe { this.closure.take() };
-        let result = thread::catch(b);
+        let result = match Local::current() {
+            Some(local) => local.serving(latch_of(&this.head), || thread::catch(b)),
+            None => thread::catch(b),
+        };
         // SAFETY: I8 — not done yet. Forgotten in the next line.
         unsafe { this.result.put(&result) };
         mem::forget(result);
@@ -80,7 +83,9 @@ impl ThreadPool {
     /// Runs both closures, perhaps at the same time, and returns what they return.
     ///
     /// On a worker of this pool the first runs at once, and the second afterwards unless a thief has taken it
-    /// meanwhile; the worker then waits for the thief, and runs nothing else. Elsewhere the whole is run by the
+    /// meanwhile. Then the worker waits for the thief, and helps: it runs halves of joins within the second closure, and
+    /// nothing else. If there is only other work, another thread takes the worker's place until the wait ends, as in
+    /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Elsewhere the whole is run by the
     /// pool, or here if that is closed. Allocates nothing on a worker.
     ///
     /// # Panics
@@ -196,22 +201,23 @@ impl Local {
     /// half; it stays.
     #[inline(always)]
     fn take_back(&self, head: &OnStack, place: Index) -> bool {
-        self.deque.take_back(place).unwrap_or_else(|| self.take_back_from_below(head))
+        self.deque.take_back(place).unwrap_or_else(|| self.take_back_from_below(head, place))
     }
 
     #[cold]
-    fn take_back_from_below(&self, head: &OnStack) -> bool {
-        let mut above = Vec::new();
-        let is_there = loop {
+    fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
+        let (mut above, mut is_there) = (Vec::new(), false);
+        // What lies below is not to be moved: it would seem to have come later than it did.
+        while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {
                     job.forget();
-                    break true;
+                    is_there = true;
                 }
                 Some(job) => above.push(job),
-                None => break false,
+                None => break,
             }
-        };
+        }
         self.deque.push_batch(above.into_iter().rev());
         // For a moment nobody could see them.
         self.shared.idle.searchers.notify_one();
@@ -221,30 +227,30 @@ impl Local {
     /// Waits for whoever has the other half. Returns whether it has run.
     #[cold]
     fn wait_for(&self, head: &OnStack, state: &AtomicUsize) -> bool {
-        let mut patience = Patience::full();
-        loop {
+        let (latch, mut patience) = (latch_of(head), Patience::full());
+        self.awaits(latch);
+        let has_run = loop {
             match state.load(JOINED.acquire()) {
-                // Somebody has it and is busy with something else: we want it back, and nothing else.
-                PENDING => match self.steal_one() {
-                    Some(job) if job.is_on_stack(head) => {
-                        job.forget();
-                        return false;
+                PENDING => relax(), // a thief has it in its hands
+                DONE => break true,
+                RETURNED => break false,
+                now => {
+                    if let Some(job) = self.leapfrog(latch) {
+                        self.run(job);
+                        patience = Patience::full();
+                    } else if patience.lasts() {
+                    } else if now == RUNNING {
+                        // Relaxed, both: it publishes nothing, and is read again.
+                        let _ = state.compare_exchange(RUNNING, AWAITED, Relaxed, Relaxed);
+                    } else {
+                        // Relaxed: it is read again.
+                        self.sleep_in_wait(latch, || state.load(Relaxed) != AWAITED);
+                        patience = Patience::full();
                     }
-                    Some(job) => {
-                        self.deque.push(job);
-                        self.shared.idle.searchers.notify_one();
-                    }
-                    None => relax(),
-                },
-                RUNNING if patience.lasts() => {}
-                RUNNING => {
-                    // Relaxed, both: it publishes nothing, and is read again.
-                    let _ = state.compare_exchange(RUNNING, AWAITED, Relaxed, Relaxed);
                 }
-                AWAITED => self.bell.borrow_mut().park(None),
-                DONE => return true,
-                _ => return false, // RETURNED
             }
-        }
+        };
+        self.awaits(0);
+        has_run
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A worker takes from its own deque, newest first; then from the injector, oldest first; then it
-//! steals the oldest job of another's deque, and a batch after it unless that job is a half of a `join`. Every 61st turn it looks at the injector first. When it
+//! steals the oldest job of another's deque, and a batch after it; a half of a `join` it takes alone, and runs at once. Every 61st turn it looks at the injector first. When it
 //! finds nothing for a while it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Invariants
@@ -30,6 +30,7 @@
 //! - **I7** What a job on a stack borrows stays until the job has run or was dropped: whoever lent it waits.
 //! - **I8** The frame of a `join` is touched by nobody once its state is not `PENDING` or `AWAITED`, except by
 //!   its owner.
+//! - **I9** What lies in a worker's deque at or above the place where a service began was pushed in that service.
 //!
 //! # Sources
 //!
@@ -41,6 +42,7 @@ mod broadcast;
 mod builder;
 mod crew;
 mod error;
+mod helping;
 mod idle;
 mod join;
 mod locked;
@@ -61,6 +63,12 @@ pub use scope::Scope;
 pub use shutdown::Shutdown;
 pub use thread_pool::ThreadPool;
 pub use worker::worker_index;
+
+/// What models need of the parts; no part of the public API.
+#[doc(hidden)]
+pub mod for_models {
+    pub use crate::pool::helping::Services;
+}
 
 use crate::injector::Injector;
 use crate::sync::AtomicUsize;
@@ -87,6 +95,9 @@ const CALLED: Pair = Pair::named("pool::CALLED");
 
 /// Whoever sees that a half of a `join` is done sees its result.
 const JOINED: Pair = Pair::named("pool::JOINED");
+
+/// Whoever sees what was pushed or written after a service, or in it, sees that it has ended, or begun.
+const SERVED: Pair = Pair::named("pool::SERVED");
 
 /// What the workers share with each other and with the handles.
 struct Shared {

@@ -1,5 +1,6 @@
 //! Which workers there are.
 
+use super::helping::Services;
 use super::metrics::Counters;
 use crate::deque::Stealer;
 use crate::injector::Injector;
@@ -15,6 +16,8 @@ pub(super) struct Seat {
     pub(super) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.
     pub(super) pinned: Injector<Job>,
+    /// What it runs that others wait for.
+    pub(super) services: Services,
     /// Wakes it while it waits for the other half of a `join`.
     pub(super) bell: Waker,
     pub(super) counters: Counters,

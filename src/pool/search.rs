@@ -20,6 +20,9 @@ const OLDEST_FIRST_EVERY: u32 = 16;
 const OWN_OLDEST: u32 = 15;
 const ANY_OLDEST: u32 = 7;
 
+/// How many jobs are taken at once, at most.
+const BATCH: usize = 32;
+
 /// A deque with fewer claimed jobs is not worth a sweep.
 const FEW: usize = 32;
 
@@ -106,7 +109,9 @@ impl Local {
             while !self.is_called() {
                 // In our own deque is what a hook or the park has spawned.
                 let own = self.deque.pop();
-                if let Some(job) = own.or_else(|| self.steal()).or_else(|| self.take_batch()) {
+                let is_surplus = own.is_none() && shared.run_enough(1);
+                let others = || self.steal().or_else(|| self.take_batch());
+                if let Some(job) = own.or_else(|| if is_surplus { None } else { others() }) {
                     search.found(|| shared.is_there_work());
                     return Next::Run(job);
                 }
@@ -130,8 +135,8 @@ impl Local {
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || !self.seat.pinned.is_empty()
     }
 
-    /// Takes a job from another worker; or a batch, unless somebody waits for the job on its stack: such are wanted back
-    /// one by one, soon, and the next is not for us to hold.
+    /// Takes a job from another worker, and a batch after it. One that somebody waits for, with it on the stack, comes alone:
+    /// it is run at once, so that who waits knows by whom.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -143,8 +148,13 @@ impl Local {
                     match victim.stealer.steal() {
                         Steal::Success(job) => {
                             if !job.is_somewhere_on_a_stack() {
+                                let is_nobodys = |words: &_| !Job::are_on_a_stack(words);
                                 // Whatever comes of it; the rest of what there is can be taken later.
-                                let _ = victim.stealer.steal_batch(&self.deque);
+                                let _ = victim.stealer.steal_batch_while(
+                                    &self.deque,
+                                    BATCH,
+                                    is_nobodys,
+                                );
                             }
                             self.seat.counters.stole(1 + self.deque.len());
                             self.tell_of_batch();
@@ -162,21 +172,13 @@ impl Local {
         })
     }
 
-    /// Takes a single job from any other worker; or from the injector, where those that leave put what they have.
-    pub(super) fn steal_one(&self) -> Option<Job> {
-        let stolen = self.shared.registry.with(|seats| {
-            let victims = seats.iter().filter(|it| it.index != self.seat.index);
-            victims.map(|it| it.stealer.steal()).collect::<Steal<_>>().success()
-        });
-        stolen.or_else(|| self.take_one())
-    }
-
     /// Drops the jobs of claimed tasks out of our deque, above the halves of `join`s: those are found by their places.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);
         let mut live = Vec::new();
-        while let Some(job) = self.deque.pop() {
+        while self.is_above_floor() {
+            let Some(job) = self.deque.pop() else { break };
             let is_half = job.is_somewhere_on_a_stack();
             if !job.task().is_some_and(AnyTask::is_claimed) {
                 live.push(job);
@@ -215,7 +217,7 @@ impl Own for Local {
     }
 
     fn take_out(&self, task: &AnyTask) -> Option<Job> {
-        let newest = self.deque.pop()?;
+        let newest = if self.is_above_floor() { self.deque.pop()? } else { return None };
         if newest.task().is_some_and(|it| it.is(task)) {
             return Some(newest);
         }

@@ -1,5 +1,6 @@
 //! The life of a worker: find a job and run it, or sleep.
 
+use super::helping::Depth;
 use super::registry::Seat;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
@@ -53,6 +54,8 @@ pub(super) struct Local {
     pub(super) random: Cell<u32>,
     /// How many jobs in the deque may be of tasks that have been claimed, at most.
     pub(super) litter: Cell<usize>,
+    /// In services.
+    pub(super) depth: Depth,
     is_blocking: Cell<bool>,
     is_discharged: Cell<bool>,
     busy_since: Cell<Instant>,
@@ -105,6 +108,7 @@ impl Local {
             turn: Cell::new(0),
             random,
             litter: Cell::new(0),
+            depth: Depth::default(),
             is_blocking: Cell::new(false),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
@@ -151,11 +155,15 @@ impl Local {
     fn next(&self) -> Option<Job> {
         loop {
             // Relaxed: what it is about is looked at under a lock, or by `sleep` again.
-            if self.shared.attention.load(Relaxed) & URGENT != 0 && self.attend() {
+            let attention = self.shared.attention.load(Relaxed);
+            if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            if let Some(job) = self.find() {
-                return Some(job);
+            // If this worker may be one too many, the others' jobs are not for it to take without a look.
+            if attention & SPARE == 0 || !self.deque.is_empty() {
+                if let Some(job) = self.find() {
+                    return Some(job);
+                }
             }
             match self.search() {
                 // Relaxed: as above.
@@ -206,7 +214,8 @@ impl Local {
         let shared = &*self.shared;
         // Before the look: once it is closed and empty it stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        if shared.is_there_work() || self.is_called() {
+        let is_surplus = shared.run_enough(1);
+        if !is_surplus && shared.is_there_work() || self.is_called() {
             let search = resting.cancel();
             relax();
             return Some(search);
@@ -223,8 +232,13 @@ impl Local {
         }
         let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
-        let (search, is_told) =
-            shared.idle.at_rest(|| resting.commit_in(&mut **self.park.borrow_mut(), timeout));
+        let (search, is_told) = shared.idle.at_rest(|| {
+            if is_surplus && !shared.run_enough(0) {
+                // Others have thought the same at this moment.
+                return (resting.cancel(), true);
+            }
+            resting.commit_in(&mut **self.park.borrow_mut(), timeout)
+        });
         let slept = self.note_begin_of_work(since);
         self.hook(&shared.settings.on_thread_unpark);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
@@ -293,8 +307,8 @@ impl Local {
         }
     }
 
-    /// Runs `f` in a section in which another thread takes this one's place.
-    pub(super) fn blocking<R>(&self, f: impl FnOnce() -> R) -> R {
+    /// Runs `f` in a section in which another thread takes this one's place, and tells it whether there is one.
+    pub(super) fn blocking<R>(&self, f: impl FnOnce(bool) -> R) -> R {
         struct End<'a>(&'a Local);
 
         impl Drop for End<'_> {
@@ -305,12 +319,12 @@ impl Local {
         }
 
         if self.is_blocking.replace(true) {
-            return f();
+            return f(false);
         }
-        Shared::begin_blocking(&self.shared);
+        let _aside = self.shared.idle.step_aside();
+        let is_taken = Shared::begin_blocking(&self.shared);
         let _end = End(self);
-        self.hand_over();
-        f()
+        f(is_taken)
     }
 
     /// Whether this worker is in such a section: what it spawns there is for others.
@@ -321,7 +335,7 @@ impl Local {
 
     /// Puts what waits here where the others look now and then whatever they have of their own. The oldest first, as a
     /// thief would: a `join` finds its half by its place.
-    fn hand_over(&self) {
+    pub(super) fn hand_over(&self) {
         loop {
             match self.seat.stealer.steal() {
                 Steal::Success(job) => match self.shared.injector.try_push(job) {

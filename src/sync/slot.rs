@@ -45,6 +45,12 @@ mod machine {
     pub(crate) struct Copied<T>(MaybeUninit<T>);
 
     impl<T> Copied<T> {
+        /// The words that were copied: of one item, or of several.
+        #[inline(always)]
+        pub(crate) fn words(&self) -> &MaybeUninit<T> {
+            &self.0
+        }
+
         /// The item.
         ///
         /// # Safety
@@ -206,6 +212,8 @@ mod model {
         item: UnsafeCell<MaybeUninit<T>>,
         /// Not loom's: it must not add an edge, and it is only looked at where a bug is certain.
         taken: AtomicBool,
+        /// What the item consists of. Not in loom's cell: a copy may be looked at while its item is taken.
+        words: MaybeUninit<T>,
     }
 
     /// Room for one item: a pointer to its payload.
@@ -229,6 +237,12 @@ mod model {
     pub struct Copied<T>(Option<Arc<Payload<T>>>);
 
     impl<T> Copied<T> {
+        /// The words of the item.
+        #[must_use]
+        pub fn words(&self) -> &MaybeUninit<T> {
+            &self.0.as_ref().expect("a slot was looked at that nobody wrote").words
+        }
+
         /// The item.
         ///
         /// # Safety
@@ -260,6 +274,8 @@ mod model {
             let payload = Payload {
                 item: UnsafeCell::new(MaybeUninit::uninit()),
                 taken: AtomicBool::new(false),
+                // SAFETY: words may be copied; nobody makes an item of them.
+                words: unsafe { ptr::read(ptr::from_ref(&item).cast()) },
             };
             // The write that a taker must be ordered after.
             // SAFETY: the payload is not shared yet.

@@ -281,6 +281,15 @@ impl Job {
         ptr::eq(self.kind, &ON_STACK)
     }
 
+    /// The same of a copy, which may be of the words of several jobs.
+    #[inline]
+    pub(crate) fn are_on_a_stack(words: &MaybeUninit<Job>) -> bool {
+        // SAFETY: I6 — the words are those of jobs, so this is within the copy.
+        let kind = unsafe { &raw const (*words.as_ptr()).kind };
+        // SAFETY: I6 — the slot has held a job, whose every copy has this word. It is compared and not followed.
+        ptr::eq(unsafe { kind.cast::<*const Kind>().read() }, &ON_STACK)
+    }
+
     /// Neither runs it nor drops it.
     #[inline]
     pub(crate) fn forget(self) {

@@ -16,3 +16,4 @@ mod random_programs;
 mod refusals;
 mod thread_pool;
 mod turns;
+mod waiting;

@@ -1,0 +1,268 @@
+//! Whom a worker that waits can help.
+//!
+//! A *service* is a job that a worker has taken from another, which waits for it: a half of a `join`. While it runs, the
+//! worker's deque gets, from the place on at which it then ended, what the service brings about, and nothing else.
+//!
+//! ```text
+//!  worker that runs it                         worker that waits for it, or for what brought it about
+//!  ───────────────────                         ──────────────────────────────────────────────────────
+//!  1  latch, word: the service is open         a  word, latch: an open service of what we wait for
+//!  2  push what it brings about                b  look at the oldest item of the deque: not before its beginning?
+//!  3  word := 0                                c  word: as before? then claim the item
+//!  4  push what something else brings about
+//!
+//!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
+//! ```
+//!
+//! So a stranger is not even taken. If the deque has nothing, the worker may wait itself, and then whoever runs what it
+//! waits for can be helped: the same, one step further (leapfrogging: Wagner and Calder, 1993; Faxén, 2010).
+
+use super::SERVED;
+use super::registry::Seat;
+use super::worker::Local;
+use crate::deque::{Stealer, Worker};
+use crate::idle::Park;
+use crate::steal::Steal;
+use crate::sync::spin::relax;
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, Relaxed};
+use crate::task::{Job, OnStack, current};
+use core::cell::Cell;
+use core::mem::MaybeUninit;
+use core::time::Duration;
+
+/// So many services of a worker, one within the other, are known to those that may help.
+const KNOWN: usize = 8;
+
+/// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
+/// run, so it is not told of every job.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What a worker waits for: the address of the half.
+pub(super) type Latch = usize;
+
+pub(super) fn latch_of(head: &OnStack) -> Latch {
+    core::ptr::from_ref(head) as Latch
+}
+
+/// A service, as others know it.
+#[derive(Debug, Default)]
+struct Service {
+    /// Below, the place in the deque at which it began; above, a number that the worker's next services do not have. Zero if
+    /// there is none.
+    word: AtomicU64,
+    /// What it ends.
+    latch: AtomicUsize,
+    /// What it waits for itself; zero if it does not.
+    awaits: AtomicUsize,
+}
+
+/// What a worker runs that others wait for, the outermost first.
+#[derive(Debug, Default)]
+pub struct Services([Service; KNOWN]);
+
+/// How deep a worker is in services.
+#[derive(Default)]
+pub(super) struct Depth {
+    depth: Cell<usize>,
+    /// How many there have been.
+    count: Cell<u32>,
+    /// Where the innermost has begun; what lies below is to stay where it is.
+    floor: Cell<Option<Index>>,
+}
+
+impl Local {
+    /// Runs `f`, which does not panic, as a service.
+    pub(super) fn serving<R>(&self, latch: Latch, f: impl FnOnce() -> R) -> R {
+        let (depth, floor) = (self.depth.depth.get(), self.deque.next_place());
+        self.depth.count.set(self.depth.count.get().checked_add(1).unwrap_or(1));
+        let service = self.seat.services.0.get(depth);
+        if let Some(service) = service {
+            service.open(latch, floor, self.depth.count.get());
+        }
+        self.depth.depth.set(depth + 1);
+        let outer = self.depth.floor.replace(Some(floor));
+        let result = f();
+        self.depth.floor.set(outer);
+        self.depth.depth.set(depth);
+        if let Some(service) = service {
+            service.close();
+        }
+        result
+    }
+
+    /// Whether the newest job of our deque is none that was there before the service began.
+    pub(super) fn is_above_floor(&self) -> bool {
+        self.depth
+            .floor
+            .get()
+            .is_none_or(|floor| is_at_or_above(self.deque.next_place() - 1, floor as u32))
+    }
+
+    /// Says what the innermost service waits for, or that it does not.
+    pub(super) fn awaits(&self, latch: Latch) {
+        let service =
+            self.depth.depth.get().checked_sub(1).and_then(|it| self.seat.services.0.get(it));
+        if let Some(service) = service {
+            service.awaits.store(latch, SERVED.release());
+        }
+    }
+
+    /// Takes a job that somebody waits for and that comes of what ends the latch, which is ours.
+    pub(super) fn leapfrog(&self, latch: Latch) -> Option<Job> {
+        let job = self.shared.registry.with(|seats| {
+            steal_from_servers(seats, self.seat.index, latch, seats.len(), &|| true)
+        })?;
+        self.seat.counters.stole(1);
+        Some(job)
+    }
+}
+
+impl Local {
+    /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one. If there are only others,
+    /// another thread takes the place of this one until the wait is over.
+    pub(super) fn sleep_in_wait(&self, latch: Latch, is_over: impl Fn() -> bool) {
+        let shared = &*self.shared;
+        let is_there_work = || shared.is_there_work();
+        let mut search = shared.idle.searchers.search();
+        let aside = shared.idle.step_aside();
+        loop {
+            let resting = search.prepare();
+            if is_over() {
+                return resting.cancel().found(is_there_work);
+            }
+            let is_some_work = is_there_work(); // before the other look, or it could be for us
+            if let Some(job) = self.leapfrog(latch) {
+                drop(aside);
+                resting.cancel().found(is_there_work);
+                return self.run(job);
+            }
+            if is_some_work {
+                search = resting.cancel();
+                break;
+            }
+            (search, _) = resting.commit_in(&mut *self.bell.borrow_mut(), None);
+        }
+        // Whoever relies on this search is told below: another is started, or notified.
+        search.found(|| false);
+        drop(aside);
+        self.blocking(|is_taken| {
+            current::aside(|| {
+                while !is_over() {
+                    self.bell.borrow_mut().park((!is_taken).then_some(PAUSE));
+                    if !is_taken {
+                        break;
+                    }
+                }
+            });
+        });
+    }
+}
+
+/// `is_so` says whether the latch is still what it was found to be.
+fn steal_from_servers(
+    seats: &[Arc<Seat>],
+    own: usize,
+    latch: Latch,
+    steps: usize,
+    is_so: &dyn Fn() -> bool,
+) -> Option<Job> {
+    let others = seats.iter().filter(|it| it.index != own);
+    let servers = others.flat_map(|seat| seat.services.open().map(move |it| (seat, it)));
+    servers.into_iter().find_map(|(seat, service)| {
+        let view = service.look(latch)?;
+        let is_still = || view.is_still() && is_so();
+        let job = view.steal(&seat.stealer, |words| Job::are_on_a_stack(words) && is_so());
+        if job.is_some() {
+            return job;
+        }
+        match service.awaits.load(SERVED.acquire()) {
+            0 => None,
+            _ if steps == 0 => None,
+            next => steal_from_servers(seats, own, next, steps - 1, &is_still),
+        }
+    })
+}
+
+/// Whether a place in a deque is that at which a service began, of which we have the low half, or a later one.
+fn is_at_or_above(place: Index, began: u32) -> bool {
+    (place as u32).wrapping_sub(began) as i32 >= 0
+}
+
+impl Services {
+    /// Those that may be open.
+    fn open(&self) -> impl Iterator<Item = &Service> {
+        // Relaxed: it is looked at again.
+        self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)
+    }
+}
+
+impl Service {
+    fn open(&self, latch: Latch, began: Index, number: u32) {
+        self.awaits.store(0, Relaxed); // Relaxed: the word publishes it
+        self.latch.store(latch, SERVED.release());
+        self.word.store(u64::from(number) << 32 | u64::from(began as u32), SERVED.release());
+    }
+
+    fn close(&self) {
+        self.word.store(0, Relaxed); // Relaxed: what is pushed or opened afterwards publishes it
+    }
+
+    /// It, if it ends that latch.
+    fn look(&self, latch: Latch) -> Option<View<'_>> {
+        let word = self.word.load(SERVED.acquire());
+        let is_its = word != 0 && self.latch.load(SERVED.acquire()) == latch;
+        is_its.then_some(View { service: self, word })
+    }
+}
+
+/// A service that was open.
+struct View<'a> {
+    service: &'a Service,
+    word: u64,
+}
+
+impl View<'_> {
+    /// Takes the oldest item of the worker's deque, if it is such a one and was pushed since the service began and while
+    /// it was open.
+    fn steal<T>(
+        &self,
+        stealer: &Stealer<T>,
+        is_such: impl Fn(&MaybeUninit<T>) -> bool,
+    ) -> Option<T> {
+        let began = self.word as u32;
+        loop {
+            let stolen = stealer.steal_such(|place, words| {
+                is_at_or_above(place, began) && is_such(words) && self.is_still()
+            });
+            match stolen {
+                Steal::Success(item) => return Some(item),
+                Steal::Empty => return None,
+                Steal::Retry => relax(),
+            }
+        }
+    }
+
+    /// Whether it still was when that was written which we have read before.
+    fn is_still(&self) -> bool {
+        // Relaxed: behind acquiring reads.
+        self.service.word.load(Relaxed) == self.word
+    }
+}
+
+/// What the models do.
+impl Services {
+    /// The owner of a deque begins a service.
+    pub fn begin<T>(&self, deque: &Worker<T>, latch: usize, number: u32) {
+        self.0[0].open(latch, deque.next_place(), number);
+    }
+
+    /// It has ended.
+    pub fn end(&self) {
+        self.0[0].close();
+    }
+
+    /// Takes an item that has come of the service that ends a latch.
+    pub fn help<T>(&self, stealer: &Stealer<T>, latch: usize) -> Option<T> {
+        self.0[0].look(latch)?.steal(stealer, |_| true)
+    }
+}

@@ -1,0 +1,266 @@
+//! What a worker does while it waits for a half of a `join`: it helps, or gives its place away, and runs no stranger.
+
+use crate::common::waiting::{MINUTE, done, ended};
+use filch::ThreadPool;
+use filch::pool::{self, Shutdown, Start};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread;
+
+/// A pool of as many threads as there may be: a worker that waits can only help.
+fn tight(threads: usize) -> ThreadPool {
+    let builder = ThreadPool::builder().num_threads(threads).max_threads(threads);
+    builder.start(Start::Eager).build().unwrap()
+}
+
+/// So many threads come together, or it fails.
+#[derive(Default)]
+struct Meeting {
+    here: Mutex<usize>,
+    bell: Condvar,
+}
+
+impl Meeting {
+    fn of(&self, parties: usize) {
+        let mut here = self.here.lock().unwrap();
+        *here += 1;
+        self.bell.notify_all();
+        let wait = self.bell.wait_timeout_while(here, MINUTE, |here| *here < parties);
+        assert!(!wait.unwrap().1.timed_out(), "nobody comes");
+    }
+}
+
+#[test]
+fn a_worker_that_waits_runs_what_lies_in_the_deque_of_its_thief() {
+    let pool = tight(2);
+    let (same, [stolen, leaves]) = (pool.clone(), <[Meeting; 2]>::default());
+    let task = pool.spawn(move || {
+        let second = || {
+            stolen.of(2);
+            same.join(|| leaves.of(2), || leaves.of(2));
+            7
+        };
+        same.join(|| stolen.of(2), second).1
+    });
+    assert_eq!(done(task), 7);
+}
+
+#[test]
+fn help_goes_on_to_whoever_stole_from_the_thief() {
+    let pool = tight(3);
+    let (same, [first, second, leaves]) = (pool.clone(), <[Meeting; 3]>::default());
+    let task = pool.spawn(move || {
+        let leaf = || leaves.of(3);
+        // Two of the leaves lie in the deque of the third worker: the second takes one, and the first the other.
+        let by_third = || {
+            second.of(2);
+            same.join(|| same.join(leaf, leaf), leaf);
+        };
+        let by_second = || {
+            first.of(2);
+            same.join(|| second.of(2), by_third);
+        };
+        same.join(|| first.of(2), by_second);
+    });
+    done(task);
+}
+
+#[test]
+fn a_panic_in_a_job_that_a_waiting_worker_runs_goes_to_whoever_waits_for_it() {
+    let pool = tight(2);
+    let (same, [stolen, leaves]) = (pool.clone(), <[Meeting; 2]>::default());
+    let task = pool.spawn(move || {
+        let panics = || {
+            leaves.of(2);
+            std::panic::resume_unwind(Box::new("by the leaf"));
+        };
+        let second = || {
+            stolen.of(2);
+            let joined = catch_unwind(AssertUnwindSafe(|| same.join(|| leaves.of(2), panics)));
+            joined.unwrap_err().downcast_ref::<&str>().copied()
+        };
+        same.join(|| stolen.of(2), second).1
+    });
+    assert_eq!(done(task), Some("by the leaf"));
+}
+
+/// Has both workers busy with a join whose second half waits for a job that is a stranger to the first; `meanwhile` is
+/// called while that job runs.
+fn behind_a_stranger(pool: &ThreadPool, meanwhile: impl FnOnce()) {
+    let (same, stolen) = (pool.clone(), Arc::new(Meeting::default()));
+    let (both, (tells, inbox)) = (Arc::clone(&stolen), mpsc::channel());
+    let task = pool.spawn(move || {
+        let both = &both;
+        let second = move || {
+            both.of(3);
+            inbox.recv_timeout(MINUTE).expect("nobody runs the other job")
+        };
+        same.join(|| both.of(3), second).1
+    });
+    stolen.of(3);
+    let (runs, (goes_on, stays)) = (Arc::new(Meeting::default()), mpsc::channel::<()>());
+    let begins = Arc::clone(&runs);
+    let stranger = move || {
+        begins.of(2);
+        let _ = stays.recv_timeout(MINUTE);
+        tells.send(7).unwrap();
+    };
+    pool.spawn_detached(stranger).unwrap();
+    runs.of(2);
+    meanwhile();
+    drop(goes_on);
+    assert_eq!(done(task), 7);
+}
+
+#[test]
+fn a_worker_that_waits_gives_its_place_to_a_thread_for_other_work() {
+    for _ in 0..20 {
+        let pool = ThreadPool::new(2).unwrap();
+        behind_a_stranger(&pool, || ());
+        // It has taken it back.
+        behind_a_stranger(&pool, || ());
+        assert!(pool.metrics().num_workers <= 4);
+    }
+}
+
+#[test]
+fn a_pool_whose_worker_has_given_its_place_away_can_be_resized_and_shut_down() {
+    let pool = ThreadPool::new(2).unwrap();
+    behind_a_stranger(&pool, || pool.resize(1).unwrap());
+    pool.resize(2).unwrap();
+    behind_a_stranger(&pool, || pool.resize(3).unwrap());
+    for how in [Shutdown::Drain, Shutdown::Cancel] {
+        let pool = ThreadPool::new(2).unwrap();
+        thread::scope(|scope| {
+            let same = pool.clone();
+            behind_a_stranger(&pool, || _ = scope.spawn(move || same.shutdown(how).unwrap()));
+        });
+    }
+}
+
+#[test]
+fn a_wait_in_a_blocking_section_and_the_other_way_round() {
+    let pool = ThreadPool::new(2).unwrap();
+    for _ in 0..50 {
+        let same = pool.clone();
+        let sum = pool.spawn(move || {
+            let both = || pool::blocking(|| same.join(|| 1, || pool::blocking(|| 2)));
+            let (a, b) = same.join(both, both);
+            a.0 + a.1 + b.0 + b.1
+        });
+        assert_eq!(done(sum), 6);
+    }
+}
+
+thread_local! {
+    /// The joins of this thread, the innermost last: a one, then a bit for each turn on the way there.
+    static JOINS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How often a job has run on a thread that waited for something else.
+static STRANGERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes whether this thread is in a join that does not wait for the node.
+fn look_for_strangers(node: u64) {
+    let is_stranger = JOINS.with_borrow(|joins| {
+        let within = |join: u64| node >> (join.leading_zeros() - node.leading_zeros()) == join;
+        joins
+            .last()
+            .is_some_and(|&join| join.leading_zeros() < node.leading_zeros() || !within(join))
+    });
+    STRANGERS.fetch_add(usize::from(is_stranger), SeqCst);
+}
+
+/// A tree of so many leaves, of which some spawn jobs. Returns its sum.
+fn grow(pool: &ThreadPool, node: u64, leaves: usize, random: u64) -> usize {
+    look_for_strangers(node);
+    let next =
+        random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    if leaves == 1 || node.leading_zeros() < 3 {
+        match next >> 61 {
+            0 => thread::sleep(std::time::Duration::from_micros(200)),
+            1 => {
+                let spawned = pool.spawn_detached(|| {
+                    let is_in_wait = JOINS.with_borrow(|joins| !joins.is_empty());
+                    STRANGERS.fetch_add(usize::from(is_in_wait), SeqCst);
+                });
+                drop(spawned);
+            }
+            2 => thread::yield_now(),
+            _ => {}
+        }
+        return leaves;
+    }
+    let left = match next >> 62 {
+        0 => 1,
+        1 => leaves - 1,
+        _ => leaves / 2,
+    };
+    JOINS.with_borrow_mut(|joins| joins.push(node));
+    let (a, b) = pool.join(
+        || grow(pool, node << 1, left, next),
+        || grow(pool, node << 1 | 1, leaves - left, next ^ 0x9E37_79B9),
+    );
+    JOINS.with_borrow_mut(Vec::pop);
+    a + b
+}
+
+/// A job that has been taken by somebody else than who waits for it, or that nobody waits for, might want a lock that the
+/// waiting job holds.
+#[test]
+fn no_stranger_runs_in_a_wait() {
+    for threads in [2, 4, 7] {
+        for is_tight in [true, false] {
+            let pool = if is_tight { tight(threads) } else { ThreadPool::new(threads).unwrap() };
+            let trees = (0..60).map(|seed| {
+                let same = pool.clone();
+                // Different trees differ in their first turns.
+                pool.spawn(move || grow(&same, 64 | seed, 100, seed))
+            });
+            let trees: Vec<_> = trees.collect();
+            assert_eq!(trees.into_iter().map(done).sum::<usize>(), 6000);
+            pool.wait_idle().unwrap();
+        }
+    }
+    assert_eq!(STRANGERS.load(SeqCst), 0);
+}
+
+#[test]
+fn trees_that_are_cancelled_end_or_never_begin() {
+    for seed in 0..20 {
+        let pool = ThreadPool::new(3).unwrap();
+        let trees = (0..10).map(|tree| {
+            let same = pool.clone();
+            pool.spawn(move || grow(&same, 64 | tree, 50, seed + tree))
+        });
+        let trees: Vec<_> = trees.collect();
+        pool.shutdown(Shutdown::Cancel).unwrap();
+        for tree in trees {
+            match ended(tree) {
+                Ok(leaves) => assert_eq!(leaves, 50),
+                Err(error) => assert!(error.is_cancelled(), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn workers_that_wait_start_no_more_threads_than_there_may_be() {
+    let [now, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let (starts, stops, peak) = (Arc::clone(&now), Arc::clone(&now), Arc::clone(&most));
+    let builder = ThreadPool::builder().num_threads(2).max_threads(5);
+    let started = move |_| _ = peak.fetch_max(starts.fetch_add(1, SeqCst) + 1, SeqCst);
+    let builder =
+        builder.on_thread_start(started).on_thread_stop(move |_| _ = stops.fetch_sub(1, SeqCst));
+    let pool = builder.build().unwrap();
+    let trees = (0..20).map(|seed| {
+        let same = pool.clone();
+        pool.spawn(move || grow(&same, 64 | seed, 100, seed))
+    });
+    let trees: Vec<_> = trees.collect();
+    assert_eq!(trees.into_iter().map(done).sum::<usize>(), 2000);
+    pool.shutdown(Shutdown::Drain).unwrap();
+    assert!(most.load(SeqCst) <= 5, "{most:?}");
+}
