@@ -8,8 +8,7 @@ use crate::task::current;
 /// On a worker of a [`ThreadPool`](super::ThreadPool) that has fewer than [`max_threads`](super::Builder::max_threads), a thread is started
 /// unless there is one to spare; it ends when it has had nothing to do for
 /// [`keep_alive`](super::Builder::keep_alive) and there are too many. After `f` one thread more than was
-/// asked for runs until one of them looks for its next job. What this one has spawned goes to
-/// the others. Elsewhere, and within another such section, `f` just runs.
+/// asked for runs until one of them looks for its next job. Elsewhere, and within another such section, `f` just runs.
 ///
 /// In a task of a [queue](crate::fair::Queue), whatever threads it runs on, the scheduler lets another thread serve
 /// in place of this one, if the executor has one. The task keeps its place in its own queue: what blocks counts
@@ -30,10 +29,7 @@ use crate::task::current;
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     match Local::current() {
-        Some(local) => local.blocking(|_| {
-            local.hand_over();
-            current::aside(f)
-        }),
+        Some(local) => local.blocking(|_| current::aside(f)),
         None => current::aside(f),
     }
 }

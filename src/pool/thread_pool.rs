@@ -352,8 +352,7 @@ impl Shared {
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
-            Some(local) if !local.is_blocking() => Ok(Some(local)),
-            Some(_) => Ok(None),
+            Some(local) => Ok(Some(local)),
             None if attention & MISSING != 0 => Shared::start(this).map(|()| None),
             None => Ok(None),
         }

@@ -5,7 +5,6 @@ use super::registry::Seat;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
-use crate::steal::Steal;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
 use crate::sync::{Arc, Relaxed, thread};
@@ -325,27 +324,6 @@ impl Local {
         let is_taken = Shared::begin_blocking(&self.shared);
         let _end = End(self);
         f(is_taken)
-    }
-
-    /// Whether this worker is in such a section: what it spawns there is for others.
-    #[inline]
-    pub(super) fn is_blocking(&self) -> bool {
-        self.is_blocking.get()
-    }
-
-    /// Puts what waits here where the others look now and then whatever they have of their own. The oldest first, as a
-    /// thief would: a `join` finds its half by its place.
-    pub(super) fn hand_over(&self) {
-        loop {
-            match self.seat.stealer.steal() {
-                Steal::Success(job) => match self.shared.injector.try_push(job) {
-                    Ok(()) => self.shared.idle.searchers.notify_one(),
-                    Err(closed) => return self.deque.push(closed.into_inner()),
-                },
-                Steal::Empty => return,
-                Steal::Retry => relax(),
-            }
-        }
     }
 }
 
