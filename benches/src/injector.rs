@@ -120,8 +120,8 @@ fn at_an_end<Q: Queue<usize>>(queue: Q) -> Run {
 
 /// Attempts where there is nothing, after so many items.
 fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q, items: usize) -> Run {
-    // Boxed before it is used: otherwise rustc 1.95, optimizing, gives two calls of this function the
-    // same queue, SegQueue like ours, and it is freed twice.
+    // Boxed before it is used: an optimized build that did not freed a queue twice, SegQueue's as well as ours. Why is
+    // not known.
     let queue = Box::new(queue);
     (0..items).for_each(|item| queue.push(T::make(item)));
     (0..items).for_each(|_| drop(queue.pop()));

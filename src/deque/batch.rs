@@ -302,7 +302,8 @@ impl<T> Stealer<T> {
         // Worth nothing until the claim (I5).
         copy_slots((self.buffer().slots(), top.index()), (to, free), most);
         // SAFETY: I1 — the slots are of the caller's own deque.
-        let is_such = |i: &usize| is_such(unsafe { slot_in(to, after(free, *i)).peek() }.words());
+        let copy = |i: usize| unsafe { slot_in(to, after(free, i)).peek() };
+        let is_such = |i: &usize| copy(*i).words().is_none_or(&is_such);
         let count = (0..most).take_while(is_such).count();
         if count > 0 && self.claim(claimed, count) { count } else { 0 }
     }

@@ -166,7 +166,7 @@ impl<T> Stealer<T> {
             return Steal::Empty;
         }
         let copy = self.buffer().slot(top.index()).copy();
-        if !is_such(top.index(), copy.words()) {
+        if !copy.words().is_some_and(|words| is_such(top.index(), words)) {
             return Steal::Empty;
         }
         if !self.claim(top, 1) {

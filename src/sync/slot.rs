@@ -47,8 +47,8 @@ mod machine {
     impl<T> Copied<T> {
         /// The words that were copied: of one item, or of several.
         #[inline(always)]
-        pub(crate) fn words(&self) -> &MaybeUninit<T> {
-            &self.0
+        pub(crate) fn words(&self) -> Option<&MaybeUninit<T>> {
+            Some(&self.0)
         }
 
         /// The item.
@@ -237,10 +237,10 @@ mod model {
     pub struct Copied<T>(Option<Arc<Payload<T>>>);
 
     impl<T> Copied<T> {
-        /// The words of the item.
+        /// The words of the item; `None` of a slot that nobody wrote, where the machine finds any.
         #[must_use]
-        pub fn words(&self) -> &MaybeUninit<T> {
-            &self.0.as_ref().expect("a slot was looked at that nobody wrote").words
+        pub fn words(&self) -> Option<&MaybeUninit<T>> {
+            self.0.as_ref().map(|it| &it.words)
         }
 
         /// The item.
