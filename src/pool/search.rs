@@ -13,12 +13,10 @@ use core::time::Duration;
 /// it. A prime, so that it does not fall in step with them; the number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// Two in this many of those turns begin at the oldest job of a deque: the worker's own, so that jobs which keep spawning
-/// others do not starve those below, and anyone's, so that nor do they starve those of a worker that is busy. Rarely: each
-/// time, a tree of jobs that is run depth first has one branch more open.
+/// One in this many of those turns begins at the oldest job of any worker's deque, its own included, so that jobs which keep
+/// spawning others starve neither those below them nor those of a worker that is busy. Rarely: each time, a tree of jobs that
+/// is run depth first has one branch more open.
 const OLDEST_FIRST_EVERY: u32 = 16;
-const OWN_OLDEST: u32 = 15;
-const ANY_OLDEST: u32 = 7;
 
 /// How many jobs are taken at once, at most.
 const BATCH: usize = 32;
@@ -48,11 +46,8 @@ impl Local {
             // A driver of input and output is not to starve either.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
-        let oldest = match turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY {
-            OWN_OLDEST => self.seat.stealer.steal().success(),
-            ANY_OLDEST => self.take_from_any(),
-            _ => None,
-        };
+        let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
+        let oldest = if is_oldests { self.take_from_any() } else { None };
         oldest.or_else(|| self.take_one())
     }
 

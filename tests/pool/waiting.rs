@@ -49,22 +49,25 @@ fn a_worker_that_waits_runs_what_lies_in_the_deque_of_its_thief() {
 
 #[test]
 fn help_goes_on_to_whoever_stole_from_the_thief() {
-    let pool = tight(3);
-    let (same, [first, second, leaves]) = (pool.clone(), <[Meeting; 3]>::default());
-    let task = pool.spawn(move || {
-        let leaf = || leaves.of(3);
-        // Two of the leaves lie in the deque of the third worker: the second takes one, and the first the other.
-        let by_third = || {
-            second.of(2);
-            same.join(|| same.join(leaf, leaf), leaf);
-        };
-        let by_second = || {
-            first.of(2);
-            same.join(|| second.of(2), by_third);
-        };
-        same.join(|| first.of(2), by_second);
-    });
-    done(task);
+    // Often enough that the third worker takes the second's half, and not the first, which waits for it.
+    for _ in 0..50 {
+        let pool = tight(3);
+        let (same, [first, second, leaves]) = (pool.clone(), <[Meeting; 3]>::default());
+        let task = pool.spawn(move || {
+            let leaf = || leaves.of(3);
+            // Two of the leaves lie in the deque of the third worker: the second takes one, and the first the other.
+            let by_third = || {
+                second.of(2);
+                same.join(|| same.join(leaf, leaf), leaf);
+            };
+            let by_second = || {
+                first.of(2);
+                same.join(|| second.of(2), by_third);
+            };
+            same.join(|| first.of(2), by_second);
+        });
+        done(task);
+    }
 }
 
 #[test]
