@@ -138,9 +138,11 @@ type Known = Arc<OnceLock<(ThreadPool, Mutex<Spawned>)>>;
 /// A pool whose threads, when they go, use it in every way, and send what came of it.
 fn with_a_stop_hook() -> (ThreadPool, Known) {
     let known = Known::default();
-    let same = known.clone();
+    // Not a handle: the pool has the hook.
+    let same = Arc::downgrade(&known);
     let hook = move |index: usize| {
-        let Some((pool, spawned)) = same.get() else { return };
+        let Some(known) = same.upgrade() else { return };
+        let Some((pool, spawned)) = known.get() else { return };
         assert_eq!(pool::worker_index(), Some(index));
         assert_eq!(pool.wait_idle(), Err(WouldDeadlock));
         let alone = pool.task().try_spawn(move || index).map_err(|it| it.reason);
@@ -203,8 +205,9 @@ fn what_other_hooks_spawn_runs() {
     let (sender, inbox) = mpsc::channel();
     let sender = Mutex::new(sender);
     let hook = {
-        let (known, runs) = (known.clone(), runs.clone());
+        let (known, runs) = (Arc::downgrade(&known), runs.clone());
         Arc::new(move |_| {
+            let Some(known) = known.upgrade() else { return };
             let Some(pool) = known.get() else { return };
             if tries.fetch_add(1, SeqCst) < 100 {
                 let (runs, sender) = (runs.clone(), sender.lock().unwrap().clone());
