@@ -29,7 +29,7 @@ use std::io;
 /// # Order
 ///
 /// A worker takes its own newest job first, and every 61st time the oldest that was spawned from outside. Every 976th time it
-/// takes its own oldest, so that jobs which spawn themselves again leave all others their turns. A future that wakes itself
+/// takes the oldest of any worker, itself included, so that jobs which spawn themselves again leave all others their turns. A future that wakes itself
 /// while it is polled goes behind all that wait outside.
 ///
 /// # Examples

@@ -167,12 +167,17 @@ fn p2_an_executor_that_is_not_ours_has_grown() {
     pair.into_iter().for_each(|it| done(it).expect("they never ran at once"));
 }
 
-#[test]
-fn p5_an_ordered_queue_stays_ordered_when_a_worker_joins() {
+/// A pool of one thread, an ordered queue over it, and the lines that have begun.
+fn ordered() -> (ThreadPool, Queue, Arc<Mutex<Vec<u32>>>) {
     let pool = ThreadPool::new(1).unwrap();
     let fair = FairScheduler::over(pool.clone());
     let queue = fair.queue("ordered").max_parallel(1).build().unwrap();
-    let lines = Arc::new(Mutex::new(Vec::new()));
+    (pool, queue, Arc::default())
+}
+
+#[test]
+fn p5_an_ordered_queue_stays_ordered_when_a_worker_joins() {
+    let (pool, queue, lines) = ordered();
     let same = lines.clone();
     let worker = pool.spawn(move || {
         let line = |i| {
@@ -190,10 +195,7 @@ fn p5_an_ordered_queue_stays_ordered_when_a_worker_joins() {
 /// As above, by a group.
 #[test]
 fn p5_an_ordered_queue_stays_ordered_when_a_worker_waits_for_a_group() {
-    let pool = ThreadPool::new(1).unwrap();
-    let fair = FairScheduler::over(pool.clone());
-    let queue = fair.queue("ordered").max_parallel(1).build().unwrap();
-    let lines = Arc::new(Mutex::new(Vec::new()));
+    let (pool, queue, lines) = ordered();
     let same = lines.clone();
     let worker = pool.spawn(move || {
         let group = TaskGroup::new();

@@ -214,7 +214,7 @@ fn errors_say_what_they_are() {
 
 /// Holds jobs back until they are asked for.
 #[derive(Default)]
-struct Held(Mutex<Vec<Job>>);
+pub(crate) struct Held(pub(crate) Mutex<Vec<Job>>);
 
 impl Executor for Held {
     fn execute(&self, job: Job) -> Result<(), Rejected> {

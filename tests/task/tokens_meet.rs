@@ -5,33 +5,18 @@
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::ended;
-use filch::executor::{Executor, Inline, Rejected, TaskBuilder};
+use crate::tasks::Held;
+use filch::executor::{Executor, Inline, TaskBuilder};
 use filch::fair::FairScheduler;
 use filch::task::{CancelToken, Cancelled, TaskGroup};
-use filch::{Job, JoinHandle, ThreadPool};
+use filch::{JoinHandle, ThreadPool};
 use std::future::Future;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-
-/// An executor that keeps the jobs.
-#[derive(Default)]
-struct Held(Mutex<Vec<Job>>);
-
-impl Executor for Held {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        self.0.lock().unwrap().push(job);
-        Ok(())
-    }
-
-    fn parallelism(&self) -> NonZeroUsize {
-        NonZeroUsize::MIN
-    }
-}
 
 #[test]
 fn p3_a_token_reaches_those_below_tokens_without_handles() {

@@ -1,4 +1,4 @@
-//! `cargo xtask defects`: the defects of the articles' schedulers (B1–B17), planted in the real source.
+//! `cargo xtask defects`: the defects of the articles' schedulers (B1–B17) and of this crate, planted in the real source.
 //!
 //! Each has a test that is called after it. A test that passes all the same, with the defect in the source, shows
 //! nothing: so each defect is written into a copy of the source, and its test must fail there.
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("defects")
-        .about("Plant the defects B1–B17 in a copy of the source: do their tests notice?")
+        .about("Plant known defects in a copy of the source: do their tests notice?")
         .arg(crate::usage::word("FILTER", "Plant those whose number or text contains this"))
         .after_help("Example: cargo xtask defects b11")
 }

@@ -4,6 +4,7 @@
 //! `target/filch/proof.md`, and `proof.tsv` with its summary.
 
 mod bugs;
+mod claims;
 mod report;
 
 use crate::usage::flag;

@@ -1,6 +1,7 @@
 //! The report: what was checked, how far, and what was not.
 
 use super::bugs;
+use super::claims::{claims, first_sentence};
 use crate::tsv::{self, Row, cell, count, number, sum};
 use runner::table::{Table, grouped};
 use runner::{Result, folders};
@@ -285,13 +286,13 @@ impl Report {
 
     fn planted(&mut self, defects: &[Row]) {
         self.head("Defects (`cargo xtask defects`)");
-        self.line("Those of the articles' code, planted in a copy of the source; their tests must fail.\n");
+        self.line("Those of the articles' code and of this crate, planted in a copy of the source; their tests must fail.\n");
         self.columns(["number", "planted", "test", "seconds", "verdict"], defects);
         let numbers: BTreeSet<&str> = defects.iter().map(|row| cell(row, "number")).collect();
         let (planted, numbers) = (defects.len(), numbers.len());
         self.sum_up(
             "defects",
-            format!("{numbers} of the articles, in {planted} forms, are noticed by their tests"),
+            format!("{numbers}, in {planted} forms, are noticed by their tests"),
         );
     }
 
@@ -380,26 +381,4 @@ impl Report {
         );
         self.table(["row", "bug", "covered by"], rows);
     }
-}
-
-/// What a file says of itself first.
-fn first_sentence(text: &str) -> String {
-    let lines = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
-    let all = lines.collect::<Vec<&str>>().join(" ");
-    let end = all.find([':', '.', ';']).unwrap_or(all.len());
-    all[..end].to_owned()
-}
-
-/// What each pair claims: the first sentence under its heading in DESIGN.md.
-fn claims() -> Result<BTreeMap<String, String>> {
-    let design = fs::read_to_string("DESIGN.md")?;
-    let mut claims = BTreeMap::new();
-    for section in design.split("\n### ").skip(1) {
-        let (name, rest) = section.split_once('\n').unwrap_or((section, ""));
-        let Some((_, claim)) = rest.split_once("*Claim.*") else { continue };
-        let end = claim.find(". ").or(claim.find(".\n")).unwrap_or(claim.len());
-        let sentence = claim[..end].split_whitespace().collect::<Vec<_>>().join(" ");
-        claims.insert(name.trim().to_owned(), sentence);
-    }
-    Ok(claims)
 }

@@ -1,0 +1,27 @@
+//! What files and the design say of themselves, in a sentence each.
+
+use runner::Result;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What a file says of itself first.
+pub(super) fn first_sentence(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+    let all = lines.collect::<Vec<&str>>().join(" ");
+    let end = all.find([':', '.', ';']).unwrap_or(all.len());
+    all[..end].to_owned()
+}
+
+/// What each pair claims: the first sentence under its heading in DESIGN.md.
+pub(super) fn claims() -> Result<BTreeMap<String, String>> {
+    let design = fs::read_to_string("DESIGN.md")?;
+    let mut claims = BTreeMap::new();
+    for section in design.split("\n### ").skip(1) {
+        let (name, rest) = section.split_once('\n').unwrap_or((section, ""));
+        let Some((_, claim)) = rest.split_once("*Claim.*") else { continue };
+        let end = claim.find(". ").or(claim.find(".\n")).unwrap_or(claim.len());
+        let sentence = claim[..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        claims.insert(name.trim().to_owned(), sentence);
+    }
+    Ok(claims)
+}
