@@ -18,9 +18,9 @@
 //! consumer has to take its item. While `head` counts orphans, consumers look at them before
 //! anything else.
 //!
-//! A consumer takes the item of an open orphan. If it finds an item in a held one, it marks that
-//! orphan as spoken for, in place of 5, and goes on: X may have looked too early, looks again, and
-//! takes the item. The finder must not take it, for it may already have taken a later item.
+//! A consumer takes the item of an open orphan. If it finds an item in a held one, it only marks
+//! that orphan as spoken for, so that 5 fails. X, which may have looked too early, then looks again
+//! and takes the item. The finder must not take it: it may already have taken a later item.
 
 use super::segment::{Content, Segment};
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -35,6 +35,7 @@ use core::ptr;
 
 /// The consumer that gave the slot up has still to look at it again.
 const HELD: u8 = 0;
+/// Any consumer may take the item.
 const OPEN: u8 = 1;
 /// One consumer has to take the item.
 const SPOKEN_FOR: u8 = 2;
