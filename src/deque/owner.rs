@@ -170,7 +170,7 @@ impl<T> Worker<T> {
     /// Takes the next item: reads it, makes sure that it is ours, and applies `give` to it.
     ///
     /// Runs straight on to the fence or the claim. Where a call is needed, the item is read again
-    /// after it: a copy that is kept across the call would have to be saved in every `pop`.
+    /// after it. A copy that is kept across the call would have to be saved in every `pop`.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());

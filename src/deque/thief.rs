@@ -85,7 +85,7 @@ impl<T> Stealer<T> {
     /// # Progress
     ///
     /// Wait-free: one compare-exchange, or two loads if there is nothing to take. A loop that
-    /// repeats on `Retry` is lock-free: each `Retry` is due to another thread's success, or to one
+    /// repeats on `Retry` is lock-free. Each `Retry` is due to another thread's success, or to one
     /// of the two marks that an index can get when a batch is announced there.
     ///
     /// # Ordering

@@ -35,13 +35,13 @@
 //!   until it marks it `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when `head` is in a later one and every slot of it is
 //!   `TAKEN`. So the owner of a slot may use its segment.
-//! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor, and
+//! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
 //!   found it after its visit began.
 //! - **I6** Only the sweeper reuses or frees what was unlinked, once it has found, after the
 //!   unlinking, that there is no visitor.
 //! - **I7** The segment pointer beside each word is that of the word's number, or the next if the
 //!   word's segment is used up. So the pointer that a consumer reads between `head` and its claim
-//!   is the claimed slot's; the one that a producer reads after its claim is that, or a later one.
+//!   is the claimed slot's. The one that a producer reads after its claim is that, or a later one.
 //! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
 //!
 //! # Orderings
@@ -86,7 +86,7 @@ const FILLED: Pair = Pair::named("injector::FILLED");
 const SETTLED: Pair = Pair::named("injector::SETTLED");
 
 /// A thread that sees `tail` at a position also sees its segment, and what the producers before
-/// that position had done: no item is taken while one that was pushed before it is overlooked.
+/// that position had done. So no item is taken while one that was pushed before it is overlooked.
 const PUSHED: Pair = Pair::named("injector::PUSHED");
 
 /// A thread that sees `head` at a position also sees its segment, the orphans that it counts, and
@@ -122,7 +122,7 @@ const VISIT: FencePair = FencePair::named("injector::VISIT");
 /// All that visitors did happens before a sweeper that counts none takes anything back.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
-/// A producer adds to `tail`, then looks whether `head` has come that far; a consumer that is about
+/// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
 /// to sleep has advanced `head`, fences, and reads `tail`. They cannot both miss.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
@@ -139,7 +139,7 @@ const KEPT: usize = 64 << 10;
 /// # Progress
 ///
 /// Pushing is lock-free: one fetch-add, and once a segment (256 small items) a few steps that any
-/// producer can complete. Taking is lock-free except for one bounded wait: if a producer is stopped
+/// producer can complete. Taking is lock-free except for one bounded wait. If a producer is stopped
 /// between claiming a slot and filling it, the slot's consumer waits for 15 µs, and then goes
 /// around it. No thread waits for a consumer.
 ///

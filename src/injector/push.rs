@@ -215,7 +215,7 @@ impl<T> Injector<T> {
     /// # Errors
     ///
     /// Returns the items that were not pushed, in their order, in [`Closed`], if the injector was
-    /// closed before or during the call. The iterator has then been run to its end.
+    /// closed before all were pushed. The iterator has then been run to its end.
     ///
     /// # Examples
     ///
