@@ -19,9 +19,9 @@
 //! | [`thread`] | threads have names, panics can be caught | neither |
 //! | [`unique`] | a counter | the same, not watched by loom |
 //!
-//! There are two kinds of models. Under `--cfg loom` everything is as in the third column. `--cfg
-//! shuttle` plays random schedules of programs that are too large for loom. Atomics, locks and
-//! threads are shuttle's then, and every ordering is `SeqCst`. Orderings and memory (`order`,
+//! There are two kinds of models. Under `--cfg loom` everything is as in the third column.
+//! `--cfg shuttle` plays random schedules of programs that are too large for loom. Atomics, locks
+//! and threads are shuttle's then, and every ordering is `SeqCst`. Orderings and memory (`order`,
 //! `slot`, `place`, `epoch`) are as on the machine, except that retired objects are never freed.
 //! Time (`park`, `clock`, `spin`, `barrier`) is as in a model.
 

@@ -37,8 +37,8 @@ mod machine {
     }
 
     // SAFETY: all shared access to `value` is atomic, except in `peek`, whose caller rules out
-    // writers. `T: Send` is needed, because one thread stores an item and another takes it. `T:
-    // Sync` is not: only one thread opens a copy of an item.
+    // writers. `T: Send` is needed, because one thread stores an item and another takes it.
+    // `T: Sync` is not: only one thread opens a copy of an item.
     unsafe impl<T: Send> Sync for Slot<T> {}
 
     /// The words of a slot, as one thread copied them: of one item, or torn between several.
