@@ -1,8 +1,8 @@
 //! Models of the injector.
 //!
 //! A segment has two slots here, numbers wrap after the first segment, and a consumer gives up a
-//! slot as soon as it finds it empty, so that orphans are frequent. `common/injectors.rs` explains
-//! the letters of a program.
+//! slot as soon as it finds it empty, so that orphans are frequent.
+//! `loom-tests/common/injectors.rs` explains the letters of a program.
 
 use crate::common::injectors::is_a_queue;
 use crate::common::{Bound::*, model, spawn};
