@@ -98,7 +98,7 @@ impl EventCount {
     ///
     /// While no thread is prepared or asleep, a notification costs a load and no fence. In return,
     /// preparing calls `membarrier(2)`, which makes every running thread of the process execute a
-    /// barrier. It takes from a quarter of a microsecond to several microseconds.
+    /// barrier. The call takes from a quarter of a microsecond to several microseconds.
     ///
     /// Where the system does not offer that call, this is [`new`](Self::new).
     ///
@@ -216,7 +216,7 @@ impl EventCount {
     ///
     /// let (changes, searching) = (EventCount::new(), AtomicUsize::new(1));
     /// let prepared = changes.prepare();
-    /// changes.notify_one_if(|| searching.load(Relaxed) == 0); // somebody looks as it is
+    /// changes.notify_one_if(|| searching.load(Relaxed) == 0); // another thread is searching
     /// searching.fetch_sub(1, Relaxed);
     /// changes.notify_one_if(|| searching.load(Relaxed) == 0);
     /// prepared.commit(); // does not sleep

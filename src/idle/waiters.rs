@@ -49,7 +49,7 @@ const USE: usize = 8;
 /// Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
 const CHUNKS: usize = MOST_WAITERS.ilog2() as usize + 1;
 
-/// A place in the list of sleepers.
+/// A node in the list of sleepers.
 pub(super) struct Waiter {
     state: AtomicUsize,
     /// The number of the next older sleeper, or 0.
