@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
 //! | `LOOK` | `take_out` | `submit_meets_a_queue_that_runs_dry` |
-//! | `LOOK` | `end_lease` | `a_free_place_meets_the_exit_of_the_last_ticket` |
+//! | `LOOK` | `end_lease` | `waiting_meets_the_last_completion`, in `fair_ends.rs` |
 //! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
 //! | `LOOK` | `serve`, having found work | `submit_meets_a_ticket_that_has_found_something` |
 //!
