@@ -48,7 +48,7 @@
 //! repeats it often, and each repetition takes a cache line from the owner. Search for some
 //! microseconds and then sleep: [`Searchers`](crate::idle::Searchers) supports that.
 //!
-//! *The injector allocates one segment at a time*, for 256 small items, and reuses its segments.
+//! *The injector allocates one segment at a time*, for up to 256 items, and reuses its segments.
 //! Steady traffic allocates nothing.
 //!
 //! # Tasks
