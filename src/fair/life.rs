@@ -29,9 +29,9 @@ pub(super) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// ended.
 ///
 /// A slot is *taken* from `open` to `free`. Its queue is *held* while it has a handle. A *closed*
-/// queue accepts no task from outside, and a *cancelled* one runs no task. A *paused* queue is not
-/// served. A *lease* is a thread's right to run tasks of the queue, or to keep it from being over.
-/// A queue is *over* when it is closed, without handle, without lease and without task.
+/// queue accepts no task from outside, and a *cancelled* one begins no task. A *paused* queue is
+/// not served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it
+/// is closed, without handle, without lease and without task.
 ///
 /// All this is in one word, so that accepting and closing, ending and reclaiming, and beginning a
 /// lease within the limit have one order (I2, I3).
