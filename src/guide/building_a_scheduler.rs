@@ -57,7 +57,7 @@
 //! queue.push("a job"); // the producer pushes,
 //! changes.notify_one(); // and notifies no thread
 //! let prepared = changes.prepare(); // the sleeper prepares
-//! let is_told = prepared.commit_in(&mut park, Some(Duration::ZERO)); // and sleeps without looking again
+//! let is_told = prepared.commit_in(&mut park, Some(Duration::ZERO)); // and sleeps without a look
 //! assert!(!is_told && !queue.is_empty(), "it would sleep on a job, if the time were not over");
 //!
 //! let prepared = changes.prepare();

@@ -143,12 +143,12 @@
 //! # How to measure
 //!
 //! ```sh
-//! cargo xtask versus deque                # ratios to crossbeam-deque and st3, in one interleaved run
-//! cargo xtask versus injector             # to crossbeam-deque's, kanal and others
+//! cargo xtask versus deque                # ratios to crossbeam-deque and st3, in one run
+//! cargo xtask versus injector             # to crossbeam-deque, kanal and others
 //! cargo xtask versus idle                 # to a fence, and to event-listener
 //! cargo xtask versus pool                 # to rayon, executors, tokio, chili and others
-//! cargo xtask versus fair                 # to the bare pool, and to Toub's under a lock
-//! cargo run --release --example harness   # the executors here as in Duffy's articles, with a chart
+//! cargo xtask versus fair                 # to the bare pool, and to Toub's with a lock
+//! cargo run --release --example harness   # filch's executors in Duffy's shapes, with a chart
 //! cargo run --release --example tenants   # what a small batch waits beside a large one
 //! ```
 //!
