@@ -149,7 +149,7 @@
 //! cargo xtask versus pool                 # to rayon, executors, tokio, chili and others
 //! cargo xtask versus fair                 # to the bare pool, and to Toub's with a lock
 //! cargo run --release --example harness   # filch's executors in Duffy's shapes, with a chart
-//! cargo run --release --example tenants   # what a small batch waits beside a large one
+//! cargo run --release --example tenants   # the wait of a small batch beside a large one
 //! ```
 //!
 //! A ratio of two contenders in one run says more than either number. Rows with a second thread
