@@ -57,7 +57,7 @@
 //! goes around that producer. In crossbeam-deque a consumer spins on a slot that its producer has
 //! claimed and not filled.
 //!
-//! *No slot is read while it is written.* Items are copied by atomic operations on words that may
+//! *No slot has a data race.* Items are copied by atomic operations on words that may
 //! be uninitialised. crossbeam-deque uses a volatile read instead, which its own comment calls
 //! undefined behaviour. The price is a dependency, atomic-maybe-uninit, which supports a list of
 //! processors.
