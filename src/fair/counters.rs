@@ -4,26 +4,28 @@ use super::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
 
 /// Sums since the queue was made. Each is exact; several together are of about the same time.
+///
+/// The first four say how tasks have ended. Each counts a task after that was taken off the queue's count
+/// ([`tell`]): so with those that are still on it they are never more than were accepted. In the order of their
+/// writers: a lease ends with the first six, which share a cache line with the word of the queue.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Counters {
     /// Tasks that have run to their end or to a panic.
     pub(super) completed: AtomicU64,
+    /// Entries of tasks that somebody had claimed elsewhere.
+    pub(super) tombstones: AtomicU64,
     pub(super) panicked: AtomicU64,
     /// Tasks that were dropped unrun, by cancelling the queue or because the executor is gone.
     pub(super) cancelled: AtomicU64,
-    /// Entries of tasks that somebody had claimed elsewhere.
-    pub(super) tombstones: AtomicU64,
+    /// In nanoseconds.
+    pub(super) service: AtomicU64,
+    pub(super) leases: AtomicU64,
+    /// The longest lease, in nanoseconds.
+    pub(super) longest: AtomicU64,
     /// Tasks that ran on a thread that waited for them.
     pub(super) inlined: AtomicU64,
     pub(super) refused: AtomicU64,
-    pub(super) leases: AtomicU64,
-    /// In nanoseconds.
-    pub(super) service: AtomicU64,
-    /// The longest lease, in nanoseconds.
-    pub(super) longest: AtomicU64,
-    /// Tasks that have been taken off the queue's count, after they were: with those that are still on it, never more
-    /// than were accepted.
-    pub(super) ended: AtomicU64,
     /// The greatest number of accepted tasks that somebody was told.
     pub(super) submitted: AtomicU64,
     /// How often it became ready.
@@ -42,27 +44,20 @@ impl Counters {
         }
     }
 
-    /// Tasks have been taken off the queue's count, by somebody who keeps the queue from being over.
-    #[inline]
-    pub(super) fn note_ended(&self, count: u64) {
-        self.ended.fetch_add(count, ENDED.release());
-    }
-
     /// How many tasks have been accepted: never more than were, never less than at an earlier call, and exact when none
     /// is about to end. `pending` reads how many have not ended.
     pub(super) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // In this order: what ends in between counts once at most.
-        let ended = self.ended.load(ENDED.acquire());
-        let seen = ended + pending();
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
-        let seen = seen.max(told.into_iter().map(read).sum());
+        let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
+        let seen = ended + pending();
         self.submitted.fetch_max(seen, Relaxed).max(seen) // Relaxed: nothing is read on the strength of it
     }
 
-    fn all(&self) -> [&AtomicU64; 14] {
+    fn all(&self) -> [&AtomicU64; 13] {
         let Counters { completed, panicked, cancelled, tombstones, inlined, refused, .. } = self;
         let Counters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
-        let Counters { ended, submitted, .. } = self;
+        let Counters { submitted, .. } = self;
         [
             completed,
             panicked,
@@ -76,7 +71,6 @@ impl Counters {
             arrivals,
             waits_since,
             gap,
-            ended,
             submitted,
         ]
     }
@@ -87,6 +81,14 @@ impl Counters {
 pub(super) fn add(counter: &AtomicU64, by: u64) {
     if by != 0 {
         counter.fetch_add(by, Relaxed); // Relaxed: nothing is read on the strength of it
+    }
+}
+
+/// Says how tasks have ended that have been taken off the queue's count. The caller keeps the queue from being over.
+#[inline]
+pub(super) fn tell(counter: &AtomicU64, tasks: u64) {
+    if tasks != 0 {
+        counter.fetch_add(tasks, ENDED.release());
     }
 }
 

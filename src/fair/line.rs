@@ -12,7 +12,6 @@ use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
 use crate::task::{CancelToken, End, ExecutorId, Job, Link};
-use crossbeam_utils::CachePadded;
 
 /// A job in a queue.
 pub(super) struct Entry {
@@ -22,21 +21,30 @@ pub(super) struct Entry {
 }
 
 /// A queue: one per slot, made when the slot is first used, and used again by the queues that come after.
+///
+/// In the order of its cache lines, of which a task touches few: the word, which spawners and servers change, with the
+/// counters that a server changes right after it; the jobs, on lines of their own; and what both read.
+#[repr(C)]
 pub(super) struct Line {
-    pub(super) slot: usize,
-    /// Apart from the rest: spawners and servers change it, and both read the rest.
-    pub(super) life: CachePadded<Life>,
+    pub(super) life: Life,
+    pub(super) counters: Counters,
     pub(super) jobs: Injector<Entry>,
-    pub(super) counters: CachePadded<Counters>,
-    /// Who waits for a place to run a task of this queue in.
-    pub(super) joiners: Joiners,
+    pub(super) slot: usize,
+    /// The queue that is in the slot, or was; 0 before the first.
+    id: AtomicU64,
+    weight: AtomicU64,
+    limit: AtomicUsize,
+    capacity: AtomicU64,
+    tier: AtomicUsize,
+    /// How often it was paused and not resumed. Tells who serves it to look whether it is paused: `life` is too dear to
+    /// look at after each task.
+    pauses: AtomicUsize,
     /// Tells running tasks that they may stop.
     pub(super) is_cancelled: AtomicBool,
     /// How many of its jobs are of tasks that have ended and left the count.
     pub(super) litter: AtomicUsize,
-    /// How often it was paused and not resumed. Tells who serves it to look whether it is paused: `life` is too dear to
-    /// look at after each task.
-    pauses: AtomicUsize,
+    /// Who waits for a place to run a task of this queue in.
+    pub(super) joiners: Joiners,
     /// Told when it has nothing pending, once somebody waits for that.
     pub(super) quiet: Once<EventCount>,
     /// Told when it is over or runs nothing any more, once somebody wants to know.
@@ -44,12 +52,6 @@ pub(super) struct Line {
     pub(super) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler wants to know.
     pub(super) waits: Once<Waits>,
-    weight: AtomicU64,
-    limit: AtomicUsize,
-    capacity: AtomicU64,
-    tier: AtomicUsize,
-    /// The queue that is in the slot, or was; 0 before the first.
-    id: AtomicU64,
     /// The token that cancels the queue, and that it does: also when there is no handle any more.
     pub(super) link: Mutex<Option<(CancelToken, Link)>>,
     /// Which futures of it are under way.
@@ -71,23 +73,23 @@ pub(super) struct Settings {
 impl Line {
     pub(super) fn new(slot: usize) -> Self {
         Line {
-            slot,
-            life: CachePadded::new(Life::nothing()),
+            life: Life::nothing(),
+            counters: Counters::default(),
             jobs: Injector::new(),
-            counters: CachePadded::default(),
-            joiners: Joiners::default(),
-            is_cancelled: AtomicBool::new(false),
-            litter: AtomicUsize::new(0),
-            pauses: AtomicUsize::new(0),
-            quiet: Once::empty(),
-            end: End::default(),
-            name: Mutex::default(),
-            waits: Once::empty(),
+            slot,
+            id: AtomicU64::new(0),
             weight: AtomicU64::new(1),
             limit: AtomicUsize::new(usize::MAX),
             capacity: AtomicU64::new(u64::MAX),
             tier: AtomicUsize::new(0),
-            id: AtomicU64::new(0),
+            pauses: AtomicUsize::new(0),
+            is_cancelled: AtomicBool::new(false),
+            litter: AtomicUsize::new(0),
+            joiners: Joiners::default(),
+            quiet: Once::empty(),
+            end: End::default(),
+            name: Mutex::default(),
+            waits: Once::empty(),
             link: Mutex::default(),
             #[cfg(feature = "async")]
             flight: super::flight::Flight::default(),
