@@ -3,7 +3,7 @@
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `ENDED` | `note_ended`, `submitted` | `submitted_is_never_too_large` |
+//! | `ENDED` | `tell`, `submitted` | `submitted_is_never_too_large` |
 //!
 //! Litmus tests judge `LOOK` in `step_aside` and in `end`: `loom-tests/unwitnessed.md`.
 

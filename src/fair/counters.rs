@@ -4,26 +4,29 @@ use super::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
 
 /// Sums since the queue was made. Each is exact; several are read one after the other.
+///
+/// The first four say how tasks have ended. Each is raised after the task was taken off the queue's
+/// count ([`tell`]), so these sums and that count together are never more than the accepted tasks.
+/// The order is that of the writers: a lease ends with the first six, which share a cache line with
+/// the queue's life word.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Counters {
     /// Tasks that have run to their end or to a panic.
     pub(super) completed: AtomicU64,
+    /// Entries of tasks that somebody had claimed elsewhere.
+    pub(super) tombstones: AtomicU64,
     pub(super) panicked: AtomicU64,
     /// Tasks that were dropped unrun, because the queue was cancelled or the executor has ended.
     pub(super) cancelled: AtomicU64,
-    /// Jobs whose task another thread had claimed.
-    pub(super) tombstones: AtomicU64,
+    /// The time for which tasks ran, in nanoseconds.
+    pub(super) service: AtomicU64,
+    pub(super) leases: AtomicU64,
+    /// The longest lease, in nanoseconds.
+    pub(super) longest: AtomicU64,
     /// Tasks that ran on a thread that waited for them.
     pub(super) inlined: AtomicU64,
     pub(super) refused: AtomicU64,
-    pub(super) leases: AtomicU64,
-    /// The time for which tasks ran, in nanoseconds.
-    pub(super) service: AtomicU64,
-    /// The longest lease, in nanoseconds.
-    pub(super) longest: AtomicU64,
-    /// Tasks that have been taken off the queue's count. It is raised after the count falls, so the
-    /// two together are never more than the accepted tasks.
-    pub(super) ended: AtomicU64,
     /// The greatest number of accepted tasks that `submitted` has returned.
     pub(super) submitted: AtomicU64,
     /// How often the queue became ready.
@@ -43,28 +46,20 @@ impl Counters {
         }
     }
 
-    /// Notes that the caller has taken `count` tasks off the queue's count. The caller keeps the
-    /// queue from being over.
-    #[inline]
-    pub(super) fn note_ended(&self, count: u64) {
-        self.ended.fetch_add(count, ENDED.release());
-    }
-
     /// Returns how many tasks have been accepted: never too many, never fewer than an earlier call,
     /// and exact when no task is about to end. `pending` reads how many have not ended.
     pub(super) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // In this order, a task that ends in between counts at most once.
-        let ended = self.ended.load(ENDED.acquire());
-        let seen = ended + pending();
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
-        let seen = seen.max(told.into_iter().map(read).sum());
+        let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
+        let seen = ended + pending();
         self.submitted.fetch_max(seen, Relaxed).max(seen) // Relaxed: no data is read because of it
     }
 
-    fn all(&self) -> [&AtomicU64; 14] {
+    fn all(&self) -> [&AtomicU64; 13] {
         let Counters { completed, panicked, cancelled, tombstones, inlined, refused, .. } = self;
         let Counters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
-        let Counters { ended, submitted, .. } = self;
+        let Counters { submitted, .. } = self;
         [
             completed,
             panicked,
@@ -78,7 +73,6 @@ impl Counters {
             arrivals,
             waits_since,
             gap,
-            ended,
             submitted,
         ]
     }
@@ -89,6 +83,15 @@ impl Counters {
 pub(super) fn add(counter: &AtomicU64, by: u64) {
     if by != 0 {
         counter.fetch_add(by, Relaxed); // Relaxed: no data is read because of it
+    }
+}
+
+/// Raises a sum by tasks that the caller has taken off the queue's count. The caller keeps the queue
+/// from being over.
+#[inline]
+pub(super) fn tell(counter: &AtomicU64, tasks: u64) {
+    if tasks != 0 {
+        counter.fetch_add(tasks, ENDED.release());
     }
 }
 

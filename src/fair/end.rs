@@ -1,7 +1,7 @@
 //! How queues end, and how the scheduler drops its tasks when the executor ends.
 
 use super::LOOK;
-use super::counters::add;
+use super::counters::tell;
 use super::line::Line;
 use super::shared::Shared;
 use crate::executor::ExecutorId;
@@ -58,8 +58,8 @@ impl Shared {
     /// this call has ended the task. The caller has a lease or a hold.
     pub(super) fn drop_job(&self, line: &Line, job: Job) -> bool {
         let count = |_has_panicked| {
-            add(&line.counters.cancelled, 1);
             self.end_task(line);
+            tell(&line.counters.cancelled, 1);
         };
         let Some(task) = job.task().filter(|task| task.is_counted()) else {
             // It counts as cancelled even if its destructor panics.
@@ -78,8 +78,8 @@ impl Shared {
     /// lease or a hold.
     pub(super) fn sweep(&self, line: &Line, task: &AnyTask) {
         if task.is_left() {
-            add(&line.counters.tombstones, 1);
             self.end_task(line);
+            tell(&line.counters.tombstones, 1);
         } else {
             line.litter.fetch_sub(1, Relaxed); // Relaxed: a statistic
         }

@@ -12,7 +12,6 @@ use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
 use crate::task::{CancelToken, End, ExecutorId, Job, Link};
-use crossbeam_utils::CachePadded;
 
 /// A job in a queue.
 pub(super) struct Entry {
@@ -23,21 +22,31 @@ pub(super) struct Entry {
 
 /// The shared state of a queue. It is made when its slot is first used, and reused by the slot's
 /// later queues.
+///
+/// The order is that of the cache lines, of which a task touches few: the life word, which spawners
+/// and servers change, with the counters that a server changes right after it; the jobs, on lines of
+/// their own; and the fields that both only read.
+#[repr(C)]
 pub(super) struct Line {
-    pub(super) slot: usize,
-    /// In a cache line of its own: spawners and servers change it, and both read the other fields.
-    pub(super) life: CachePadded<Life>,
+    pub(super) life: Life,
+    pub(super) counters: Counters,
     pub(super) jobs: Injector<Entry>,
-    pub(super) counters: CachePadded<Counters>,
-    /// The threads that wait until the queue may run one more task.
-    pub(super) joiners: Joiners,
+    pub(super) slot: usize,
+    /// The id of the slot's present or last queue; 0 before the first.
+    id: AtomicU64,
+    weight: AtomicU64,
+    limit: AtomicUsize,
+    capacity: AtomicU64,
+    tier: AtomicUsize,
+    /// How often the queue was paused, less how often it was resumed. Only if it is not zero does a
+    /// server look whether `life` is paused, which would cost too much after each task.
+    pauses: AtomicUsize,
     /// Tells running tasks that the queue is cancelled, so they may stop.
     pub(super) is_cancelled: AtomicBool,
     /// How many queued jobs belong to tasks that have ended and left the count.
     pub(super) litter: AtomicUsize,
-    /// How often the queue was paused, less how often it was resumed. Only if it is not zero does a
-    /// server look whether `life` is paused, which would cost too much after each task.
-    pauses: AtomicUsize,
+    /// The threads that wait until the queue may run one more task.
+    pub(super) joiners: Joiners,
     /// Notified when the queue is idle. Made when a thread first waits for that.
     pub(super) quiet: Once<EventCount>,
     /// Cancelled when the queue is over or cancelled. Its token is made when first asked for.
@@ -45,12 +54,6 @@ pub(super) struct Line {
     pub(super) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
     pub(super) waits: Once<Waits>,
-    weight: AtomicU64,
-    limit: AtomicUsize,
-    capacity: AtomicU64,
-    tier: AtomicUsize,
-    /// The id of the slot's present or last queue; 0 before the first.
-    id: AtomicU64,
     /// The token that cancels the queue, and the link by which it does so after the last handle has
     /// gone.
     pub(super) link: Mutex<Option<(CancelToken, Link)>>,
@@ -73,23 +76,23 @@ pub(super) struct Settings {
 impl Line {
     pub(super) fn new(slot: usize) -> Self {
         Line {
-            slot,
-            life: CachePadded::new(Life::nothing()),
+            life: Life::nothing(),
+            counters: Counters::default(),
             jobs: Injector::new(),
-            counters: CachePadded::default(),
-            joiners: Joiners::default(),
-            is_cancelled: AtomicBool::new(false),
-            litter: AtomicUsize::new(0),
-            pauses: AtomicUsize::new(0),
-            quiet: Once::empty(),
-            end: End::default(),
-            name: Mutex::default(),
-            waits: Once::empty(),
+            slot,
+            id: AtomicU64::new(0),
             weight: AtomicU64::new(1),
             limit: AtomicUsize::new(usize::MAX),
             capacity: AtomicU64::new(u64::MAX),
             tier: AtomicUsize::new(0),
-            id: AtomicU64::new(0),
+            pauses: AtomicUsize::new(0),
+            is_cancelled: AtomicBool::new(false),
+            litter: AtomicUsize::new(0),
+            joiners: Joiners::default(),
+            quiet: Once::empty(),
+            end: End::default(),
+            name: Mutex::default(),
+            waits: Once::empty(),
             link: Mutex::default(),
             #[cfg(feature = "async")]
             flight: super::flight::Flight::default(),
