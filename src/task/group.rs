@@ -1,6 +1,6 @@
 //! Waiting for several tasks.
 
-use super::cell::{AnyTask, Kin};
+use super::cell::{self, AnyTask, Kin};
 use super::error::{JoinError, WITH_GROUP};
 use super::gate::{self, Here, Limited, Watched};
 use super::job::Job;
@@ -75,7 +75,11 @@ impl TaskGroup {
         TaskGroup::default()
     }
 
-    /// A job that belongs to the group until it has run or is dropped.
+    /// Makes a job that belongs to the group until it has run or is dropped.
+    ///
+    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A thread that waits for the
+    /// group does not run it: only tasks of [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the
+    /// group with their executor. One allocation.
     ///
     /// # Examples
     ///
@@ -88,8 +92,8 @@ impl TaskGroup {
     /// group.wait().unwrap();
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        let member = self.0.member(f);
-        Job::new(move || member.run())
+        // A task: it leaves the count of a queue that it is given to before it leaves the group.
+        cell::task_of(f, None, None, Some(self.0.join())).0
     }
 
     /// How many tasks have not come to their end.
@@ -268,8 +272,8 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
         drop(rest);
-        // Not under the lock: a task may be the last that has its executor.
-        drop(gone);
+        // Not under the lock: a task may be the last that has its executor, of which the destructor is the user's.
+        gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
     /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
@@ -346,7 +350,8 @@ impl Membership {
     pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
         self.is_settled = true;
         result.map_err(|error| {
-            self.group.note(error);
+            // The group may drop it, with a destructor that waits for the group.
+            current::as_member(self.group(), || self.group.note(error));
             JoinError::panic(Box::new(WITH_GROUP))
         })
     }
@@ -368,12 +373,12 @@ impl Drop for Membership {
         }
         let shared = &self.group.0;
         let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;
+        if left == 0 {
+            shared.ends.notify_all();
+        }
         // Relaxed: a bound on what is kept. What is listed and has not begun is pending, so half of it goes.
         if shared.listed.load(Relaxed) > 2 * left {
             self.group.sweep();
-        }
-        if left == 0 {
-            shared.ends.notify_all();
         }
     }
 }
