@@ -186,8 +186,7 @@ impl<T> Core<T> {
                 gate.ends();
                 return Some(Counted(gate));
             }
-            // It is left; without a limit, nobody but the queue's server claims it.
-            (None, _) => {}
+            (None, _) => {} // left; without a limit, only the queue's server claims it
         }
         None
     }
