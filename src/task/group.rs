@@ -4,7 +4,7 @@ use super::cell::{self, AnyTask, Kin};
 use super::error::{JoinError, WITH_GROUP};
 use super::gate::{self, Here, Limited, Watched};
 use super::job::Job;
-use super::{GROUP, current};
+use super::{GROUP, current, depth};
 use crate::idle::{EventCount, Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
@@ -125,7 +125,8 @@ impl TaskGroup {
     ///
     /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member of the group, or a
     /// job of a [scope](crate::ThreadPool::scope) for which a member waits; or if a task of the group can begin only in
-    /// places of its queue that have threads which wait for the caller in that way. The group stays as it is.
+    /// places of its queue that have threads which wait for the caller in that way; or if the thread would run a task of
+    /// the group, but tasks that wait for each other have taken half of its stack. The group stays as it is.
     ///
     /// # Examples
     ///
@@ -139,7 +140,7 @@ impl TaskGroup {
         if current::is_member(self.0.as_ptr()) {
             return Err(JoinError::would_deadlock());
         }
-        self.0.wait_unless(Group::is_hopeless)
+        self.0.wait_unless(true)
     }
 
     /// As [`wait`](Self::wait), for so long at most. Runs none of the tasks.
@@ -192,11 +193,14 @@ impl Group {
 
     /// Waits, whatever it waits for.
     pub(crate) fn wait(&self) -> Result<(), JoinError> {
-        self.wait_unless(|_| false)
+        self.wait_unless(false)
     }
 
-    fn wait_unless(&self, is_hopeless: impl Fn(&Self) -> bool) -> Result<(), JoinError> {
+    fn wait_unless(&self, may_refuse: bool) -> Result<(), JoinError> {
         loop {
+            if may_refuse && self.is_too_deep() {
+                return Err(JoinError::would_deadlock());
+            }
             while let Some(task) = self.next_here() {
                 if task.run_here() == Here::NoPlace {
                     self.add(task);
@@ -205,7 +209,7 @@ impl Group {
             if self.is_done() {
                 return self.outcome();
             }
-            if is_hopeless(self) {
+            if may_refuse && self.is_hopeless() {
                 return Err(JoinError::would_deadlock());
             }
             ThreadPark::with_own(|park| {
@@ -238,6 +242,12 @@ impl Group {
                 && limit(tasks).is_some_and(gate::is_hopeless)
                 && !tasks.iter().all(AnyTask::is_claimed)
         })
+    }
+
+    /// Whether there is a task that this thread may run, but has not the stack for.
+    fn is_too_deep(&self) -> bool {
+        depth::is_exhausted()
+            && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
     }
 
     fn has_next_here(&self) -> bool {

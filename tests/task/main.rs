@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod depth;
 mod futures;
 mod groups_jobs;
 mod groups_meet;
