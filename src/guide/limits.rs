@@ -53,7 +53,10 @@
 //!   or 340 (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; for threads of others
 //!   half is taken to be 1 MiB. Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded.
 //!   Tokens may be chained to any length.
-//! - *A future is not run by who waits for it.* `FutureHandle::join` on the only worker of its pool never returns.
+//! - *A future is not run by who waits for it*, and polling a [`JoinHandle`](crate::JoinHandle) runs nothing either.
+//!   `FutureHandle::join`, or a `block_on` of a handle of either kind, never returns on the only worker of its pool.
+//!   [`JoinHandle::join`](crate::JoinHandle::join) does. Inside [`blocking`](crate::pool::blocking) all of them do, on another
+//!   thread.
 //! - *Tasks have to be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no tasks that stay on a thread.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).

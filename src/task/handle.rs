@@ -274,6 +274,9 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
+    /// Runs nothing, unlike [`join`](JoinHandle::join): a `block_on` of the handle on the only thread that could run the
+    /// task never returns, unless it is inside [`blocking`](crate::pool::blocking).
+    ///
     /// # Panics
     ///
     /// Panics if it was ready before.

@@ -22,7 +22,7 @@ fn chain(executor: &dyn Executor, levels: usize) -> JoinHandle<Depth> {
 fn ends_or_is_refused<E: Executor + Clone + 'static>(executor: E, levels: usize) {
     let same = executor.clone();
     let waits = TaskBuilder::on(&executor).spawn(move || {
-        assert_eq!(chain(&same, 100).join().unwrap().unwrap(), 100);
+        assert_eq!(chain(&same, 10).join().unwrap().unwrap(), 10);
         chain(&same, levels).join().unwrap()
     });
     assert!(done(waits).unwrap_err().is_deadlock());
