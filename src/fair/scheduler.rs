@@ -289,7 +289,7 @@ impl Executor for FairScheduler {
     }
 
     fn id(&self) -> Option<ExecutorId> {
-        self.line().id()
+        self.default.id()
     }
 
     fn limited(&self) -> Option<Limited> {
