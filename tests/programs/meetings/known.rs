@@ -16,7 +16,3 @@ pub(super) const DRAINING_POOLS_DO_NOT_GIVE_WAY: bool = true;
 /// A paused queue with a scheduler over it stays paused when all handles go: the scheduler's ticket, which waits in it, has
 /// one. Issue 23.
 pub(super) const TICKETS_KEEP_QUEUES_PAUSED: bool = true;
-
-/// A task that waits in `pool::blocking` for another of its scheduler waits until a further ticket comes. None comes if that
-/// scheduler is over a queue that is closed. Issue 23.
-pub(super) const CLOSED_QUEUES_DO_NOT_GIVE_WAY: bool = false;
