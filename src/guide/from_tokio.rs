@@ -203,9 +203,8 @@
 //!
 //! ```
 //! use filch::executor::{from_fn, TaskBuilder};
-//! use std::num::NonZeroUsize;
 //!
-//! let shut_down = from_fn(NonZeroUsize::MIN, |job| {
+//! let shut_down = from_fn(1, |job| {
 //!     drop(job);
 //!     Ok(())
 //! });
