@@ -41,7 +41,8 @@
 //!   runs on.
 //! - *A blocked thread is one thread less*, unless the section is marked by [`blocking`](crate::pool::blocking); then
 //!   another takes its place, up to [`max_threads`](crate::pool::Builder::max_threads), 512 if it is not said
-//!   (`pool/builder.rs`).
+//!   (`pool/builder.rs`). A pool that is shut down starts no further threads: a task that blocks until a queued task has
+//!   run may hold up the drain for ever.
 //! - *A thread that waits runs what it waits for and nothing else*, so it sleeps if that runs elsewhere. In a
 //!   [`join`](crate::ThreadPool::join) it helps, or another thread takes its place, up to `max_threads`; in a `scope` and on a
 //!   handle it does neither. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: on the only thread of a pool it waits in
@@ -149,6 +150,8 @@
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. Two tasks that wait for a disk cost what two
 //! tasks cost that compute for as long.
+//!
+//! *A paused queue with a scheduler over it* is not resumed when its handles are dropped: the scheduler has one.
 //!
 //! *On virtual time* a task must not block on anything but the clock ([`Stepper`](crate::sim::Stepper)): no other
 //! goes on meanwhile.

@@ -247,7 +247,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => _ = park.park(None),
+            Poll::Pending => park.park(None),
         }
     }
 }
