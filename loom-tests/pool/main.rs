@@ -6,4 +6,5 @@ mod common;
 
 mod helping;
 mod pool;
+mod scopes;
 mod snapshot;

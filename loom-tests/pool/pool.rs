@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | `RESTED` | `rest`, `is_quiet` | `an_accepted_job_runs` |
 //! | `GONE` | `go`, `wait_until_gone` | `a_closed_pool_runs_what_it_accepted` |
-//! | `JOINED` | `end`, `wait_for` | `both_halves_of_a_join_run` |
+//! | `JOINED` | `end`, `wait_for_half` | `both_halves_of_a_join_run` |
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, note_spawn, spawn};

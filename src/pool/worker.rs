@@ -2,6 +2,7 @@
 
 use super::helping::Depth;
 use super::registry::Seat;
+use super::scope::scatter;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
@@ -47,7 +48,7 @@ pub(super) struct Local {
     pub(super) deque: Worker<Job>,
     /// Where it sleeps when there is nothing to do.
     pub(super) park: RefCell<Box<dyn Park>>,
-    /// Where it sleeps while it waits for the other half of a `join`.
+    /// Where it sleeps while it waits for a half of a `join`, or for a scope.
     pub(super) bell: RefCell<ThreadPark>,
     pub(super) turn: Cell<u32>,
     pub(super) random: Cell<u32>,
@@ -274,6 +275,7 @@ impl Local {
             self.run_caught(job);
         }
         while let Some(job) = self.deque.pop() {
+            scatter(&job);
             match shared.injector.try_push(job) {
                 Ok(()) => shared.idle.searchers.notify_one(),
                 Err(closed) if shared.is_discarding() => self.drop_caught(closed.into_inner()),

@@ -135,7 +135,7 @@ impl TaskGroup {
         if current::is_member(self.0.as_ptr()) {
             return Err(JoinError::would_deadlock());
         }
-        self.0.wait_unless(Group::is_hopeless)
+        self.0.wait()
     }
 
     /// As [`wait`](Self::wait), for so long at most. Runs none of the tasks.
@@ -186,12 +186,7 @@ impl Group {
         self.0.ends.notify_all();
     }
 
-    /// Waits, whatever it waits for.
-    pub(crate) fn wait(&self) -> Result<(), JoinError> {
-        self.wait_unless(|_| false)
-    }
-
-    fn wait_unless(&self, is_hopeless: impl Fn(&Self) -> bool) -> Result<(), JoinError> {
+    fn wait(&self) -> Result<(), JoinError> {
         loop {
             while let Some(task) = self.next_here() {
                 if task.run_here() == Here::NoPlace {
@@ -201,7 +196,7 @@ impl Group {
             if self.is_done() {
                 return self.outcome();
             }
-            if is_hopeless(self) {
+            if self.is_hopeless() {
                 return Err(JoinError::would_deadlock());
             }
             ThreadPark::with_own(|park| {

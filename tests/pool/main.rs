@@ -14,6 +14,7 @@ mod known_bugs;
 mod leaving;
 mod random_programs;
 mod refusals;
+mod scopes;
 mod thread_pool;
 mod turns;
 mod waiting;
