@@ -42,10 +42,11 @@
 //! - *A blocked thread is one thread less*, unless the section is marked by [`blocking`](crate::pool::blocking); then
 //!   another takes its place, up to [`max_threads`](crate::pool::Builder::max_threads), 512 if it is not said
 //!   (`pool/builder.rs`).
-//! - *A thread that waits runs what it waits for and nothing else*, so it sleeps if that runs elsewhere. In a
-//!   [`join`](crate::ThreadPool::join) it helps, or another thread takes its place, up to `max_threads`; in a `scope` and on a
-//!   handle it does neither. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: on the only thread of a pool it waits in
-//!   vain.
+//! - *A thread that waits runs what it waits for and what that has brought about, and nothing else.* If there is only other
+//!   work, another thread takes its place, so there may be one more for each thread that waits, up to `max_threads`. Where there
+//!   can be no further thread, as in a [`LockedPool`](crate::LockedPool), it sleeps.
+//!   [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: if there can be no further thread, it waits in vain on
+//!   the only thread of a pool.
 //! - *A task that a waiting thread runs, runs on its stack.* If that task waits for another that has not begun, and so
 //!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not: with the 2 MiB of a thread,
 //!   some 3,000 levels, or 600. A longer chain of tasks that wait for each other overflows the stack, which ends the

@@ -42,6 +42,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// What a worker waits for: the address of the half, or of the kind of the scope's jobs.
 pub(super) type Latch = usize;
 
+/// The latch of nothing that others could serve.
+const NOTHING: Latch = 0;
+
 pub(super) fn latch_of(head: &OnStack) -> Latch {
     core::ptr::from_ref(head) as Latch
 }
@@ -138,7 +141,7 @@ impl Local {
                 patience = Patience::full();
             } else if patience.lasts() {
             } else if calls() {
-                self.sleep_in_wait(latch, &is_over);
+                self.sleep_in_wait(latch, None, &is_over);
                 look();
                 patience = Patience::full();
             } else {
@@ -159,21 +162,23 @@ impl Local {
 }
 
 impl Local {
-    /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one. If there are only others,
-    /// another thread takes the place of this one until the wait is over.
-    fn sleep_in_wait(&self, latch: Latch, is_over: impl Fn() -> bool) {
-        let shared = &*self.shared;
-        let is_there_work = || shared.is_there_work();
-        let mut search = shared.idle.searchers.search();
-        let aside = shared.idle.step_aside();
+    /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one; or for `timeout`. If there
+    /// are only others, or the thread serves a scheduler, another thread takes the place of this one until the wait is over.
+    fn sleep_in_wait(&self, latch: Latch, timeout: Option<Duration>, is_over: impl Fn() -> bool) {
+        let idle = &self.shared.idle;
+        let is_there_work = || self.shared.is_there_work();
+        let mut search = idle.searchers.search();
+        idle.step_aside();
         loop {
             let resting = search.prepare();
             if is_over() {
+                idle.step_back();
                 return resting.cancel().found(is_there_work);
             }
-            let is_some_work = is_there_work(); // before the other look, or it could be for us
+            // Before the other look, or it could be for us.
+            let is_some_work = is_there_work() || current::has_ticket();
             if let Some(job) = self.leapfrog(latch) {
-                drop(aside);
+                idle.step_back();
                 resting.cancel().found(is_there_work);
                 return self.run(job);
             }
@@ -181,21 +186,28 @@ impl Local {
                 search = resting.cancel();
                 break;
             }
-            (search, _) = resting.commit_in(&mut *self.bell.borrow_mut(), None);
+            (search, _) = resting.commit_in(&mut *self.bell.borrow_mut(), timeout);
         }
         // Whoever relies on this search is told below: another is started, or notified.
         search.found(|| false);
-        drop(aside);
-        self.blocking(|is_taken| {
-            current::aside(|| {
-                while !is_over() {
-                    self.bell.borrow_mut().park((!is_taken).then_some(PAUSE));
-                    if !is_taken {
-                        break;
-                    }
+        idle.step_back();
+        current::aside(|| {
+            let is_taken = self.place_is_taken.get() == Some(true);
+            let pause = (!is_taken).then_some(PAUSE);
+            let timeout = [timeout, pause].into_iter().flatten().min();
+            loop {
+                self.bell.borrow_mut().park(timeout);
+                if is_over() || timeout.is_some() {
+                    break;
                 }
-            });
+            }
         });
+    }
+
+    /// Sleeps until the bell is rung, or for `timeout`, or for any other reason.
+    pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
+        let has_slept = Cell::new(false);
+        self.sleep_in_wait(NOTHING, timeout, || has_slept.replace(true));
     }
 }
 

@@ -8,11 +8,11 @@ use super::closure::Closure;
 use super::countdown::Countdown;
 use super::worker::Local;
 use crate::executor::Executor;
-use crate::idle::{Park, ThreadPark};
+use crate::idle::Park;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed, thread};
 use crate::task::current::Waiter;
-use crate::task::{Capture, Job, JoinError, Kind};
+use crate::task::{Bed, Capture, Job, JoinError, Kind};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::task::Waker;
@@ -204,12 +204,13 @@ impl Core {
     /// Waits on a thread that is no worker of the pool.
     #[cold]
     fn sleep(&self) {
-        ThreadPark::with_own(|park| {
-            if self.countdown.is_over() {
-                return;
+        let is_over = || self.countdown.is_over();
+        Bed::hesitate(is_over);
+        Bed::with(|park| {
+            if !is_over() {
+                self.call(|| park.unparker());
             }
-            self.call(|| park.unparker());
-            while !self.countdown.is_over() {
+            while !is_over() {
                 park.park(None);
             }
         });

@@ -7,6 +7,7 @@ use crate::sync::Relaxed;
 use crate::sync::spin::{Vigil, relax};
 use crate::task::{AnyTask, ExecutorId, Job, Own};
 use alloc::vec::Vec;
+use core::task::Waker;
 use core::time::Duration;
 
 /// One turn in this many begins at the injector, so that jobs which keep spawning others do not starve
@@ -206,6 +207,14 @@ impl Shared {
 }
 
 impl Own for Local {
+    fn park(&self, timeout: Option<Duration>) {
+        self.sleep_for_bell(timeout);
+    }
+
+    fn unparker(&self) -> Waker {
+        self.seat.bell.clone()
+    }
+
     fn home(&self) -> Option<ExecutorId> {
         Some(self.shared.id)
     }

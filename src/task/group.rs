@@ -2,10 +2,10 @@
 
 use super::cell::{AnyTask, Kin};
 use super::error::{JoinError, WITH_GROUP};
-use super::gate::{self, Here, Limited, Watched};
+use super::gate::{self, Bed, Here, Limited, Watched};
 use super::job::Job;
 use super::{GROUP, current};
-use crate::idle::{EventCount, Park, ThreadPark};
+use crate::idle::{EventCount, Park};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
@@ -111,8 +111,8 @@ impl TaskGroup {
     /// Waits until every task of the group has run or was dropped unrun, those included that come meanwhile.
     ///
     /// On a worker it runs those that have not begun and were given to the same executor, and those of a
-    /// [queue](crate::fair::Queue) as soon as the queue may run one more. What the tasks did happens before this
-    /// returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
+    /// [queue](crate::fair::Queue) as soon as the queue may run one more. While it sleeps another thread may take its place, as
+    /// in [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). What the tasks did happens before this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
     ///
     /// # Errors
     ///
@@ -199,7 +199,8 @@ impl Group {
             if self.is_hopeless() {
                 return Err(JoinError::would_deadlock());
             }
-            ThreadPark::with_own(|park| {
+            Bed::hesitate(|| self.is_done());
+            Bed::with(|park| {
                 // Whoever frees a place wakes the same park as whoever ends a task or adds one.
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
@@ -269,7 +270,18 @@ impl Group {
 
     /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
-        self.0.ends.wait_until(deadline, || self.is_done())
+        Bed::hesitate(|| self.is_done());
+        Bed::with(|park| {
+            loop {
+                let prepared = self.0.ends.prepare();
+                let left = deadline.map(clock::until);
+                if self.is_done() || left.is_some_and(|left| left.is_zero()) {
+                    prepared.cancel();
+                    return self.is_done();
+                }
+                prepared.commit_in(park, left);
+            }
+        })
     }
 
     fn is_done(&self) -> bool {

@@ -12,6 +12,7 @@ mod executors;
 mod heap;
 mod known_bugs;
 mod leaving;
+mod places;
 mod random_programs;
 mod refusals;
 mod scopes;
