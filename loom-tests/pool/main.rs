@@ -7,4 +7,5 @@ mod common;
 
 mod helping;
 mod pool;
+mod scopes;
 mod snapshot;

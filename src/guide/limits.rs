@@ -43,10 +43,11 @@
 //!   another takes its place, up to [`max_threads`](crate::pool::Builder::max_threads), 512 if it is not said
 //!   (`pool/builder.rs`). A pool that is shut down starts no further threads: a task that blocks until a queued task has
 //!   run may hold up the drain for ever.
-//! - *A thread that waits runs what it waits for and nothing else*, so it sleeps if that runs elsewhere. In a
-//!   [`join`](crate::ThreadPool::join) it helps, or another thread takes its place, up to `max_threads`; in a `scope` and on a
-//!   handle it does neither. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: on the only thread of a pool it waits in
-//!   vain.
+//! - *A thread that waits runs what it waits for and what that has brought about, and nothing else.* If there is only other
+//!   work, another thread takes its place, so there may be one more for each thread that waits, up to `max_threads`. Where there
+//!   can be no further thread, as in a [`LockedPool`](crate::LockedPool), it sleeps.
+//!   [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: if there can be no further thread, it waits in vain on
+//!   the only thread of a pool.
 //! - *A task that a waiting thread runs, runs on its stack.* If that task waits for another that has not begun, and so
 //!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not. When such tasks have taken half
 //!   of the thread's stack, a further [`join`](crate::JoinHandle::join) or [`TaskGroup::wait`](crate::task::TaskGroup::wait)

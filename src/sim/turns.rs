@@ -125,7 +125,7 @@ impl Turns {
     /// Runs one of the threads to its end.
     pub(super) fn live(this: &Arc<Self>, index: usize) {
         HERE.with(|it| *it.borrow_mut() = Some((Arc::clone(this), index)));
-        current::as_worker(Some(this.id), || {
+        current::as_worker(Some(this.id), None, || {
             while let Some(job) = this.next_job(index) {
                 let completed = thread::completes(|| job.run());
                 let mut state = this.state.lock();

@@ -2,10 +2,10 @@
 
 use super::cell::{self, AnyTask, Kin};
 use super::error::{JoinError, WITH_GROUP};
-use super::gate::{self, Here, Limited, Watched};
+use super::gate::{self, Bed, Here, Limited, Watched};
 use super::job::Job;
 use super::{GROUP, current, depth};
-use crate::idle::{EventCount, Park, ThreadPark};
+use crate::idle::{EventCount, Park};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
@@ -115,8 +115,8 @@ impl TaskGroup {
     /// Waits until every task of the group has run or was dropped unrun, those included that come meanwhile.
     ///
     /// On a worker it runs those that have not begun and were given to the same executor, and those of a
-    /// [queue](crate::fair::Queue) as soon as the queue may run one more. What the tasks did happens before this
-    /// returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
+    /// [queue](crate::fair::Queue) as soon as the queue may run one more. While it sleeps another thread may take its place, as
+    /// in [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). What the tasks did happens before this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl TaskGroup {
         if current::is_member(self.0.as_ptr()) {
             return Err(JoinError::would_deadlock());
         }
-        self.0.wait_unless(true)
+        self.0.wait()
     }
 
     /// As [`wait`](Self::wait), for so long at most. Runs none of the tasks.
@@ -175,11 +175,6 @@ impl Group {
         Membership { group: self.clone(), is_settled: false }
     }
 
-    /// A closure that belongs to the group until it has run or is dropped.
-    pub(crate) fn member<T, F: FnOnce() -> T>(&self, f: F) -> Member<F> {
-        Member { f, membership: self.join() }
-    }
-
     /// A task of the group that a waiting worker may run. Its executor has accepted it: what a worker runs is not
     /// refused afterwards.
     pub(crate) fn add(&self, task: AnyTask) {
@@ -191,14 +186,9 @@ impl Group {
         self.0.ends.notify_all();
     }
 
-    /// Waits, whatever it waits for.
-    pub(crate) fn wait(&self) -> Result<(), JoinError> {
-        self.wait_unless(false)
-    }
-
-    fn wait_unless(&self, may_refuse: bool) -> Result<(), JoinError> {
+    fn wait(&self) -> Result<(), JoinError> {
         loop {
-            if may_refuse && self.is_too_deep() {
+            if self.is_too_deep() {
                 return Err(JoinError::would_deadlock());
             }
             while let Some(task) = self.next_here() {
@@ -209,10 +199,11 @@ impl Group {
             if self.is_done() {
                 return self.outcome();
             }
-            if may_refuse && self.is_hopeless() {
+            if self.is_hopeless() {
                 return Err(JoinError::would_deadlock());
             }
-            ThreadPark::with_own(|park| {
+            Bed::hesitate(|| self.is_done());
+            Bed::with(|park| {
                 // Whoever frees a place wakes the same park as whoever ends a task or adds one.
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
@@ -288,7 +279,18 @@ impl Group {
 
     /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
-        self.0.ends.wait_until(deadline, || self.is_done())
+        Bed::hesitate(|| self.is_done());
+        Bed::with(|park| {
+            loop {
+                let prepared = self.0.ends.prepare();
+                let left = deadline.map(clock::until);
+                if self.is_done() || left.is_some_and(|left| left.is_zero()) {
+                    prepared.cancel();
+                    return self.is_done();
+                }
+                prepared.commit_in(park, left);
+            }
+        })
     }
 
     fn is_done(&self) -> bool {
@@ -326,21 +328,6 @@ fn may_run_here(kin: &[AnyTask]) -> bool {
 /// What limits these tasks, if this thread may run them as soon as there is a place.
 fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| gate::waits_for_place(it))
-}
-
-/// A closure that is a member of a group. The closure goes first: it may borrow what the waiter has.
-pub(crate) struct Member<F> {
-    f: F,
-    membership: Membership,
-}
-
-impl<T, F: FnOnce() -> T> Member<F> {
-    /// Runs the closure. A panic is the group's.
-    pub(crate) fn run(self) {
-        let Member { f, membership } = self;
-        let result = current::as_member(membership.group(), || thread::catch(f));
-        drop(membership.end(result.map_err(JoinError::panic)));
-    }
 }
 
 /// A membership in a group. It ends when it is dropped.
