@@ -135,8 +135,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A future is not run by whoever waits for it: on a worker use `.await` and not `join`, or a pool of one thread
-//! waits for itself. Nothing counts polls against a budget, so a future that is ready at each `.await` goes on until
+//! A future is not run by whoever waits for it: on a worker use `.await` and not `join`, which needs another thread
+//! to take the worker's place. Nothing counts polls against a budget, so a future that is ready at each `.await` goes on until
 //! it ends.
 //!
 //! # What tokio counts, counted here
