@@ -17,3 +17,4 @@ pub mod scenarios;
 pub mod sizes;
 pub mod statistics;
 pub mod threads;
+pub mod waits;

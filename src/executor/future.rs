@@ -1,9 +1,9 @@
 //! Futures as tasks. async-task does the work; here it meets executors.
 
 use super::Executor;
-use crate::idle::{Park, ThreadPark};
+use crate::idle::Park;
 use crate::sync::thread;
-use crate::task::{Job, JoinError};
+use crate::task::{Bed, Job, JoinError};
 use core::fmt;
 use core::future::Future;
 use core::mem::ManuallyDrop;
@@ -110,7 +110,8 @@ pub struct FutureHandle<T>(Option<async_task::FallibleTask<Result<T, JoinError>>
 impl<T> FutureHandle<T> {
     /// Waits, asleep, until the future is ready.
     ///
-    /// Unlike a closure, a future is not run by who waits for it: on a worker, use `.await`.
+    /// Unlike a closure, a future is not run by who waits for it. On a worker of a [`ThreadPool`](crate::ThreadPool) another thread
+    /// takes the waiter's place, up to [`max_threads`](crate::pool::Builder::max_threads); elsewhere, use `.await`.
     ///
     /// # Errors
     ///
@@ -128,15 +129,16 @@ impl<T> FutureHandle<T> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn join(mut self) -> Result<T, JoinError> {
-        let mut park = ThreadPark::new();
-        let waker = park.unparker();
-        let mut context = Context::from_waker(&waker);
-        loop {
-            match Pin::new(&mut self).poll(&mut context) {
-                Poll::Ready(result) => return result,
-                Poll::Pending => park.park(None),
+        Bed::with(|park| {
+            let waker = park.unparker();
+            let mut context = Context::from_waker(&waker);
+            loop {
+                match Pin::new(&mut self).poll(&mut context) {
+                    Poll::Ready(result) => return result,
+                    Poll::Pending => park.park(None),
+                }
             }
-        }
+        })
     }
 
     /// Whether the future is ready, or cancelled.

@@ -138,7 +138,7 @@
 //! ```
 //!
 //! A thread that waits for a future does not run it. So a job awaits it and does not call `join`,
-//! which would make a pool of one thread wait for itself. There is no budget of polls: a future
+//! which needs another thread to take the worker's place. There is no budget of polls: a future
 //! that is ready at each `.await` runs until it ends.
 //!
 //! # Metrics

@@ -32,8 +32,9 @@ use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::time::Duration;
 
-/// So many services of a worker, one within the other, are known to those that may help.
-const KNOWN: usize = 8;
+/// At most this many services of a worker, one within the other, are known to helpers. Two workers that help each other by
+/// turns need half as many as the levels of their program; a search for the last item has a level for each halving.
+const KNOWN: usize = 64;
 
 /// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
 /// run, so it is not told of every job.

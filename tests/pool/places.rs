@@ -122,6 +122,14 @@ fn in_a_queue_over_a_pool_others_run_while_two_wait() {
     }
 }
 
+#[cfg(feature = "async")]
+#[test]
+fn the_only_worker_may_wait_for_a_future() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    assert_eq!(done(pool.spawn(move || same.spawn_future(async { 7 }).join().unwrap())), 7);
+}
+
 /// An executor that asks for fewer threads than it has.
 struct Roomy(LockedPool);
 

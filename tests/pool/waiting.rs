@@ -70,6 +70,28 @@ fn help_goes_on_to_whoever_stole_from_the_thief() {
     }
 }
 
+/// The first half of each level ends when the second has begun, which only the other worker can run: the two help each
+/// other by turns, each time deeper on both stacks. A search for the last item is of this shape.
+fn help_by_turns(pool: &ThreadPool, levels: &[Meeting]) {
+    if let Some((level, further)) = levels.split_first() {
+        pool.join(
+            || level.of(2),
+            || {
+                level.of(2);
+                help_by_turns(pool, further);
+            },
+        );
+    }
+}
+
+#[test]
+fn two_workers_help_each_other_by_turns_a_hundred_times() {
+    let pool = tight(2);
+    let (same, levels): (_, Vec<Meeting>) =
+        (pool.clone(), (0..100).map(|_| Meeting::default()).collect());
+    done(pool.spawn(move || help_by_turns(&same, &levels)));
+}
+
 #[test]
 fn a_panic_in_a_job_that_a_waiting_worker_runs_goes_to_whoever_waits_for_it() {
     let pool = tight(2);

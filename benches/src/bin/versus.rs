@@ -4,12 +4,12 @@
 //! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
 
 use filch_benches::scenarios::{self, Scenario};
-use filch_benches::{fair, floor, idle, injector, pool, sizes, threads};
+use filch_benches::{fair, floor, idle, injector, pool, sizes, threads, waits};
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str = "usage: versus deque|injector|idle|pool|fair [--rounds N] [--rows TEXT]";
+const USAGE: &str = "usage: versus deque|injector|idle|pool|waits|fair [--rounds N] [--rows TEXT]";
 
 /// The columns of a table: filch, what the goals are about, another to which there is a ratio, others.
 type Columns = &'static [&'static str];
@@ -31,6 +31,8 @@ const POOLS: Columns = &[
     "chili",
     "LockedPool",
 ];
+
+const WAITS: Columns = &["filch", "rayon"];
 
 struct Row {
     name: &'static str,
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Some(("injector", rounds)) => (INJECTORS, against_second(injector::all()), rounds),
         Some(("idle", rounds)) => (EVENT_COUNTS, against_second(idle::all()), rounds),
         Some(("pool", rounds)) => (POOLS, pool::all(), rounds),
+        Some(("waits", rounds)) => (WAITS, waits::all(), rounds),
         Some(("fair", rounds)) => return of_fairness(rounds),
         _ => {
             eprintln!("{USAGE}");
