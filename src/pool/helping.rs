@@ -26,15 +26,11 @@ use crate::deque::{Stealer, Worker};
 use crate::idle::Park;
 use crate::steal::Steal;
 use crate::sync::spin::{Patience, relax};
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, Relaxed};
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::{Job, OnStack, current};
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::time::Duration;
-
-/// At most this many services of a worker, one within the other, are known to helpers. Two workers that help each other by
-/// turns need half as many as the levels of their program; a search for the last item has a level for each halving.
-const KNOWN: usize = 64;
 
 /// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
 /// run, so it is not told of every job.
@@ -63,8 +59,14 @@ struct Service {
 }
 
 /// What a worker runs that others wait for, the outermost first.
-#[derive(Debug, Default)]
-pub struct Services([Service; KNOWN]);
+#[derive(Debug)]
+pub struct Services([Service; KNOWN_SERVICES]);
+
+impl Default for Services {
+    fn default() -> Self {
+        Services(core::array::from_fn(|_| Service::default()))
+    }
+}
 
 /// How deep a worker is in services.
 #[derive(Default)]

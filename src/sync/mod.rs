@@ -109,6 +109,10 @@ mod machine {
     /// The most such groups in a fair scheduler.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
+    /// At most this many services of a worker, one within the other, are known to helpers. Two workers
+    /// that help each other by turns need half as many as the levels of their program; a search for
+    /// the last item has a level for each halving.
+    pub(crate) const KNOWN_SERVICES: usize = 64;
 
     /// A function that is `const` on the machine; loom's types have no `const` constructors.
     #[cfg(target_has_atomic = "64")]
@@ -177,6 +181,8 @@ mod model {
     pub(crate) const GROUP: usize = 2;
     /// The most such groups in a fair scheduler.
     pub(crate) const GROUPS: usize = 2;
+    /// Each takes three atomics, which loom counts.
+    pub(crate) const KNOWN_SERVICES: usize = 4;
 
     /// A function that is `const` on the machine.
     macro_rules! const_on_the_machine {
