@@ -108,6 +108,12 @@ mod machine {
     /// How many such groups a fair scheduler can have.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
+    /// How many of these groups share a word again.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) const SUMMARY: usize = 64;
+    /// How many children a node of a tree above the queues has.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) const FAN: usize = 8;
 
     /// A function that is `const` on the machine; loom's types have no `const` constructors.
     #[cfg(target_has_atomic = "64")]
@@ -172,7 +178,11 @@ mod model {
     /// How many queues of a fair scheduler share a word: so few that models have several groups.
     pub(crate) const GROUP: usize = 2;
     /// How many such groups a fair scheduler can have.
-    pub(crate) const GROUPS: usize = 2;
+    pub(crate) const GROUPS: usize = 4;
+    /// How many of these groups share a word again.
+    pub(crate) const SUMMARY: usize = 2;
+    /// How many children a node of a tree above the queues has.
+    pub(crate) const FAN: usize = 2;
 
     /// A function that is `const` on the machine.
     macro_rules! const_on_the_machine {
