@@ -13,7 +13,7 @@ pub struct Times {
     floors: [AtomicU64; GROUP / FAN],
 }
 
-/// A tree above the times, of nodes with [`FAN`] children. The *floor* of a node is a time that no member below it is before.
+/// A tree above the times, of nodes with `FAN` children. The *floor* of a node is a time that no member below it is before.
 ///
 /// - A floor may be too low, and is so after a charge: who charges tells nobody. A search that comes there raises it to
 ///   the least that it has found, where floors are compared.
