@@ -108,10 +108,11 @@
 //! on the same stack: it may want a lock that the other holds, which is a deadlock (rayon#592), or take hours
 //! (rayon#957).
 //!
-//! A thread of filch that waits runs *what it waits for*, if that has not begun, wherever it is queued; otherwise it
-//! sleeps. In a `join` whose second half runs elsewhere it helps there: it runs halves of joins within that half. If there is
-//! only other work, another thread takes its place. So waiting adds no dependency that the program does not have. Here the job that wants the lock is the
-//! newest, and would come first; the thread that holds the lock waits for another one:
+//! A thread of filch that waits runs *what it waits for*, if that has not begun. If a half of a `join` or a job of its `scope`
+//! runs elsewhere, the thread helps there: it runs halves and scopes' jobs which that has brought about. If there is only other
+//! work, another thread takes its place until the wait ends. So waiting adds no dependency that the program does not have, and
+//! leaves no processor idle. Here the job that wants the lock is the newest, and would come first; the thread that holds the
+//! lock waits for another one:
 //!
 //! ```
 //! use filch::ThreadPool;
@@ -134,9 +135,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The price: a thread that waits in a `scope` or on a handle for what runs elsewhere sleeps, even if there is other work; and
-//! joins that wait may need threads beyond `num_threads`, one at most for each that waits. A section that blocks for long can be
-//! marked, so that another thread takes the place of this one: [`pool::blocking`](crate::pool::blocking).
+//! The price: waits may need threads beyond `num_threads`, at most one for each thread that waits, and at most
+//! [`max_threads`](crate::pool::Builder::max_threads) together. A wait on a handle helps nobody: the thread that runs the task does
+//! not say for whom. A section that blocks for long can be marked, so that another thread takes the place of this one:
+//! [`pool::blocking`](crate::pool::blocking).
 //!
 //! # Keeping rayon, and sharing its threads
 //!
@@ -145,8 +147,7 @@
 //! other.
 //!
 //! ```text
-//! let threads = NonZeroUsize::new(rayon::current_num_threads()).unwrap();
-//! let rayons = from_fn(threads, |job| {
+//! let rayons = from_fn(rayon::current_num_threads(), |job| {
 //!     rayon::spawn(|| job.run());
 //!     Ok(())
 //! })
@@ -165,13 +166,12 @@
 //!
 //! ```
 //! use filch::{executor::from_fn, FairScheduler, Job};
-//! use std::num::NonZeroUsize;
 //! use std::sync::mpsc;
 //!
 //! let (jobs, inbox) = mpsc::channel::<Job>();
 //! let thread = std::thread::spawn(move || inbox.iter().for_each(Job::run));
 //!
-//! let theirs = from_fn(NonZeroUsize::MIN, move |job| {
+//! let theirs = from_fn(1, move |job| {
 //!     jobs.send(job).expect("the thread is there as long as the sender is");
 //!     Ok(())
 //! });

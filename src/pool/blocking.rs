@@ -1,6 +1,5 @@
 //! Sections that block.
 
-use super::worker::Local;
 use crate::task::current;
 
 /// Runs `f`, which may block for long. Meanwhile another thread takes the place of this one.
@@ -28,8 +27,5 @@ use crate::task::current;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
-    match Local::current() {
-        Some(local) => local.blocking(|_| current::aside(f)),
-        None => current::aside(f),
-    }
+    current::aside(f)
 }

@@ -159,7 +159,7 @@ impl Builder {
         self
     }
 
-    /// How many threads there are at most, those included that are in a section marked by
+    /// How many threads there are at most, those included that wait or are in a section marked by
     /// [`blocking`](super::blocking). By default 512; never less than `num_threads`.
     ///
     /// # Examples

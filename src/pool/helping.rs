@@ -1,7 +1,8 @@
 //! Whom a worker that waits can help.
 //!
-//! A *service* is a job that a worker has taken from another, which waits for it: a half of a `join`. While it runs, the
-//! worker's deque gets, from the place on at which it then ended, what the service brings about, and nothing else.
+//! A *service* is a job that a worker has taken from another, which waits for it: a half of a `join`, or a job of a scope.
+//! While it runs, the worker's deque gets, from the place on at which it then ended, what the service brings about, and
+//! nothing else.
 //!
 //! ```text
 //!  worker that runs it                         worker that waits for it, or for what brought it about
@@ -14,7 +15,8 @@
 //!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
 //! ```
 //!
-//! So a stranger is not even taken. If the deque has nothing, the worker may wait itself, and then whoever runs what it
+//! So a stranger is not even taken. A job of a scope that encloses the service is one, unless it is the scope that we wait
+//! for: its kind says in how many services the scope began. If the deque has nothing, the worker may wait itself, and then whoever runs what it
 //! waits for can be helped: the same, one step further (leapfrogging: Wagner and Calder, 1993; Faxén, 2010).
 
 use super::SERVED;
@@ -23,7 +25,7 @@ use super::worker::Local;
 use crate::deque::{Stealer, Worker};
 use crate::idle::Park;
 use crate::steal::Steal;
-use crate::sync::spin::relax;
+use crate::sync::spin::{Patience, relax};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, Relaxed};
 use crate::task::{Job, OnStack, current};
 use core::cell::Cell;
@@ -37,8 +39,11 @@ const KNOWN: usize = 8;
 /// run, so it is not told of every job.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What a worker waits for: the address of the half.
+/// What a worker waits for: the address of the half, or of the kind of the scope's jobs.
 pub(super) type Latch = usize;
+
+/// The latch of nothing that others could serve.
+const NOTHING: Latch = 0;
 
 pub(super) fn latch_of(head: &OnStack) -> Latch {
     core::ptr::from_ref(head) as Latch
@@ -80,9 +85,7 @@ impl Local {
             service.open(latch, floor, self.depth.count.get());
         }
         self.depth.depth.set(depth + 1);
-        let outer = self.depth.floor.replace(Some(floor));
-        let result = f();
-        self.depth.floor.set(outer);
+        let result = self.with_floor(f);
         self.depth.depth.set(depth);
         if let Some(service) = service {
             service.close();
@@ -90,25 +93,66 @@ impl Local {
         result
     }
 
-    /// Whether the newest job of our deque is none that was there before the service began.
-    pub(super) fn is_above_floor(&self) -> bool {
-        self.depth
-            .floor
-            .get()
-            .is_none_or(|floor| is_at_or_above(self.deque.next_place() - 1, floor as u32))
+    /// How many services there are, one within the other.
+    pub(super) fn depth(&self) -> usize {
+        self.depth.depth.get()
     }
 
-    /// Says what the innermost service waits for, or that it does not.
-    pub(super) fn awaits(&self, latch: Latch) {
-        let service =
-            self.depth.depth.get().checked_sub(1).and_then(|it| self.seat.services.0.get(it));
-        if let Some(service) = service {
+    /// Runs `f`, which does not panic. Meanwhile what is in the deque stays where it is.
+    pub(super) fn with_floor<R>(&self, f: impl FnOnce() -> R) -> R {
+        let outer = self.depth.floor.replace(Some(self.deque.next_place()));
+        let result = f();
+        self.depth.floor.set(outer);
+        result
+    }
+
+    /// The newest job of our deque that was not there before the innermost service or scope began.
+    pub(super) fn pop_above_floor(&self) -> Option<Job> {
+        let newest = || self.deque.next_place().wrapping_sub(1);
+        let is_above = |floor| is_at_or_above(newest(), floor as u32);
+        if self.depth.floor.get().is_none_or(is_above) { self.deque.pop() } else { None }
+    }
+
+    /// Says what the innermost service waits for; zero if it does not. Returns what it did before.
+    fn awaits(&self, latch: Latch) -> Latch {
+        let innermost = self.depth().checked_sub(1).and_then(|it| self.seat.services.0.get(it));
+        innermost.map_or(0, |service| {
+            let before = service.awaits.load(Relaxed); // Relaxed: our own
             service.awaits.store(latch, SERVED.release());
+            before
+        })
+    }
+
+    /// Helps until the wait is over, and sleeps when there is nobody to help. `calls` has the bell rung at the end, unless
+    /// it is too early for that; `look` is called after each job.
+    #[cold]
+    pub(super) fn wait_for(
+        &self,
+        latch: Latch,
+        is_over: impl Fn() -> bool,
+        calls: impl Fn() -> bool,
+        look: impl Fn(),
+    ) {
+        let (outer, mut patience) = (self.awaits(latch), Patience::full());
+        while !is_over() {
+            if let Some(job) = self.leapfrog(latch) {
+                self.run(job);
+                look();
+                patience = Patience::full();
+            } else if patience.lasts() {
+            } else if calls() {
+                self.sleep_in_wait(latch, None, &is_over);
+                look();
+                patience = Patience::full();
+            } else {
+                relax();
+            }
         }
+        self.awaits(outer);
     }
 
     /// Takes a job that somebody waits for and that comes of what ends the latch, which is ours.
-    pub(super) fn leapfrog(&self, latch: Latch) -> Option<Job> {
+    fn leapfrog(&self, latch: Latch) -> Option<Job> {
         let job = self.shared.registry.with(|seats| {
             steal_from_servers(seats, self.seat.index, latch, seats.len(), &|| true)
         })?;
@@ -118,21 +162,23 @@ impl Local {
 }
 
 impl Local {
-    /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one. If there are only others,
-    /// another thread takes the place of this one until the wait is over.
-    pub(super) fn sleep_in_wait(&self, latch: Latch, is_over: impl Fn() -> bool) {
-        let shared = &*self.shared;
-        let is_there_work = || shared.is_there_work();
-        let mut search = shared.idle.searchers.search();
-        let aside = shared.idle.step_aside();
+    /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one; or for `timeout`. If there
+    /// are only others, or the thread serves a scheduler, another thread takes the place of this one until the wait is over.
+    fn sleep_in_wait(&self, latch: Latch, timeout: Option<Duration>, is_over: impl Fn() -> bool) {
+        let idle = &self.shared.idle;
+        let is_there_work = || self.shared.is_there_work();
+        let mut search = idle.searchers.search();
+        idle.step_aside();
         loop {
             let resting = search.prepare();
             if is_over() {
+                idle.step_back();
                 return resting.cancel().found(is_there_work);
             }
-            let is_some_work = is_there_work(); // before the other look, or it could be for us
+            // Before the other look, or it could be for us.
+            let is_some_work = is_there_work() || current::has_ticket();
             if let Some(job) = self.leapfrog(latch) {
-                drop(aside);
+                idle.step_back();
                 resting.cancel().found(is_there_work);
                 return self.run(job);
             }
@@ -140,21 +186,28 @@ impl Local {
                 search = resting.cancel();
                 break;
             }
-            (search, _) = resting.commit_in(&mut *self.bell.borrow_mut(), None);
+            (search, _) = resting.commit_in(&mut *self.bell.borrow_mut(), timeout);
         }
         // Whoever relies on this search is told below: another is started, or notified.
         search.found(|| false);
-        drop(aside);
-        self.blocking(|is_taken| {
-            current::aside(|| {
-                while !is_over() {
-                    self.bell.borrow_mut().park((!is_taken).then_some(PAUSE));
-                    if !is_taken {
-                        break;
-                    }
+        idle.step_back();
+        current::aside(|| {
+            let is_taken = self.place_is_taken.get() == Some(true);
+            let pause = (!is_taken).then_some(PAUSE);
+            let timeout = [timeout, pause].into_iter().flatten().min();
+            loop {
+                self.bell.borrow_mut().park(timeout);
+                if is_over() || timeout.is_some() {
+                    break;
                 }
-            });
+            }
         });
+    }
+
+    /// Sleeps until the bell is rung, or for `timeout`, or for any other reason.
+    pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
+        let has_slept = Cell::new(false);
+        self.sleep_in_wait(NOTHING, timeout, || has_slept.replace(true));
     }
 }
 
@@ -167,11 +220,13 @@ fn steal_from_servers(
     is_so: &dyn Fn() -> bool,
 ) -> Option<Job> {
     let others = seats.iter().filter(|it| it.index != own);
-    let servers = others.flat_map(|seat| seat.services.open().map(move |it| (seat, it)));
-    servers.into_iter().find_map(|(seat, service)| {
+    let servers =
+        others.flat_map(|seat| seat.services.open().enumerate().map(move |it| (seat, it)));
+    servers.into_iter().find_map(|(seat, (depth, service))| {
         let view = service.look(latch)?;
         let is_still = || view.is_still() && is_so();
-        let job = view.steal(&seat.stealer, |words| Job::are_on_a_stack(words) && is_so());
+        let job =
+            view.steal(&seat.stealer, |words| Job::are_within(words, latch, depth) && is_so());
         if job.is_some() {
             return job;
         }

@@ -24,15 +24,6 @@ pub(super) struct Idle {
     pub(super) quiet: EventCount,
 }
 
-/// An active worker that runs nothing.
-pub(super) struct Aside<'a>(&'a Idle);
-
-impl Drop for Aside<'_> {
-    fn drop(&mut self) {
-        self.0.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
-    }
-}
-
 impl Idle {
     pub(super) fn new() -> Self {
         Idle {
@@ -79,10 +70,14 @@ impl Idle {
         (self.activity.load(Relaxed) as u32 as usize).saturating_sub(aside)
     }
 
-    /// An active worker runs nothing, until the answer is dropped.
-    pub(super) fn step_aside(&self) -> Aside<'_> {
+    /// An active worker runs nothing.
+    pub(super) fn step_aside(&self) {
         self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
-        Aside(self)
+    }
+
+    /// It goes on.
+    pub(super) fn step_back(&self) {
+        self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
     /// Waits for a moment at which no worker was active and nothing was queued.

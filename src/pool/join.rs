@@ -9,7 +9,6 @@ use super::registry::Seat;
 use super::worker::Local;
 use super::{JOINED, ThreadPool};
 use crate::sync::place::Place;
-use crate::sync::spin::{Patience, relax};
 use crate::sync::{Arc, AtomicUsize, Index, Relaxed, thread};
 use crate::task::{Job, OnStack, StackKind};
 use alloc::vec::Vec;
@@ -172,7 +171,8 @@ impl Local {
         self.shared.idle.searchers.notify_one();
         let first = thread::catch(a);
         // Nobody has run the second, and nobody else has its job; or else it is done (I8).
-        let is_ours = self.take_back(&half.head, place) || !self.wait_for(&half.head, &half.state);
+        let is_ours =
+            self.take_back(&half.head, place) || !self.wait_for_half(&half.head, &half.state);
         match (first, is_ours) {
             (Ok(a), true) => {
                 // SAFETY: I8.
@@ -226,31 +226,12 @@ impl Local {
 
     /// Waits for whoever has the other half. Returns whether it has run.
     #[cold]
-    fn wait_for(&self, head: &OnStack, state: &AtomicUsize) -> bool {
-        let (latch, mut patience) = (latch_of(head), Patience::full());
-        self.awaits(latch);
-        let has_run = loop {
-            match state.load(JOINED.acquire()) {
-                PENDING => relax(), // a thief has it in its hands
-                DONE => break true,
-                RETURNED => break false,
-                now => {
-                    if let Some(job) = self.leapfrog(latch) {
-                        self.run(job);
-                        patience = Patience::full();
-                    } else if patience.lasts() {
-                    } else if now == RUNNING {
-                        // Relaxed, both: it publishes nothing, and is read again.
-                        let _ = state.compare_exchange(RUNNING, AWAITED, Relaxed, Relaxed);
-                    } else {
-                        // Relaxed: it is read again.
-                        self.sleep_in_wait(latch, || state.load(Relaxed) != AWAITED);
-                        patience = Patience::full();
-                    }
-                }
-            }
-        };
-        self.awaits(0);
-        has_run
+    fn wait_for_half(&self, head: &OnStack, state: &AtomicUsize) -> bool {
+        let now = || state.load(JOINED.acquire());
+        // Relaxed, both: it publishes nothing, and is read again. A half that is pending is in a thief's hands.
+        let is_awaited = || state.compare_exchange(RUNNING, AWAITED, Relaxed, Relaxed);
+        let calls = || is_awaited().is_ok() || now() == AWAITED;
+        self.wait_for(latch_of(head), || now() >= DONE, calls, || ());
+        now() == DONE
     }
 }

@@ -104,7 +104,7 @@ impl LockedPool {
         for index in 0..threads {
             let shared = Arc::clone(&pool.shared);
             pool.threads.push(thread::spawn(format!("filch-locked-{index}"), None, move || {
-                current::as_worker(Some(shared.id), || shared.work());
+                current::as_worker(Some(shared.id), None, || shared.work());
             })?);
         }
         Ok(pool)

@@ -81,7 +81,7 @@ impl Counters {
 pub struct PoolMetrics {
     /// Threads that live.
     pub num_workers: usize,
-    /// Those of them that are in a section marked by [`blocking`](super::blocking).
+    /// Those of them whose place others may have: they wait, or are in a section marked by [`blocking`](super::blocking).
     pub num_blocked: usize,
     /// Jobs in the injector.
     pub global_queue_depth: usize,

@@ -29,8 +29,9 @@
 //! - **I6** Seats are added and removed under the lock of the crew, and each before and after its worker lives.
 //! - **I7** What a job on a stack borrows stays until the job has run or was dropped: whoever lent it waits.
 //! - **I8** The frame of a `join` is touched by nobody once its state is not `PENDING` or `AWAITED`, except by
-//!   its owner.
+//!   its owner. The frame of a scope is touched by its jobs, each until it has counted itself off, and by its owner.
 //! - **I9** What lies in a worker's deque at or above the place where a service began was pushed in that service.
+//! - **I10** The words of a `Closure` hold the closure that its table was made for, until it has run or was dropped.
 //!
 //! # Sources
 //!
@@ -40,6 +41,8 @@
 mod blocking;
 mod broadcast;
 mod builder;
+mod closure;
+mod countdown;
 mod crew;
 mod error;
 mod helping;
@@ -67,6 +70,7 @@ pub use worker::worker_index;
 /// What models need of the parts; no part of the public API.
 #[doc(hidden)]
 pub mod for_models {
+    pub use crate::pool::countdown::Countdown;
     pub use crate::pool::helping::Services;
 }
 
@@ -93,7 +97,7 @@ const GONE: Pair = Pair::named("pool::GONE");
 /// Whoever sees that the pool is closed sees that the injector is.
 const CALLED: Pair = Pair::named("pool::CALLED");
 
-/// Whoever sees that a half of a `join` is done sees its result.
+/// Whoever sees that a half of a `join` is done sees its result; and that the jobs of a scope are, what they did.
 const JOINED: Pair = Pair::named("pool::JOINED");
 
 /// Whoever sees what was pushed or written after a service, or in it, sees that it has ended, or begun.

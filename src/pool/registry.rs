@@ -18,7 +18,7 @@ pub(super) struct Seat {
     pub(super) pinned: Injector<Job>,
     /// What it runs that others wait for.
     pub(super) services: Services,
-    /// Wakes it while it waits for the other half of a `join`.
+    /// Wakes it while it waits for a half of a `join`, or for a scope.
     pub(super) bell: Waker,
     pub(super) counters: Counters,
 }

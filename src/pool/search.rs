@@ -7,6 +7,7 @@ use crate::sync::Relaxed;
 use crate::sync::spin::{Vigil, relax};
 use crate::task::{AnyTask, ExecutorId, Job, Own};
 use alloc::vec::Vec;
+use core::task::Waker;
 use core::time::Duration;
 
 /// One turn in this many begins at the injector, so that jobs which keep spawning others do not starve
@@ -130,8 +131,8 @@ impl Local {
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || !self.seat.pinned.is_empty()
     }
 
-    /// Takes a job from another worker, and a batch after it. One that somebody waits for, with it on the stack, comes alone:
-    /// it is run at once, so that who waits knows by whom.
+    /// Takes a job from another worker, and a batch after it. A half of a `join` and a job of a scope come alone: they are run
+    /// at once, so that their waiters know by whom.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -142,8 +143,8 @@ impl Local {
                 for victim in victims {
                     match victim.stealer.steal() {
                         Steal::Success(job) => {
-                            if !job.is_somewhere_on_a_stack() {
-                                let is_nobodys = |words: &_| !Job::are_on_a_stack(words);
+                            if !job.is_awaited() {
+                                let is_nobodys = |words: &_| !Job::are_awaited(words);
                                 // Whatever comes of it; the rest of what there is can be taken later.
                                 let _ = victim.stealer.steal_batch_while(
                                     &self.deque,
@@ -172,9 +173,8 @@ impl Local {
     fn sweep(&self) {
         self.litter.set(0);
         let mut live = Vec::new();
-        while self.is_above_floor() {
-            let Some(job) = self.deque.pop() else { break };
-            let is_half = job.is_somewhere_on_a_stack();
+        while let Some(job) = self.pop_above_floor() {
+            let is_half = job.is_half();
             if !job.task().is_some_and(AnyTask::is_claimed) {
                 live.push(job);
             }
@@ -207,12 +207,24 @@ impl Shared {
 }
 
 impl Own for Local {
+    fn stack_size(&self) -> Option<usize> {
+        self.shared.settings.stack_size
+    }
+
+    fn park(&self, timeout: Option<Duration>) {
+        self.sleep_for_bell(timeout);
+    }
+
+    fn unparker(&self) -> Waker {
+        self.seat.bell.clone()
+    }
+
     fn home(&self) -> Option<ExecutorId> {
         Some(self.shared.id)
     }
 
     fn take_out(&self, task: &AnyTask) -> Option<Job> {
-        let newest = if self.is_above_floor() { self.deque.pop()? } else { return None };
+        let newest = self.pop_above_floor()?;
         if newest.task().is_some_and(|it| it.is(task)) {
             return Some(newest);
         }

@@ -2,6 +2,7 @@
 
 use super::helping::Depth;
 use super::registry::Seat;
+use super::scope::scatter;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
@@ -47,7 +48,7 @@ pub(super) struct Local {
     pub(super) deque: Worker<Job>,
     /// Where it sleeps when there is nothing to do.
     pub(super) park: RefCell<Box<dyn Park>>,
-    /// Where it sleeps while it waits for the other half of a `join`.
+    /// Where it sleeps while it waits for a half of a `join`, or for a scope.
     pub(super) bell: RefCell<ThreadPark>,
     pub(super) turn: Cell<u32>,
     pub(super) random: Cell<u32>,
@@ -55,7 +56,8 @@ pub(super) struct Local {
     pub(super) litter: Cell<usize>,
     /// In services.
     pub(super) depth: Depth,
-    is_blocking: Cell<bool>,
+    /// Whether it has given its place away, and if so, whether another has it.
+    pub(super) place_is_taken: Cell<Option<bool>>,
     is_discharged: Cell<bool>,
     busy_since: Cell<Instant>,
     /// How many jobs it had run when it woke up the last time.
@@ -108,14 +110,14 @@ impl Local {
             random,
             litter: Cell::new(0),
             depth: Depth::default(),
-            is_blocking: Cell::new(false),
+            place_is_taken: Cell::new(None),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
             polls_at_wake: Cell::new(u64::MAX),
         };
         INDEX.with(|it| it.set(Some(local.seat.index)));
         CURRENT.with(|it| it.set(&local));
-        current::as_worker(home, || {
+        current::as_worker(home, Some(&local), || {
             gate::with_own(&local, || {
                 local.hook(&local.shared.settings.on_thread_start);
                 while let Err(payload) = thread::catch(|| local.serve()) {
@@ -274,6 +276,7 @@ impl Local {
             self.run_caught(job);
         }
         while let Some(job) = self.deque.pop() {
+            scatter(&job);
             match shared.injector.try_push(job) {
                 Ok(()) => shared.idle.searchers.notify_one(),
                 Err(closed) if shared.is_discarding() => self.drop_caught(closed.into_inner()),
@@ -305,25 +308,23 @@ impl Local {
             }
         }
     }
+}
 
-    /// Runs `f` in a section in which another thread takes this one's place, and tells it whether there is one.
-    pub(super) fn blocking<R>(&self, f: impl FnOnce(bool) -> R) -> R {
-        struct End<'a>(&'a Local);
-
-        impl Drop for End<'_> {
-            fn drop(&mut self) {
-                self.0.is_blocking.set(false);
-                self.0.shared.end_blocking();
-            }
+/// Its place in the pool, which another thread takes while it blocks.
+impl current::Ticket for Local {
+    fn step_aside(&self) {
+        // In its stop hook it has none.
+        if Local::current().is_some_and(|it| ptr::eq(it, self)) {
+            self.shared.idle.step_aside();
+            self.place_is_taken.set(Some(Shared::begin_blocking(&self.shared)));
         }
+    }
 
-        if self.is_blocking.replace(true) {
-            return f(false);
+    fn step_back(&self) {
+        if self.place_is_taken.take().is_some() {
+            self.shared.end_blocking();
+            self.shared.idle.step_back();
         }
-        let _aside = self.shared.idle.step_aside();
-        let is_taken = Shared::begin_blocking(&self.shared);
-        let _end = End(self);
-        f(is_taken)
     }
 }
 

@@ -22,7 +22,7 @@ struct Frame {
     state: *const State,
     /// Says that all tasks of `home` may stop; null if nothing does.
     stop: *const AtomicBool,
-    /// Whose ticket the thread has for this; none if it has no ticket, or nobody is to know when it blocks.
+    /// Whose ticket the thread has for this, or its place in a pool; none if it has neither.
     ticket: Option<*const dyn Ticket>,
     /// The group that this is a member of; null if it is of none.
     group: *const (),
@@ -56,7 +56,7 @@ impl Frame {
     }
 }
 
-/// One of a limited number of threads that serve a scheduler.
+/// One of a limited number of threads that serve a scheduler, or a place in a pool.
 pub(crate) trait Ticket {
     /// The thread blocks: another may take its place.
     fn step_aside(&self);
@@ -74,7 +74,9 @@ per_thread! {
 pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
     // A thread that is past its end still runs what it has to.
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
-    let stop = if home == outer.home { outer.stop } else { ptr::null() };
+    // A task of no executor is a part of what the thread runs already.
+    let is_part = home.is_none() || home == outer.home;
+    let stop = if is_part { outer.stop } else { ptr::null() };
     let outer_frame = &raw const outer;
     let frame = Frame { home, state, stop, group, outer: outer_frame, ..Frame::on(outer.base) };
     enter(frame, outer, f)
@@ -97,11 +99,17 @@ pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
     enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, outer, f)
 }
 
-/// Runs `f` as a worker of this executor, whose thread this is from now on.
-pub(crate) fn as_worker<R>(home: Home, f: impl FnOnce() -> R) -> R {
+/// Runs `f` as a worker of this executor, whose thread this is from now on; with the worker's place, if another thread can
+/// take that.
+pub(crate) fn as_worker<R>(
+    home: Home,
+    place: Option<&(dyn Ticket + 'static)>,
+    f: impl FnOnce() -> R,
+) -> R {
     let _ = MEMBER_OF.try_with(|it| it.set(home));
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
-    enter(Frame { home, ..Frame::on(home) }, outer, f)
+    let ticket = place.map(ptr::from_ref);
+    enter(Frame { home, ticket, ..Frame::on(home) }, outer, f)
 }
 
 /// Runs `f` as what serves a queue on the threads of another executor.
@@ -185,8 +193,8 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     false
 }
 
-/// Runs `f`, which blocks. Meanwhile others may take the place of this thread wherever it has a ticket. Within another
-/// such section, `f` just runs.
+/// Runs `f`, which blocks. Meanwhile others may take the place of this thread in its pool, and wherever it has a ticket.
+/// Within another such section, `f` just runs.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     struct Back;
 
@@ -203,6 +211,11 @@ pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     each_ticket(|ticket| ticket.step_aside());
     let _back = Back;
     f()
+}
+
+/// Whether this thread serves a scheduler, so that another may serve in its place.
+pub(crate) fn has_ticket() -> bool {
+    any(|frame| frame.ticket.is_some() && !frame.stop.is_null())
 }
 
 per_thread! {

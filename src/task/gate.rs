@@ -2,11 +2,15 @@
 
 use super::cell::AnyTask;
 use super::current::{self, Home};
+use super::depth;
 use super::job::Job;
+use crate::idle::{Park, ThreadPark};
 use crate::sync::Unwatched;
+use crate::sync::spin::Patience;
 use crate::sync::thread::per_thread;
 use core::cell::Cell;
 use core::fmt;
+use core::time::Duration;
 use core::{ptr, task::Waker};
 
 /// What tasks of an executor pass through to run on a thread that waits for them.
@@ -60,6 +64,15 @@ pub(crate) trait Own {
 
     /// The job of this task, which the caller claims, if it is at hand. Otherwise it stays, for the owner to sweep.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
+
+    /// How large its thread's stack is, if that was said.
+    fn stack_size(&self) -> Option<usize>;
+
+    /// As [`Park::park`]. Meanwhile another thread may take the worker's place.
+    fn park(&self, timeout: Option<Duration>);
+
+    /// As [`Park::unparker`].
+    fn unparker(&self) -> Waker;
 }
 
 per_thread! {
@@ -78,16 +91,60 @@ pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R
     }
 
     let _ = OWN.try_with(|it| it.set(Some(ptr::from_ref(own))));
+    depth::has_stack(own.stack_size());
     let _gone = Gone;
     f()
 }
 
-/// The job of a task that the caller is about to claim, if it is at hand in this thread's own queue.
-pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
+/// This thread's own queue, for the length of a call.
+fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
     // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before what it points to goes.
-    let own = unsafe { &*own };
-    if own.home() == task.home() { own.take_out(task) } else { None }
+    Some(unsafe { &*own })
+}
+
+/// The job of a task that the caller is about to claim, if it is at hand in this thread's own queue.
+pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
+    own().filter(|own| own.home() == task.home())?.take_out(task)
+}
+
+/// Where a thread sleeps that waits for tasks. Others may take its place meanwhile: in its pool, and wherever it serves.
+pub(crate) enum Bed<'a> {
+    /// A worker's, whose pool sees to it.
+    Worker(&'a dyn Own),
+    Thread(&'a mut ThreadPark),
+}
+
+impl Bed<'_> {
+    /// Lends this thread's.
+    pub(crate) fn with<R>(sleep: impl FnOnce(&mut Bed<'_>) -> R) -> R {
+        match own() {
+            Some(own) => sleep(&mut Bed::Worker(own)),
+            None => ThreadPark::with_own(|park| sleep(&mut Bed::Thread(park))),
+        }
+    }
+
+    /// Waits for a moment, if the thread is a worker, whose place somebody would take.
+    pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
+        let mut patience = Patience::full();
+        while own().is_some() && !is_over() && patience.lasts() {}
+    }
+}
+
+impl Park for Bed<'_> {
+    fn park(&mut self, timeout: Option<Duration>) {
+        match self {
+            Bed::Worker(own) => own.park(timeout),
+            Bed::Thread(park) => current::aside(|| park.park(timeout)),
+        }
+    }
+
+    fn unparker(&self) -> Waker {
+        match self {
+            Bed::Worker(own) => own.unparker(),
+            Bed::Thread(park) => park.unparker(),
+        }
+    }
 }
 
 /// What came of trying to run a task where one waits for it.
@@ -103,6 +160,10 @@ pub(super) enum Here {
 
 /// Runs a task if this thread may.
 pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
+    depth::inside(|| run_inside(home, limited, task))
+}
+
+fn run_inside(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
     if current::may_run(home) {
         // Of a queue: in the place that this thread has already, and as a part of what it runs there.
         match limited {
@@ -143,6 +204,13 @@ impl Drop for Watched {
 /// Whether this thread may run tasks that this limits, as soon as there is a place.
 pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
+}
+
+/// Whether this thread may run the task, now or as soon as there is a place, but has not the stack for it.
+pub(super) fn is_too_deep(task: &AnyTask) -> bool {
+    depth::is_exhausted()
+        && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))
+        && !task.is_claimed()
 }
 
 /// Whether no place becomes free before this thread goes on: those that have one wait for it.

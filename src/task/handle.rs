@@ -3,8 +3,8 @@
 use super::cell::{AnyTask, Core, Reference, Task};
 use super::current;
 use super::error::JoinError;
-use super::gate::{self, Here, Watched};
-use crate::idle::{Park, ThreadPark};
+use super::gate::{self, Bed, Here, Watched};
+use crate::idle::Park;
 use crate::sync::clock::{self, Instant};
 use core::fmt;
 use core::future::Future;
@@ -22,7 +22,9 @@ use core::time::Duration;
 ///
 /// A thread that runs a job of an executor and waits for a task of the same executor runs the task itself if
 /// it has not begun, in whatever queue it is. It runs no other task meanwhile, so waiting adds no dependency
-/// that was not asked for. If the task runs elsewhere already, the thread sleeps. In an ordered
+/// that was not asked for. If the task runs elsewhere already, the thread sleeps, and another takes its place if there is other
+/// work: in its [pool](crate::ThreadPool), up to [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose
+/// queue it serves. In an ordered
 /// [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread runs the tasks before it first, which have to end
 /// before it begins in any case.
 ///
@@ -80,7 +82,8 @@ impl<T> JoinHandle<T> {
     /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for itself, which
     /// is noticed even if there are others in between that this thread runs. Also if it can begin only in a place of
     /// its queue, and whoever has the places waits for the caller, which is a job of a
-    /// [scope](crate::ThreadPool::scope) of theirs.
+    /// [scope](crate::ThreadPool::scope) of theirs; and if the thread would run the task, but tasks that wait for each other
+    /// have taken half of its stack. Then [`is_deadlock`](JoinError::is_deadlock) is true, and the task runs later.
     ///
     /// # Panics
     ///
@@ -95,7 +98,7 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn join(mut self) -> Result<T, JoinError> {
         if !self.is_finished() {
-            if current::runs(&self.core().state) {
+            if current::runs(&self.core().state) || gate::is_too_deep(&self.any()) {
                 return Err(JoinError::would_deadlock());
             }
             if self.any().run_here() == Here::NoPlace {
@@ -205,7 +208,7 @@ impl<T> JoinHandle<T> {
     #[cold]
     fn wait_for_place(&mut self) {
         let Some(limited) = self.core().limited.clone() else { return };
-        ThreadPark::with_own(|park| {
+        Bed::with(|park| {
             let _watched = Watched::new(limited, park.unparker());
             if !self.wait(park.unparker()) {
                 return;
@@ -222,7 +225,8 @@ impl<T> JoinHandle<T> {
 
     /// Sleeps until the task is done. `false` if the deadline comes first.
     fn sleep(&mut self, deadline: Option<Instant>) -> bool {
-        ThreadPark::with_own(|park| {
+        Bed::hesitate(|| self.is_finished());
+        Bed::with(|park| {
             if !self.wait(park.unparker()) {
                 return true;
             }
@@ -273,6 +277,9 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
+    /// Runs nothing, unlike [`join`](JoinHandle::join): a `block_on` of the handle on the only thread that could run the
+    /// task never returns, unless it is inside [`blocking`](crate::pool::blocking).
+    ///
     /// # Panics
     ///
     /// Panics if it was ready before.

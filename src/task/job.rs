@@ -6,10 +6,10 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{self, ManuallyDrop, MaybeUninit, align_of, size_of};
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 /// The words of a job that hold what its closure captures.
-type Capture = MaybeUninit<[usize; 3]>;
+pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 
 /// A closure that runs once: four words, of which three hold what it captures.
 ///
@@ -30,16 +30,26 @@ type Capture = MaybeUninit<[usize; 3]>;
 /// ```
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    kind: &'static Kind,
+    /// Its table; in the bits that the alignment leaves, for a job of a scope, the scope's depth and one.
+    kind: NonNull<Kind>,
     /// Whoever has no more than a reference to the job cannot get at what is in here, so closures need not be `Sync`.
     capture: Capture,
 }
 
+// SAFETY: I6 — a kind is only read, and what a job captures is `Send`.
+unsafe impl Send for Job {}
+// SAFETY: I6 — as above; and a reference to a job does not get at what it captures.
+unsafe impl Sync for Job {}
+
 /// What can be done with the words of a job (I6).
-struct Kind {
-    run: unsafe fn(*mut Capture) -> bool,
-    drop: unsafe fn(*mut Capture),
+#[repr(align(32))]
+pub(crate) struct Kind {
+    pub(crate) run: unsafe fn(*mut Capture, *const Kind) -> bool,
+    pub(crate) drop: unsafe fn(*mut Capture, *const Kind),
 }
+
+/// The bits of the pointer to a kind that are not of its address.
+const TAG: usize = mem::align_of::<Kind>() - 1;
 
 /// The kind of jobs that hold an `Entry`. A static, so that it is told from all others by its address.
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
@@ -55,7 +65,7 @@ impl<F: FnOnce() -> bool> Inline<F> {
     /// # Safety
     ///
     /// 1. The words hold an `F` that nobody uses afterwards.
-    unsafe fn run(capture: *mut Capture) -> bool {
+    unsafe fn run(capture: *mut Capture, _: *const Kind) -> bool {
         // SAFETY: 1.
         let f = unsafe { capture.cast::<F>().read() };
         f()
@@ -64,7 +74,7 @@ impl<F: FnOnce() -> bool> Inline<F> {
     /// # Safety
     ///
     /// 1. As for `run`.
-    unsafe fn drop(capture: *mut Capture) {
+    unsafe fn drop(capture: *mut Capture, _: *const Kind) {
         // SAFETY: 1.
         unsafe { capture.cast::<F>().drop_in_place() };
     }
@@ -131,6 +141,11 @@ impl Job {
     /// `kind` is that of `F`, which fits.
     #[inline]
     fn holding<F>(kind: &'static Kind, f: F) -> Self {
+        Job::of_kind(NonNull::from(kind), f)
+    }
+
+    #[inline(always)]
+    fn of_kind<F>(kind: NonNull<Kind>, f: F) -> Self {
         let mut capture = Capture::uninit();
         // SAFETY: I6 — an `F` fits; every call is behind a check of that.
         unsafe { capture.as_mut_ptr().cast::<F>().write(f) };
@@ -177,16 +192,18 @@ impl Job {
     #[inline]
     pub fn try_run(self) -> bool {
         let mut this = ManuallyDrop::new(self);
-        let run = this.kind.run;
+        let kind = this.kind();
+        // SAFETY: I6 — it is there as long as the job has not run.
+        let run = unsafe { (*kind).run };
         // SAFETY: I6 — nobody uses the words afterwards.
-        unsafe { run(&mut this.capture) }
+        unsafe { run(&mut this.capture, kind) }
     }
 }
 
 /// # Safety
 ///
 /// 1. The words hold an `Entry` that nobody uses afterwards.
-unsafe fn run_task(capture: *mut Capture) -> bool {
+unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1.
     let entry = unsafe { capture.cast::<Entry>().read() };
     entry.0.run()
@@ -195,7 +212,7 @@ unsafe fn run_task(capture: *mut Capture) -> bool {
 /// # Safety
 ///
 /// 1. As for `run_task`.
-unsafe fn drop_task(capture: *mut Capture) {
+unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1.
     unsafe { capture.cast::<Entry>().drop_in_place() };
 }
@@ -213,7 +230,7 @@ impl Job {
     pub(crate) fn task(&self) -> Option<&AnyTask> {
         // SAFETY: I6 — of that kind.
         let entry = || unsafe { &*self.capture.as_ptr().cast::<Entry>() };
-        ptr::eq(self.kind, &TASK).then(entry).map(|entry| &entry.0)
+        ptr::eq(self.kind.as_ptr(), &TASK).then(entry).map(|entry| &entry.0)
     }
 }
 
@@ -233,7 +250,7 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 /// # Safety
 ///
 /// 1. The words hold what `Job::on_stack` has put there.
-unsafe fn run_on_stack(capture: *mut Capture) -> bool {
+unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
     // SAFETY: the promise of the caller of `on_stack`.
@@ -246,7 +263,7 @@ unsafe fn run_on_stack(capture: *mut Capture) -> bool {
 /// # Safety
 ///
 /// 1. As for `run_on_stack`.
-unsafe fn give_back(capture: *mut Capture) {
+unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
     // SAFETY: the caller's promise, of `on_stack`.
@@ -264,7 +281,7 @@ impl Job {
         let mut capture = Capture::uninit();
         // SAFETY: I6 — a pointer fits.
         unsafe { capture.as_mut_ptr().cast::<*const OnStack>().write(head) };
-        Job { kind: &ON_STACK, capture }
+        Job { kind: NonNull::from(&ON_STACK), capture }
     }
 
     /// Whether this is the job of that end.
@@ -272,22 +289,66 @@ impl Job {
     pub(crate) fn is_on_stack(&self, head: &OnStack) -> bool {
         // SAFETY: I6 — of that kind.
         let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
-        ptr::eq(self.kind, &ON_STACK) && ptr::eq(ours(), head)
+        self.is_half() && ptr::eq(ours(), head)
     }
 
-    /// Whether somebody waits for it, with it on the stack.
+    /// The job of a scope that began in `depth` services of this thread; 0, if it began on another thread.
+    ///
+    /// # Safety
+    ///
+    /// 1. `kind` stays until the job has run or was dropped.
+    /// 2. It is for an `F`, which fits into the words and is `Send`.
     #[inline]
-    pub(crate) fn is_somewhere_on_a_stack(&self) -> bool {
-        ptr::eq(self.kind, &ON_STACK)
+    pub(crate) unsafe fn scoped<F>(kind: *const Kind, depth: usize, f: F) -> Self {
+        const { assert!(size_of::<F>() <= size_of::<Capture>()) };
+        const { assert!(align_of::<F>() <= align_of::<Capture>()) };
+        let tagged = kind.wrapping_byte_add((1 + depth).min(TAG)).cast_mut();
+        // SAFETY: 1 — an address of something, and more.
+        Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
+    }
+
+    /// Whether it is a job of the scope that has this kind.
+    #[inline]
+    pub(crate) fn is_of(&self, scope: usize) -> bool {
+        is_scoped(self.kind.as_ptr()) && self.kind().addr() == scope
+    }
+
+    /// The kind of the scope that it is of, if it is of one.
+    #[inline]
+    pub(crate) fn scope(&self) -> Option<*const Kind> {
+        is_scoped(self.kind.as_ptr()).then(|| self.kind())
+    }
+
+    /// Whether it is the second half of a `join`.
+    #[inline]
+    pub(crate) fn is_half(&self) -> bool {
+        ptr::eq(self.kind.as_ptr(), &ON_STACK)
+    }
+
+    /// Whether a frame on a stack waits for it, or will: it is a half, or a job of a scope.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_half() || is_scoped(self.kind.as_ptr())
     }
 
     /// The same of a copy, which may be of the words of several jobs.
     #[inline]
-    pub(crate) fn are_on_a_stack(words: &MaybeUninit<Job>) -> bool {
-        // SAFETY: I6 — the words are those of jobs, so this is within the copy.
-        let kind = unsafe { &raw const (*words.as_ptr()).kind };
-        // SAFETY: I6 — the slot has held a job, whose every copy has this word. It is compared and not followed.
-        ptr::eq(unsafe { kind.cast::<*const Kind>().read() }, &ON_STACK)
+    pub(crate) fn are_awaited(words: &MaybeUninit<Job>) -> bool {
+        let kind = kind_of(words);
+        ptr::eq(kind, &ON_STACK) || is_scoped(kind)
+    }
+
+    /// Whether a copy, which may be of the words of several jobs, is that of a half, of a job of this scope, or of a job of
+    /// a scope that began in more services than `depth`.
+    pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
+        let kind = kind_of(words);
+        let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
+        ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag - 1 > depth)
+    }
+
+    #[inline(always)]
+    fn kind(&self) -> *const Kind {
+        self.kind.as_ptr().map_addr(|it| it & !TAG)
     }
 
     /// Neither runs it nor drops it.
@@ -297,11 +358,28 @@ impl Job {
     }
 }
 
+/// The kind in the words of jobs. They may be of several, so it is compared and not followed.
+#[inline]
+fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
+    // SAFETY: I6 — the words are those of jobs, so this is within the copy.
+    let kind = unsafe { &raw const (*words.as_ptr()).kind };
+    // SAFETY: I6 — the slot has held a job, whose every copy has this word.
+    unsafe { kind.cast::<*const Kind>().read() }
+}
+
+/// Whether it is that of a scope.
+#[inline]
+fn is_scoped(kind: *const Kind) -> bool {
+    kind.addr() & TAG != 0
+}
+
 impl Drop for Job {
     fn drop(&mut self) {
-        let drop = self.kind.drop;
+        let kind = self.kind();
+        // SAFETY: I6 — it is there as long as the job has not run.
+        let drop = unsafe { (*kind).drop };
         // SAFETY: I6 — it has not run, or it would not be dropped.
-        unsafe { drop(&mut self.capture) };
+        unsafe { drop(&mut self.capture, kind) };
     }
 }
 

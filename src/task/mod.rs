@@ -29,7 +29,7 @@
 //! - **I5** What a thread says it runs, it runs: frames of `current.rs` are on its stack, and go before
 //!   what they point to.
 //! - **I6** The words of a job hold the closure that its table of functions was made for, until it has run
-//!   or was dropped.
+//!   or was dropped. The table of a scope's jobs is in the scope, which waits for them; the others are statics.
 //! - **I7** No reference to the payload of a panic is given out; it is only moved.
 //! - **I8** A task that is `COUNTED` is taken off its queue's count once, before `DONE` is set: by its claimer.
 
@@ -37,6 +37,7 @@ mod cancel;
 mod cell;
 mod context;
 pub(crate) mod current;
+mod depth;
 mod end;
 mod error;
 pub(crate) mod gate;
@@ -57,14 +58,12 @@ pub(crate) use context::Flow;
 pub use current::is_cancelled;
 pub(crate) use end::End;
 pub use error::JoinError;
-pub(crate) use gate::Gate;
-pub(crate) use gate::{Limited, Own};
-pub(crate) use group::Group;
+pub(crate) use gate::{Bed, Gate, Limited, Own};
 pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};
 pub(crate) use id::ExecutorId;
 pub use job::Job;
-pub(crate) use job::{OnStack, StackKind};
+pub(crate) use job::{Capture, Kind, OnStack, StackKind};
 #[cfg(feature = "tracing")]
 pub use span::{CurrentSpan, TaskSpan};
 

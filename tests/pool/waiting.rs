@@ -10,20 +10,20 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 
 /// A pool of as many threads as there may be: a worker that waits can only help.
-fn tight(threads: usize) -> ThreadPool {
+pub(crate) fn tight(threads: usize) -> ThreadPool {
     let builder = ThreadPool::builder().num_threads(threads).max_threads(threads);
     builder.start(Start::Eager).build().unwrap()
 }
 
 /// So many threads come together, or it fails.
 #[derive(Default)]
-struct Meeting {
+pub(crate) struct Meeting {
     here: Mutex<usize>,
     bell: Condvar,
 }
 
 impl Meeting {
-    fn of(&self, parties: usize) {
+    pub(crate) fn of(&self, parties: usize) {
         let mut here = self.here.lock().unwrap();
         *here += 1;
         self.bell.notify_all();

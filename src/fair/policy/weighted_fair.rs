@@ -1,4 +1,4 @@
-//! Shares by weight, in time.
+//! Weighted fair queuing: shares of time, by weight.
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -19,15 +19,12 @@ const MOST: u64 = 1 << 62;
 /// and within the age that has begun: together less than half a turn.
 const AGE: u32 = 60;
 
-/// Shares the time of the executor among the queues that are ready, by weight: start-time fair queuing (Goyal,
-/// Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the default.
+/// Shares the time of the executor among the ready queues by weight: start-time fair queuing
+/// (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the
+/// default policy.
 ///
-/// Each queue has a virtual time, which advances by what its tasks take, divided by its weight; the ready queue
-/// with the least is served. What the next lease will take is not known, so the mean of the last ones is charged
-/// when it begins, and corrected when it ends: otherwise all threads would take the same queue before it has been
-/// charged. A queue that becomes ready starts no lower than the one that was served last, so nobody saves up time
-/// by sleeping. Time is that of the scheduler's clock, from the beginning of a task to its end, whether the task
-/// computes or blocks.
+/// Each queue has a *virtual time*. It advances by the time that the queue's tasks take, divided by
+/// the queue's weight. The ready queue with the least virtual time is served.
 ///
 /// A pick goes down a tree of minima, and looks at 48 words at most, however many queues are ready, and at some of them
 /// twice. It is lock-free: it begins again only if another thread has changed what it saw, or to mend a minimum.
@@ -82,7 +79,7 @@ impl Accounts {
 
 // Relaxed throughout: each is a word of its own, and the set of what is ready brings along what was charged before.
 impl WeightedFair {
-    /// With no time gone by.
+    /// Returns a policy whose queues have had no service yet.
     #[must_use]
     pub fn new() -> Self {
         WeightedFair {

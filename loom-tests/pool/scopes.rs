@@ -1,0 +1,104 @@
+//! Models of how a scope ends: its owner waits, and others run the last of its jobs.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `JOINED` | `end`, `is_over` | `the_owner_sees_what_the_jobs_did_and_then_takes_the_frame_down` |
+
+use crate::common::{Bound::*, model, spawn};
+use filch::idle::{Park, ThreadPark};
+use filch::pool::for_models::Countdown;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::Mutex;
+use std::task::Waker;
+
+/// What lies on the owner's stack.
+#[derive(Default)]
+struct Frame {
+    countdown: Countdown,
+    bell: Mutex<Option<Waker>>,
+    /// Read by the jobs, and written by the owner when it takes the frame down.
+    frame: UnsafeCell<()>,
+    /// One for each job.
+    results: [UnsafeCell<u32>; 3],
+}
+
+// SAFETY: loom checks every access.
+unsafe impl Sync for Frame {}
+// SAFETY: as above.
+unsafe impl Send for Frame {}
+
+/// A job, on a thread that is not the owner's.
+fn run(frame: &Frame, job: usize) {
+    // SAFETY: loom checks it.
+    frame.results[job].with_mut(|it| unsafe { *it += 1 });
+    let bell = || {
+        // Whoever has the last of the jobs has the frame still.
+        frame.frame.with(|_| ());
+        frame.bell.lock().unwrap().clone()
+    };
+    frame.frame.with(|_| ());
+    if let Some(bell) = frame.countdown.end(bell) {
+        bell.expect("the owner has left it before").wake();
+    }
+}
+
+/// The owner, which sleeps if there is anything to wait for.
+fn wait(frame: &Frame) {
+    let mut park = ThreadPark::new();
+    if !frame.countdown.is_over() {
+        *frame.bell.lock().unwrap() = Some(park.unparker());
+        frame.countdown.call();
+        while !frame.countdown.is_over() {
+            park.park(None);
+        }
+    }
+    frame.frame.with_mut(|_| ());
+}
+
+fn sum(frame: &Frame) -> u32 {
+    // SAFETY: loom checks it.
+    frame.results.iter().map(|it| it.with(|it| unsafe { *it })).sum()
+}
+
+#[test]
+fn the_owner_sees_what_the_jobs_did_and_then_takes_the_frame_down() {
+    let name = "the_owner_sees_what_the_jobs_did_and_then_takes_the_frame_down";
+    model(name, Preemptions(3), || {
+        let frame = Arc::new(Frame::default());
+        (0..2).for_each(|_| frame.countdown.add_own());
+        let thieves = [0, 1].map(|job| {
+            let same = frame.clone();
+            spawn(move || run(&same, job))
+        });
+        // One that the owner runs itself.
+        frame.countdown.add_own();
+        // SAFETY: loom checks it.
+        frame.results[2].with_mut(|it| unsafe { *it += 1 });
+        frame.countdown.end_own();
+        wait(&frame);
+        assert_eq!(sum(&frame), 3);
+        thieves.into_iter().for_each(|it| it.join().unwrap());
+    });
+}
+
+/// A job that has been stolen spawns another on its thread, which a third thread may steal.
+#[test]
+fn what_a_job_spawns_is_waited_for() {
+    model("what_a_job_spawns_is_waited_for", Preemptions(3), || {
+        let frame = Arc::new(Frame::default());
+        frame.countdown.add_own();
+        let same = frame.clone();
+        let thief = spawn(move || {
+            same.countdown.add();
+            let again = same.clone();
+            let other = spawn(move || run(&again, 1));
+            run(&same, 0);
+            drop(same);
+            other.join().unwrap();
+        });
+        wait(&frame);
+        assert_eq!(sum(&frame), 2);
+        thief.join().unwrap();
+    });
+}

@@ -1,0 +1,82 @@
+//! A closure of three words: what it captures, if that is two words or less, or its box.
+
+use alloc::boxed::Box;
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+
+/// A closure that runs once, or is dropped. It may borrow: who makes it sees to that.
+#[repr(C)]
+pub(super) struct Closure {
+    table: &'static Table,
+    words: Words,
+}
+
+type Words = MaybeUninit<[usize; 2]>;
+
+/// What can be done with the words (I10).
+struct Table {
+    run: unsafe fn(*mut Words),
+    drop: unsafe fn(*mut Words),
+}
+
+/// A closure that lies in the words themselves.
+struct Inline<F>(PhantomData<F>);
+
+impl<F: FnOnce()> Inline<F> {
+    const FITS: bool =
+        size_of::<F>() <= size_of::<Words>() && align_of::<F>() <= align_of::<Words>();
+    const TABLE: Table = Table { run: Self::run, drop: Self::drop };
+
+    /// # Safety
+    ///
+    /// 1. The words hold an `F` that nobody uses afterwards.
+    unsafe fn run(words: *mut Words) {
+        // SAFETY: 1.
+        let f = unsafe { words.cast::<F>().read() };
+        f();
+    }
+
+    /// # Safety
+    ///
+    /// 1. As for `run`.
+    unsafe fn drop(words: *mut Words) {
+        // SAFETY: 1.
+        unsafe { words.cast::<F>().drop_in_place() };
+    }
+
+    #[inline]
+    fn closure(f: F) -> Closure {
+        let mut words = Words::uninit();
+        // SAFETY: I10 — every call is behind a check that an `F` fits.
+        unsafe { words.as_mut_ptr().cast::<F>().write(f) };
+        Closure { table: &Self::TABLE, words }
+    }
+}
+
+impl Closure {
+    #[inline]
+    pub(super) fn new<F: FnOnce() + Send>(f: F) -> Self {
+        if Inline::<F>::FITS { Inline::closure(f) } else { Closure::boxed(f) }
+    }
+
+    fn boxed<F: FnOnce() + Send>(f: F) -> Self {
+        const { assert!(Inline::<Box<F>>::FITS) };
+        Inline::closure(Box::new(f))
+    }
+
+    #[inline]
+    pub(super) fn run(self) {
+        let mut this = ManuallyDrop::new(self);
+        let run = this.table.run;
+        // SAFETY: I10 — nobody uses the words afterwards.
+        unsafe { run(&mut this.words) };
+    }
+}
+
+impl Drop for Closure {
+    fn drop(&mut self) {
+        let drop = self.table.drop;
+        // SAFETY: I10 — it has not run, or it would not be dropped.
+        unsafe { drop(&mut self.words) };
+    }
+}

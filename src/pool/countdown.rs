@@ -1,0 +1,75 @@
+//! How many jobs of a scope have not ended.
+//!
+//! The owner's thread counts what it spawns and runs in a word of its own, which it adds to the common one when it looks
+//! whether all have ended. Until then the common word may be less than nothing.
+
+use super::JOINED;
+use crate::sync::{AtomicUsize, Relaxed};
+
+/// The owner waits for its bell to be rung.
+const AWAITED: usize = 1;
+/// One job.
+const ONE: usize = 2;
+
+/// How many jobs of a scope have not ended.
+#[derive(Debug, Default)]
+pub struct Countdown {
+    common: AtomicUsize,
+    /// Touched by the owner's thread alone.
+    own: AtomicUsize,
+}
+
+impl Countdown {
+    /// One more job, of the owner's thread.
+    #[inline]
+    pub fn add_own(&self) {
+        self.count_own(ONE);
+    }
+
+    /// One less, on the owner's thread.
+    #[inline]
+    pub fn end_own(&self) {
+        self.count_own(ONE.wrapping_neg());
+    }
+
+    #[inline]
+    fn count_own(&self, more: usize) {
+        self.own.store(self.own.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed, both: one thread's
+    }
+
+    /// One more job, of another thread.
+    pub fn add(&self) {
+        // Relaxed: the caller runs such a job, or knows that the owner does not wait yet.
+        self.common.fetch_add(ONE, Relaxed);
+    }
+
+    /// One less, on another thread. Returns the owner's bell if that is to be rung. Afterwards the scope may be gone, so
+    /// `bell` is called before.
+    pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
+        let mut count = self.common.load(Relaxed); // Relaxed: compared below
+        loop {
+            // Nobody spawns meanwhile, unless it is the owner, which then does not sleep.
+            let bell = (count == ONE | AWAITED).then(&bell);
+            let less = count.wrapping_sub(ONE);
+            match self.common.compare_exchange(count, less, JOINED.release(), Relaxed) {
+                Ok(_) => return bell,
+                Err(now) => count = now, // Relaxed: compared again
+            }
+        }
+    }
+
+    /// Whether all jobs have ended, for the owner.
+    pub fn is_over(&self) -> bool {
+        let own = self.own.load(Relaxed); // Relaxed: our own
+        if own != 0 {
+            self.own.store(0, Relaxed); // Relaxed: our own
+            self.common.fetch_add(own, Relaxed); // Relaxed: a number
+        }
+        self.common.load(JOINED.acquire()) & !AWAITED == 0
+    }
+
+    /// From now on the bell is rung. The owner looks again afterwards.
+    pub fn call(&self) {
+        self.common.fetch_or(AWAITED, Relaxed); // Relaxed: of the changes of one word one is first
+    }
+}

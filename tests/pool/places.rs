@@ -1,0 +1,210 @@
+//! Places of threads that wait: others take them, and what a thread waits beside does not run on it.
+
+use crate::common::waiting::{MINUTE, done};
+use crate::waiting::Meeting;
+use filch::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
+use filch::task::TaskGroup;
+use filch::{FairScheduler, Job, JoinHandle, LockedPool, ThreadPool};
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+thread_local! {
+    /// Whether this thread has what a stranger might want.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+fn holding(f: impl FnOnce()) {
+    HOLDS.set(true);
+    f();
+    HOLDS.set(false);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Handle,
+    HandleForATime,
+    Group,
+    GroupForATime,
+    Scope,
+    Join,
+}
+
+/// Waits for `x`; `meanwhile` is called before, or at the same time.
+fn wait_for(
+    form: Form,
+    executor: &dyn Executor,
+    pool: &ThreadPool,
+    x: impl FnOnce() + Send + 'static,
+    meanwhile: impl FnOnce() + Send,
+) {
+    let (task, group) = (TaskBuilder::on(executor), TaskGroup::new());
+    match form {
+        Form::Handle | Form::HandleForATime => {
+            let x = task.spawn(x);
+            meanwhile();
+            holding(|| match form {
+                Form::Handle => x.join().unwrap(),
+                _ => done(x),
+            });
+        }
+        Form::Group | Form::GroupForATime => {
+            task.group(&group).spawn_detached(x).unwrap();
+            meanwhile();
+            holding(|| match form {
+                Form::Group => group.wait().unwrap(),
+                _ => group.wait_timeout(MINUTE).expect("it hangs").unwrap(),
+            });
+        }
+        Form::Scope => holding(|| {
+            pool.scope(|scope| {
+                scope.spawn(x);
+                meanwhile();
+            });
+        }),
+        Form::Join => holding(|| _ = pool.join(meanwhile, x)),
+    }
+}
+
+/// Four may run at once. Two tasks wait for two others, which go on when two more run with them.
+fn others_run_while_two_wait<E: Executor + Clone + 'static>(
+    form: Form,
+    executor: &E,
+    pool: &ThreadPool,
+) {
+    let all = Arc::new(Meeting::default());
+    let tasks = [(); 2].map(|()| {
+        let (same, pool, all) = (executor.clone(), pool.clone(), Arc::clone(&all));
+        TaskBuilder::on(executor).spawn(move || {
+            let begun = Arc::new(Meeting::default());
+            let (begins, ends) = (Arc::clone(&begun), Arc::clone(&all));
+            let x = move || {
+                begins.of(2);
+                ends.of(4);
+            };
+            let stranger = move || {
+                assert!(!HOLDS.get(), "a stranger runs in a wait");
+                all.of(4);
+            };
+            let meanwhile = || {
+                begun.of(2);
+                TaskBuilder::on(&same).spawn_detached(stranger).unwrap();
+            };
+            wait_for(form, &same, &pool, x, meanwhile);
+        })
+    });
+    tasks.into_iter().for_each(done);
+}
+
+const EVERYWHERE: [Form; 4] =
+    [Form::Handle, Form::HandleForATime, Form::Group, Form::GroupForATime];
+
+#[test]
+fn on_a_pool_others_run_while_two_wait() {
+    for form in EVERYWHERE.into_iter().chain([Form::Scope, Form::Join]) {
+        let pool = ThreadPool::new(4).unwrap();
+        (0..10).for_each(|_| others_run_while_two_wait(form, &pool, &pool));
+        assert_eq!(pool.metrics().num_blocked, 0);
+    }
+}
+
+#[test]
+fn in_a_queue_over_a_pool_others_run_while_two_wait() {
+    for form in EVERYWHERE.into_iter().chain([Form::Scope, Form::Join]) {
+        let pool = ThreadPool::new(4).unwrap();
+        let fair = FairScheduler::over(pool.clone());
+        let queue = fair.queue("theirs").build().unwrap();
+        (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &pool));
+        fair.wait_idle().unwrap();
+    }
+}
+
+/// An executor that asks for fewer threads than it has.
+struct Roomy(LockedPool);
+
+impl Executor for Roomy {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.0.execute(job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::new(4).unwrap()
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.0.id()
+    }
+}
+
+#[test]
+fn in_a_queue_over_a_locked_pool_with_threads_to_spare_others_run_while_two_wait() {
+    for form in EVERYWHERE {
+        let fair = FairScheduler::over(Roomy(LockedPool::new(6).unwrap()));
+        let queue = fair.queue("theirs").build().unwrap();
+        let elsewhere = ThreadPool::new(1).unwrap();
+        (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &elsewhere));
+        fair.wait_idle().unwrap();
+    }
+}
+
+/// A locked pool starts no threads: those that are there are enough.
+#[test]
+fn on_a_locked_pool_no_stranger_runs_in_a_wait() {
+    for form in EVERYWHERE {
+        let pool = Arc::new(LockedPool::new(6).unwrap());
+        let elsewhere = ThreadPool::new(1).unwrap();
+        (0..10).for_each(|_| others_run_while_two_wait(form, &Shared(pool.clone()), &elsewhere));
+    }
+}
+
+#[derive(Clone)]
+struct Shared(Arc<LockedPool>);
+
+impl Executor for Shared {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.0.execute(job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.0.id()
+    }
+}
+
+/// A tree of so many leaves, some of which sleep, each branch a task of its own.
+fn grow(pool: &ThreadPool, leaves: usize, random: u64) -> JoinHandle<usize> {
+    let same = pool.clone();
+    pool.spawn(move || {
+        let next = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if leaves == 1 {
+            if next >> 62 == 0 {
+                thread::sleep(Duration::from_micros(200));
+            }
+            return 1;
+        }
+        let left = if next >> 63 == 0 { 1 } else { leaves / 2 };
+        let halves = [grow(&same, left, next), grow(&same, leaves - left, !next)];
+        halves.into_iter().map(|half| half.join().unwrap()).sum()
+    })
+}
+
+#[test]
+fn tasks_that_wait_for_tasks_start_no_more_threads_than_there_may_be() {
+    let [now, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let (starts, stops, peak) = (Arc::clone(&now), Arc::clone(&now), Arc::clone(&most));
+    let builder = ThreadPool::builder().num_threads(2).max_threads(5);
+    let started = move |_| _ = peak.fetch_max(starts.fetch_add(1, SeqCst) + 1, SeqCst);
+    let builder =
+        builder.on_thread_start(started).on_thread_stop(move |_| _ = stops.fetch_sub(1, SeqCst));
+    let pool = builder.build().unwrap();
+    let trees: Vec<_> = (0..20).map(|seed| grow(&pool, 60, seed)).collect();
+    assert_eq!(trees.into_iter().map(done).sum::<usize>(), 1200);
+    pool.wait_idle().unwrap();
+    assert!(most.load(SeqCst) <= 5, "{most:?}");
+}
