@@ -26,8 +26,17 @@ const AGE: u32 = 60;
 /// Each queue has a *virtual time*. It advances by the time that the queue's tasks take, divided by
 /// the queue's weight. The ready queue with the least virtual time is served.
 ///
-/// A pick goes down a tree of minima, and looks at 48 words at most, however many queues are ready, and at some of them
-/// twice. It is lock-free: it begins again only if another thread has changed what it saw, or to mend a minimum.
+/// The length of a lease is not known when it begins. So the queue is then charged the mean of its
+/// last leases, and the charge is corrected when the lease ends. Without the charge, all threads
+/// would pick the same queue until its first lease ends.
+///
+/// A queue that becomes ready starts no lower than the queue that was served last, so a queue saves
+/// no time up by being idle. Time is measured by the scheduler's clock from the beginning of a task
+/// to its end, whether the task computes or blocks.
+///
+/// A pick goes down a tree of minima. It reads at most 48 words, however many queues are ready, and
+/// some of them twice. It is lock-free: it begins again only if another thread has changed what it
+/// has read, or to mend a minimum.
 ///
 /// # Examples
 ///
