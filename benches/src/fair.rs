@@ -217,7 +217,7 @@ pub fn lease(is_weighted: bool, ready: usize) -> f64 {
 
 fn pick(fair: &FairScheduler, ready: usize) -> f64 {
     let queues: Vec<_> = (0..ready).map(|_| fair.queue("q").paused().build().unwrap()).collect();
-    let each = (200_000 / ready).max(4);
+    let each = (40_000 / ready).max(4);
     // In the place of the one ticket there is: what becomes ready stays so until all are.
     let (same, measured) = (queues.clone(), Arc::new(Mutex::new(None)));
     let start = measured.clone();

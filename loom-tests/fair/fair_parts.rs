@@ -1,5 +1,5 @@
-//! Models of the fair scheduler's parts: the word of a queue, cells that are filled once, the set
-//! of ready queues, and the f-array that knows the least.
+//! Models of what the fair scheduler is made of: the word of a queue, places that are filled once, the set of what is
+//! ready, and the tree that knows the least.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
@@ -9,11 +9,13 @@
 //! | `ENDED` | `end_tasks`, `end_lease`, `let_go` | `one_finds_a_queue_over_and_sees_all` |
 //! | `READY` | `insert`, `members` | `who_finds_a_member_sees_what_came_before` |
 //! | `READY` | `insert`, `remove` | `a_member_is_in_the_summary` |
-//! | `LEAST` | `refresh` | `a_refresh_that_fails_twice_was_done_by_another` |
+//! | `LEAST` | `raise`, `lower` | `a_floor_is_raised_while_a_time_becomes_less` |
+//! | `LEAST` | `raise`, `lower_all` | `floors_are_raised_while_one_below_becomes_less` |
+//! | `LEAST` | `bring_up` | `floors_are_brought_up_while_a_time_becomes_less` |
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, spawn};
-use filch::fair::for_models::{Least, Life, Once, ReadySet};
+use filch::fair::for_models::{Least, Life, Once, ReadySet, Times};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -203,44 +205,110 @@ fn a_member_is_in_the_summary() {
     });
 }
 
+/// A tree of queues with these times.
+struct Tree {
+    set: ReadySet,
+    least: Least,
+    groups: [Times; 4],
+}
+
+impl Tree {
+    fn of(times: &[(usize, u64)]) -> Arc<Self> {
+        let groups = [(); 4].map(|()| Times::new(0));
+        let tree = Tree { set: ReadySet::empty(), least: Least::empty(0), groups };
+        for &(slot, time) in times {
+            tree.time(slot).store(time, Relaxed);
+            tree.set.insert(slot);
+        }
+        Arc::new(tree)
+    }
+
+    fn time(&self, slot: usize) -> &AtomicU64 {
+        &self.groups[slot / 2].times[slot % 2]
+    }
+
+    fn find(&self) -> (usize, u64) {
+        let found = self.least.find(&self.set, |group| &self.groups[group]).unwrap();
+        (found.slot, found.time)
+    }
+
+    /// The least is charged, which raises the floors above it.
+    fn charge(&self, to: u64) {
+        let found = self.least.find(&self.set, |group| &self.groups[group]).unwrap();
+        let charge = self.time(found.slot).compare_exchange(found.time, to, Relaxed, Relaxed);
+        if charge.is_ok() {
+            self.least.charged(&found, to, &self.set, &self.groups[found.slot / 2]);
+        }
+    }
+
+    fn lower(&self, slot: usize, to: u64) {
+        self.time(slot).store(to, Relaxed);
+        self.least.lower(slot, to, &self.groups[slot / 2]);
+    }
+}
+
+/// The floor is low enough for the new time, but about to be raised to the old one.
 #[test]
-fn two_refreshes_see_both_changes() {
-    model("two_refreshes_see_both_changes", Exhaustive, || {
-        let set = Arc::new(ReadySet::empty());
-        let times = Arc::new([AtomicU64::new(5), AtomicU64::new(10)]);
-        let least = Arc::new(Least::empty());
-        (0..2).for_each(|it| set.insert(it));
-        let change = |at: usize, to: u64| {
-            let (set, times, least) = (set.clone(), times.clone(), least.clone());
-            move || {
-                times[at].store(to, Relaxed);
-                least.refresh(0, &set, |it| times[it].load(Relaxed));
-            }
-        };
-        let thread = spawn(change(0, 20));
-        change(1, 15)();
+fn a_floor_is_raised_while_a_time_becomes_less() {
+    model("a_floor_is_raised_while_a_time_becomes_less", Exhaustive, || {
+        let tree = Tree::of(&[(0, 5), (1, 10), (2, 7)]);
+        assert_eq!(tree.find(), (0, 5));
+        let same = tree.clone();
+        let thread = spawn(move || same.charge(20));
+        tree.lower(1, 6);
         thread.join().unwrap();
-        assert_eq!(least.of(0), Some(1), "15 is less than 20");
+        assert_eq!(tree.find(), (1, 6), "6 is less than 7");
     });
 }
 
-/// A thread changes a time, and its refresh fails twice, because of two others. The second of them
-/// has seen the change.
+/// The same higher up: the floor of a group becomes less, while that above it is raised.
 #[test]
-fn a_refresh_that_fails_twice_was_done_by_another() {
-    model("a_refresh_that_fails_twice_was_done_by_another", Needs(3), || {
-        let set = Arc::new(ReadySet::empty());
-        let times = Arc::new([AtomicU64::new(5), AtomicU64::new(10)]);
-        let least = Arc::new(Least::empty());
-        (0..2).for_each(|it| set.insert(it));
-        let refresh = || {
-            let (set, times, least) = (set.clone(), times.clone(), least.clone());
-            move || least.refresh(0, &set, |it| times[it].load(Relaxed))
-        };
-        let others = [spawn(refresh()), spawn(refresh())];
-        times[0].store(20, Relaxed);
-        refresh()();
-        others.into_iter().for_each(|it| it.join().unwrap());
-        assert_eq!(least.of(0), Some(1), "10 is less than 20");
+fn floors_are_raised_while_one_below_becomes_less() {
+    model("floors_are_raised_while_one_below_becomes_less", Exhaustive, || {
+        let tree = Tree::of(&[(0, 5), (2, 10), (4, 8)]);
+        tree.charge(5);
+        tree.time(2).store(30, Relaxed);
+        assert_eq!(tree.find(), (0, 5));
+        tree.time(0).store(40, Relaxed);
+        assert_eq!(tree.find(), (4, 8));
+        tree.lower(2, 10);
+        tree.lower(0, 5);
+        let same = tree.clone();
+        let thread = spawn(move || same.charge(20));
+        tree.lower(2, 6);
+        thread.join().unwrap();
+        assert_eq!(tree.find(), (2, 6), "6 is less than 8");
+    });
+}
+
+/// A queue becomes ready in a group that was empty, while another is charged.
+#[test]
+fn a_floor_is_raised_while_a_member_comes() {
+    model("a_floor_is_raised_while_a_member_comes", Exhaustive, || {
+        let tree = Tree::of(&[(0, 5), (2, 7)]);
+        tree.time(1).store(6, Relaxed);
+        assert_eq!(tree.find(), (0, 5));
+        let same = tree.clone();
+        let thread = spawn(move || same.charge(20));
+        tree.set.insert(1);
+        tree.lower(1, 6);
+        thread.join().unwrap();
+        assert_eq!(tree.find(), (1, 6), "6 is less than 7");
+    });
+}
+
+/// Floors that are far behind are raised, while a time becomes less that is behind too.
+#[test]
+fn floors_are_brought_up_while_a_time_becomes_less() {
+    model("floors_are_brought_up_while_a_time_becomes_less", Preemptions(2), || {
+        let tree = Tree::of(&[]);
+        (0..8).for_each(|slot| tree.time(slot).store(30, Relaxed));
+        tree.time(2).store(17, Relaxed);
+        [0, 2].into_iter().for_each(|slot| tree.set.insert(slot));
+        let same = tree.clone();
+        let thread = spawn(move || same.least.bring_up(18, |group| same.groups.get(group)));
+        tree.lower(0, 12);
+        thread.join().unwrap();
+        assert_eq!(tree.find(), (0, 12), "12 is less than 17");
     });
 }

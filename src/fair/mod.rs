@@ -139,7 +139,7 @@ pub mod for_models {
     pub use crate::fair::joiners::Joiners;
     pub use crate::fair::life::{Life, Look};
     pub use crate::fair::once::Once;
-    pub use crate::fair::policy::Least;
+    pub use crate::fair::policy::{Least, Times};
     pub use crate::fair::ready::ReadySet;
     pub use crate::fair::tickets::Tickets;
 }
@@ -162,5 +162,5 @@ const READY: Pair = Pair::named("fair::READY");
 /// is work: not both can miss. So do one who waits for a place and one who frees it.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
-/// Of two that change a group and refresh its least, the later one sees both changes.
+/// One lowers a time, and looks at the floor above it; another raises the floor, and looks at the times: not both can miss.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

@@ -2,11 +2,11 @@
 
 use super::READY;
 use super::table::Table;
-use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine};
+use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, SUMMARY, array_on_the_machine};
 use core::fmt;
 
 /// How many words say which groups have members.
-const SUMMARIES: usize = GROUPS.div_ceil(64);
+pub(super) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, and a bit for each word of such bits that is not zero. Membership is advice: a member
 /// may have nothing to do, but what has something to do becomes a member (I4).
@@ -39,7 +39,7 @@ impl ReadySet {
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());
-        self.summary[group / 64].fetch_or(bit(group % 64), READY.release());
+        self.summary[group / SUMMARY].fetch_or(bit(group % SUMMARY), READY.release());
     }
 
     /// Makes it none.
@@ -48,12 +48,25 @@ impl ReadySet {
         // Relaxed: nothing is read on the strength of it.
         let before = self.groups[group].fetch_and(!bit(slot % GROUP), Relaxed);
         if before & !bit(slot % GROUP) == 0 {
-            self.summary[group / 64].fetch_and(!bit(group % 64), READY.acquire());
-            if self.members(group) != 0 {
-                // Relaxed: what was set before is published by whoever set it, also through this.
-                self.summary[group / 64].fetch_or(bit(group % 64), Relaxed);
-            }
+            self.tidy(group);
         }
+    }
+
+    /// Takes a group out of the summary that was found without members.
+    pub(super) fn tidy(&self, group: usize) {
+        let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
+        word.fetch_and(!bit, READY.acquire());
+        if self.members(group) != 0 {
+            // Relaxed: what was set before is published by whoever set it, also through this.
+            word.fetch_or(bit, Relaxed);
+        }
+    }
+
+    /// Which groups may have members, of those that share a word.
+    #[inline]
+    pub(super) fn summary(&self, at: usize) -> u64 {
+        // Relaxed: what is missed was set after the fence of `LOOK` of whoever relies on this.
+        self.summary[at].load(Relaxed)
     }
 
     /// The members in a group, as bits.
@@ -79,15 +92,14 @@ impl ReadySet {
     /// The groups that may have members, from `first` on.
     #[inline]
     pub fn groups_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
-        // Relaxed: what is missed was set after the fence of `LOOK` of whoever relies on this.
-        let summary = |word: usize| Some(self.summary.get(word)?.load(Relaxed));
-        let mut word = first / 64;
-        let mut rest = Bits(summary(word).unwrap_or(0) & (u64::MAX << (first % 64)));
+        let summary = |word: usize| (word < SUMMARIES).then(|| self.summary(word));
+        let mut word = first / SUMMARY;
+        let mut rest = Bits(summary(word).unwrap_or(0) & (u64::MAX << (first % SUMMARY)));
         // Not `flat_map`, which takes twice as long: each pick goes through this.
         core::iter::from_fn(move || {
             loop {
                 if let Some(at) = rest.next() {
-                    return Some(word * 64 + at);
+                    return Some(word * SUMMARY + at);
                 }
                 word += 1;
                 rest = Bits(summary(word)?);

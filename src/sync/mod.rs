@@ -113,6 +113,12 @@ mod machine {
     /// that help each other by turns need half as many as the levels of their program; a search for
     /// the last item has a level for each halving.
     pub(crate) const KNOWN_SERVICES: usize = 64;
+    /// How many of these groups share a word again.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) const SUMMARY: usize = 64;
+    /// How many children a node of a tree above the queues has.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) const FAN: usize = 8;
 
     /// A function that is `const` on the machine; loom's types have no `const` constructors.
     #[cfg(target_has_atomic = "64")]
@@ -180,7 +186,11 @@ mod model {
     /// several groups.
     pub(crate) const GROUP: usize = 2;
     /// The most such groups in a fair scheduler.
-    pub(crate) const GROUPS: usize = 2;
+    pub(crate) const GROUPS: usize = 4;
+    /// The number of these groups that share a word again.
+    pub(crate) const SUMMARY: usize = 2;
+    /// The number of children of a node of a tree above the queues.
+    pub(crate) const FAN: usize = 2;
     /// Each takes three atomics, which loom counts.
     pub(crate) const KNOWN_SERVICES: usize = 4;
 

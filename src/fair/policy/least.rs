@@ -1,58 +1,253 @@
-//! Which member of a group has the least virtual time.
+//! Which ready queue has the least virtual time.
 
 use crate::fair::LEAST;
-use crate::fair::ready::{Bits, ReadySet};
-use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed};
+use crate::fair::ready::{Bits, ReadySet, SUMMARIES};
+use crate::sync::{AtomicU64, FAN, GROUP, GROUPS, Relaxed, SUMMARY};
 use alloc::boxed::Box;
 
-/// There is no member.
-const NONE: u64 = 1 << 7;
-const INDEX: u64 = (1 << 7) - 1;
-/// Versions are counted from here on, so that no two words are the same.
-const VERSION: u64 = 1 << 8;
-
-/// The slot with the least virtual time, in one word for each group of slots: an f-array of two
-/// levels (Jayanti, PODC 2002).
-///
-/// A thread that changes a time or a member of a group refreshes the group's word: it reads the
-/// word, looks at the members, and exchanges the word for the slot that it has found. If the
-/// exchange fails twice, another thread has read the word after the change, and so has seen the
-/// change; the fences give "after" this meaning. So a refresh is wait-free, and afterwards the word
-/// is no older than the change.
+/// The virtual times of a group's queues, next to each other, since they are looked through.
 #[derive(Debug)]
-pub struct Least(Box<[AtomicU64]>);
+pub struct Times {
+    /// Of each queue.
+    pub times: [AtomicU64; GROUP],
+    floors: [AtomicU64; GROUP / FAN],
+}
 
+/// A tree above the times, of nodes with `FAN` children. The *floor* of a node is a time that no member below it is before.
+///
+/// - A floor may be too low, and is so after a charge: who charges tells nobody. A search that comes there raises it to
+///   the least that it has found, where floors are compared.
+/// - A floor is not too high, once all calls have returned. Whoever lowers a time lowers the floors above it that are higher.
+///   Whoever raises floors looks again afterwards, and lowers them again if need be. Of these two one sees the other
+///   (`LEAST`).
+///
+/// Which nodes have members the [`ReadySet`] says. Lock-free: a search begins again only because another thread has
+/// changed what it saw, or because it has raised a floor itself.
+#[derive(Debug)]
+pub struct Least {
+    groups: Box<[AtomicU64]>,
+    /// Of `FAN` groups each.
+    parts: Box<[AtomicU64]>,
+    /// Of all groups in a word of the summary.
+    words: Box<[AtomicU64]>,
+}
+
+/// How many floors there are above a queue.
+const LEVELS: usize = 4;
+
+/// What a search has found.
+#[derive(Debug)]
+pub struct Found {
+    /// The queue.
+    pub slot: usize,
+    /// Its time.
+    pub time: u64,
+    /// The least of the other times in its node.
+    rest: Option<u64>,
+    /// The nodes above it, from below.
+    path: [Child; LEVELS],
+}
+
+/// A child of a node, its floor, and the least floor of the others.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    at: usize,
+    floor: u64,
+    rest: Option<u64>,
+}
+
+impl Times {
+    /// All the same.
+    pub fn new(start: u64) -> Self {
+        let all = || AtomicU64::new(start);
+        Times { times: core::array::from_fn(|_| all()), floors: core::array::from_fn(|_| all()) }
+    }
+}
+
+// Relaxed throughout: the fences of `LEAST` order floors and times.
 impl Least {
-    /// Returns the words of groups without members.
-    pub fn empty() -> Self {
-        Least((0..GROUPS).map(|_| AtomicU64::new(NONE)).collect())
+    /// Of nothing.
+    pub fn empty(start: u64) -> Self {
+        let floors = |count| (0..count).map(|_| AtomicU64::new(start)).collect();
+        Least { groups: floors(GROUPS), parts: floors(GROUPS / FAN), words: floors(SUMMARIES) }
     }
 
-    /// Returns the slot of the group's member with the least time.
+    /// The member with the least time. `times` says the times of a group.
     #[inline]
-    pub fn of(&self, group: usize) -> Option<usize> {
-        // Relaxed: a hint. What is chosen by it is claimed by an exchange of its own.
-        let word = self.0[group].load(Relaxed);
-        (word & NONE == 0).then_some(group * GROUP + (word & INDEX) as usize)
+    pub fn find<'a>(&self, set: &ReadySet, times: impl Fn(usize) -> &'a Times) -> Option<Found> {
+        loop {
+            let words = (0..SUMMARIES).filter(|at| set.summary(*at) != 0);
+            let word = least(words.map(|at| (at, &self.words[at])))?;
+            let summary = set.summary(word.at);
+            let Some(part) = least(self.parts(word.at, summary)) else { continue };
+            let Some(group) = least(self.groups(part.at, summary)) else { continue };
+            let (members, times) = (set.members(group.at), times(group.at));
+            let Some(octet) = least(floors(times, members)) else {
+                // Whoever has taken out the last of them is about to do this.
+                set.tidy(group.at);
+                continue;
+            };
+            let Some(queue) = least(queues(times, octet.at, members)) else { continue };
+            let path = [octet, group, part, word];
+            let Child { floor: time, rest, .. } = queue;
+            let found = Found { slot: group.at * GROUP + queue.at, time, rest, path };
+            if path.iter().all(|it| it.rest.is_none_or(|other| !is_before(other, time))) {
+                return Some(found);
+            }
+            self.raise(&found, time, set, times);
+        }
     }
 
-    /// Makes the group's word no older than a change that the caller has made.
-    pub fn refresh(&self, group: usize, set: &ReadySet, time_of: impl Fn(usize) -> u64) {
-        for _ in 0..2 {
-            // The change comes before the fence, the word is read after it.
-            LEAST.fence();
-            let before = self.0[group].load(Relaxed);
-            // The word is read before the fence, what it depends on after it.
-            LEAST.fence();
-            let members = Bits(set.members(group)).map(|at| (time_of(at), at));
-            let least =
-                members.reduce(|one, other| if is_before(other.0, one.0) { other } else { one });
-            let index = least.map_or(NONE, |it| it.1 as u64);
-            let after = (before & !(VERSION - 1)).wrapping_add(VERSION) | index;
-            // Relaxed: the fences order it.
-            if self.0[group].compare_exchange(before, after, Relaxed, Relaxed).is_ok() {
-                return;
+    /// The queue that was found has been charged.
+    #[inline]
+    pub fn charged(&self, found: &Found, to: u64, set: &ReadySet, times: &Times) {
+        let least = found.rest.map_or(to, |rest| earlier(rest, to));
+        self.raise(found, least, set, times);
+    }
+
+    /// Raises the floors above what was found, up to the last that is compared with another: the least below the
+    /// first of them is this.
+    #[inline]
+    fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
+        let path = &found.path;
+        let Some(top) = path.iter().rposition(|it| it.rest.is_some()) else { return };
+        let above = self.above(found.slot, times);
+        let mut has_raised = false;
+        for level in 0..=top {
+            has_raised |= raise_to(above[level], path[level].floor, least);
+            least = path[level].rest.map_or(least, |rest| earlier(rest, least));
+        }
+        if !has_raised {
+            return;
+        }
+        LEAST.fence();
+        let [octet, group, part, word] = path.map(|it| it.at);
+        let (members, summary) = (set.members(group), set.summary(word));
+        for level in 0..=top {
+            let lowest = match level {
+                0 => lowest(queues(times, octet, members)),
+                1 => lowest(floors(times, members)),
+                2 => lowest(self.groups(part, summary)),
+                _ => lowest(self.parts(word, summary)),
+            };
+            if let Some(time) = lowest {
+                lower_all(&above[level..], time);
             }
+        }
+    }
+
+    /// The time of a queue has become less, or the queue a member.
+    #[inline]
+    pub fn lower(&self, slot: usize, time: u64, times: &Times) {
+        LEAST.fence();
+        lower_all(&self.above(slot, times), time);
+    }
+
+    /// Raises all floors that are lower, but for those above lower times: so none is left behind by half a turn.
+    pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
+        let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
+        let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));
+        groups().flat_map(|(_, times)| &times.floors).for_each(raise);
+        [&self.groups, &self.parts, &self.words].into_iter().flatten().for_each(raise);
+        LEAST.fence();
+        for (group, times) in groups() {
+            for (at, time) in times.times.iter().enumerate() {
+                lower_all(&self.above(group * GROUP + at, times), time.load(Relaxed));
+            }
+        }
+    }
+
+    /// The floors above a queue, from below.
+    #[inline]
+    fn above<'a>(&'a self, slot: usize, times: &'a Times) -> [&'a AtomicU64; LEVELS] {
+        let group = slot / GROUP;
+        let octet = &times.floors[slot % GROUP / FAN];
+        [octet, &self.groups[group], &self.parts[group / FAN], &self.words[group / SUMMARY]]
+    }
+
+    /// The parts of a word that have members.
+    #[inline]
+    fn parts(&self, word: usize, summary: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
+        let first = word * (SUMMARY / FAN);
+        octets(summary, SUMMARY).map(move |at| (first + at, &self.parts[first + at]))
+    }
+
+    /// The groups of a part that have members.
+    #[inline]
+    fn groups(&self, part: usize, summary: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
+        let first = part * FAN;
+        Bits(octet(summary, first % SUMMARY)).map(move |at| (first + at, &self.groups[first + at]))
+    }
+}
+
+/// The octets of a group that have members.
+#[inline]
+fn floors(times: &Times, members: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
+    octets(members, GROUP).map(|at| (at, &times.floors[at]))
+}
+
+/// The members in an octet of a group.
+#[inline]
+fn queues(times: &Times, at: usize, members: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
+    let first = at * FAN;
+    Bits(octet(members, first)).map(move |at| (first + at, &times.times[first + at]))
+}
+
+/// The bits of an octet: of as many as a node has children.
+#[inline]
+fn octet(word: u64, first: usize) -> u64 {
+    (word >> first) & (u64::MAX >> (64 - FAN))
+}
+
+/// Which octets of the first bits of a word are not zero.
+#[inline]
+fn octets(word: u64, bits: usize) -> impl Iterator<Item = usize> {
+    (0..bits / FAN).filter(move |at| octet(word, at * FAN) != 0)
+}
+
+/// The least, of several the first, and the least of the others.
+#[inline]
+fn least<'a>(all: impl Iterator<Item = (usize, &'a AtomicU64)>) -> Option<Child> {
+    let mut best: Option<Child> = None;
+    for (at, floor) in all {
+        let floor = floor.load(Relaxed);
+        let rest = match best {
+            None => None,
+            Some(it) if is_before(floor, it.floor) => Some(it.floor),
+            Some(it) => {
+                let rest = it.rest.map_or(floor, |rest| earlier(rest, floor));
+                best = Some(Child { rest: Some(rest), ..it });
+                continue;
+            }
+        };
+        best = Some(Child { at, floor, rest });
+    }
+    best
+}
+
+#[inline]
+fn lowest<'a>(all: impl Iterator<Item = (usize, &'a AtomicU64)>) -> Option<u64> {
+    all.map(|it| it.1.load(Relaxed)).reduce(earlier)
+}
+
+#[inline]
+fn earlier(one: u64, other: u64) -> u64 {
+    if is_before(other, one) { other } else { one }
+}
+
+/// Returns whether the floor was `from`, and is higher now.
+#[inline]
+fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
+    is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
+}
+
+/// Lowers the floors that are higher, from below. Whoever raises one of them has seen the one below, or is seen.
+#[inline]
+fn lower_all(floors: &[&AtomicU64], to: u64) {
+    for floor in floors {
+        let lowered = |floor| is_before(to, floor).then_some(to);
+        if floor.fetch_update(Relaxed, Relaxed, lowered).is_ok() {
+            LEAST.fence();
         }
     }
 }

@@ -4,7 +4,7 @@ mod least;
 mod round_robin;
 mod weighted_fair;
 
-pub use least::Least;
+pub use least::{Least, Times};
 pub use round_robin::RoundRobin;
 pub use weighted_fair::WeightedFair;
 
