@@ -82,7 +82,6 @@
 //!
 //! - `std` (default): tasks, executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate
 //!   needs `alloc` alone.
-//! - `async`: futures as tasks, by async-task.
 //! - `tracing`: its spans as contexts that go with tasks, `task::CurrentSpan` and `task::TaskSpan`.
 //!
 //! # Looking inside

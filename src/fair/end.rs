@@ -8,7 +8,7 @@ use crate::executor::ExecutorId;
 use crate::pool::Shutdown;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Unwatched, Weak, weak};
-use crate::task::{AnyTask, Job};
+use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job};
 use alloc::task::Wake;
 use core::cell::Cell;
 use core::ptr;
@@ -21,9 +21,9 @@ per_thread! {
 }
 
 /// Drops what a scheduler holds, if it is still there.
-struct Ended(Weak<Shared>);
+struct Gone(Weak<Shared>);
 
-impl Wake for Ended {
+impl Wake for Gone {
     fn wake(self: Unwatched<Self>) {
         if let Some(shared) = self.0.upgrade() {
             Shared::end(&shared);
@@ -46,28 +46,31 @@ impl Shared {
     }
 
     /// Drops what is queued, and returns how many tasks that were. The caller has a lease or a hold.
-    pub(super) fn discard(&self, line: &Line) -> usize {
+    pub(super) fn discard(&self, line: &Line, by: CancelledBy) -> usize {
         let mut dropped = 0;
         while let Some(entry) = line.take() {
-            dropped += usize::from(self.drop_job(line, entry.job));
+            dropped += usize::from(self.drop_job(line, entry.job, by.into()));
         }
         dropped
     }
 
     /// Drops a job unrun: its handle, if there is one, says that it was cancelled. Returns whether it was there to be
     /// dropped. The caller has a lease or a hold.
-    pub(super) fn drop_job(&self, line: &Line, job: Job) -> bool {
-        let count = |_has_panicked| {
+    pub(super) fn drop_job(&self, line: &Line, job: Job, cause: Cause) -> bool {
+        let count = |_: Ended| {
             add(&line.counters.cancelled, 1);
             self.end_task(line);
         };
         let Some(task) = job.task().filter(|task| task.is_counted()) else {
             // It counts as cancelled, whatever its destructor does.
-            self.panics.take(|| drop(job));
-            count(false);
+            self.panics.take(|| match job.into_task() {
+                Ok(task) => _ = task.drop_counted(cause, None),
+                Err(job) => drop(job),
+            });
+            count(Ended::Dropped);
             return true;
         };
-        let is_ours = self.panics.take(|| task.drop_counted(Some(&count))).unwrap_or(true);
+        let is_ours = self.panics.take(|| task.drop_counted(cause, Some(&count))).unwrap_or(true);
         if !is_ours {
             self.sweep(line, task);
         }
@@ -105,11 +108,10 @@ impl Shared {
         line.life.cancel();
         // First what waits, then what runs: otherwise what runs would stop, and its thread drop what waits,
         // uncounted.
-        let dropped = this.discard(line);
+        let dropped = this.discard(line, CancelledBy::Queue);
+        let dropped = dropped + line.end_futures(this, CancelledBy::Queue);
         line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read nothing on the strength of it
         this.tell_end(line);
-        #[cfg(feature = "async")]
-        let dropped = dropped + line.flight.discard();
         Shared::changed(this, line);
         dropped
     }
@@ -135,9 +137,11 @@ impl Shared {
                     if is_first {
                         this.take_out(this.tiers.get(line.tier()), line);
                     }
-                    this.discard(line);
-                    #[cfg(feature = "async")]
-                    line.flight.discard();
+                    this.discard(line, CancelledBy::Executor);
+                    if this.is_ended.load(Relaxed) {
+                        // Relaxed: as for jobs, there is a second round.
+                        line.end_futures(this, CancelledBy::Executor);
+                    }
                     Shared::end_lease(this, line);
                 }
             }
@@ -188,7 +192,7 @@ impl Shared {
     /// ticket that the executor could drop.
     pub(super) fn watch_end(this: &Arc<Self>) {
         let Some(token) = this.panics.take(|| this.executor.end()).flatten() else { return };
-        let waker = Waker::from(Unwatched::new(Ended(weak(this))));
+        let waker = Waker::from(Unwatched::new(Gone(weak(this))));
         match token.link_waker(waker) {
             Ok(link) => *this.end.lock() = Some((token, link)),
             Err(_) => Shared::end(this),

@@ -1,6 +1,7 @@
 //! What there is of a queue, whoever has a handle to it.
 
 use super::counters::Counters;
+use super::flight::Flight;
 use super::joiners::Joiners;
 use super::life::{Life, MAX_TASKS};
 use super::once::Once;
@@ -11,7 +12,7 @@ use crate::steal::Steal;
 use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelToken, End, ExecutorId, Job, Link};
+use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
 use crossbeam_utils::CachePadded;
 
 /// A job in a queue.
@@ -53,8 +54,9 @@ pub(super) struct Line {
     /// The token that cancels the queue, and that it does: also when there is no handle any more.
     pub(super) link: Mutex<Option<(CancelToken, Link)>>,
     /// Which futures of it are under way.
-    #[cfg(feature = "async")]
-    pub(super) flight: super::flight::Flight,
+    pub(super) flight: Flight,
+    /// Its futures that have not ended.
+    pub(super) living: Living,
 }
 
 /// What a queue is made with.
@@ -89,8 +91,8 @@ impl Line {
             tier: AtomicUsize::new(0),
             id: AtomicU64::new(0),
             link: Mutex::default(),
-            #[cfg(feature = "async")]
-            flight: super::flight::Flight::default(),
+            flight: Flight::default(),
+            living: Living::default(),
         }
     }
 
@@ -100,6 +102,7 @@ impl Line {
         let Settings { name, weight, limit, capacity, tier, is_paused } = settings;
         *self.name.lock() = name;
         self.end.forget();
+        self.living.reset();
         self.counters.reset();
         if let Some(waits) = self.waits.get() {
             waits.reset();

@@ -1,7 +1,7 @@
 //! From tokio.
 //!
 //! filch is not a runtime: it has no timers, no sockets and no `main` macro. It has what tokio's `task` module is for
-//! — tasks, handles, cancellation, groups — for closures, and with the feature `async` for futures; on threads of its
+//! — tasks, handles, cancellation, groups — for closures, and for futures; on threads of its
 //! own, or on tokio's blocking threads.
 //!
 //! # The same by other names
@@ -9,7 +9,7 @@
 //! | tokio, tokio-util | filch |
 //! |---|---|
 //! | `spawn_blocking(f)` | [`pool.spawn(f)`](crate::ThreadPool::spawn) |
-//! | `spawn(future)` | `pool.spawn_future(future)`, or a queue's; feature `async` |
+//! | `spawn(future)` | `pool.spawn_future(future)`, or a queue's |
 //! | `block_in_place(f)` | [`pool::blocking(f)`](crate::pool::blocking) |
 //! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): likewise, and [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
 //! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which says what came of it |
@@ -114,11 +114,10 @@
 //!
 //! # Futures
 //!
-//! With the feature `async`, each time that a future is woken a job polls it. A handle of a closure can be awaited in
-//! it; that needs no feature. Outside, `join` waits:
+//! Each time that a future is woken, a job polls it. The handle of a closure can be awaited in it. Outside, `join`
+//! waits:
 //!
 //! ```
-//! # #[cfg(feature = "async")] {
 //! use filch::{FairScheduler, ThreadPool};
 //!
 //! let pool = ThreadPool::new(2)?;
@@ -131,7 +130,6 @@
 //! let net = fair.queue("net").max_in_flight(2).build()?;
 //! let answers: Vec<_> = (0..10).map(|id| net.spawn_future(async move { id })).collect();
 //! assert_eq!(answers.into_iter().map(|it| it.join().unwrap()).sum::<i32>(), 45);
-//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

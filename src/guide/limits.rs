@@ -50,7 +50,7 @@
 //!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not: with the 2 MiB of a thread,
 //!   some 3,000 levels, or 600. A longer chain of tasks that wait for each other overflows the stack, which ends the
 //!   process; [`stack_size`](crate::pool::Builder::stack_size) makes room for more. Tokens may be chained to any length.
-//! - *A future is not run by who waits for it.* `FutureHandle::join` on the only worker of its pool never returns.
+//! - *A future is not run by who waits for it.* `join` on the only worker of its pool never returns.
 //! - *Tasks have to be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no tasks that stay on a thread.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).

@@ -1,7 +1,7 @@
 //! Waiting for several tasks.
 
-use super::cell::{AnyTask, Kin};
-use super::error::{JoinError, WITH_GROUP};
+use super::any::{AnyTask, Kin};
+use super::error::{CancelledBy, JoinError, WITH_GROUP};
 use super::gate::{self, Here, Limited, Watched};
 use super::job::Job;
 use super::{GROUP, current};
@@ -364,7 +364,7 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.group.note(JoinError::cancelled(None));
+            self.group.note(JoinError::dropped(CancelledBy::Executor));
         }
         let shared = &self.group.0;
         let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod futures;
+mod futures_meet;
 mod groups_meet;
 #[path = "../common/heap.rs"]
 mod heap;

@@ -2,9 +2,6 @@
 //!
 //! Setting one to `false` makes the generator find it again.
 
-/// P8: cancelling does not drop a future that nobody wakes. Issue 23.
-pub(super) const SLEEPING_FUTURES_STAY: bool = true;
-
 /// P13: `ThreadPool::join` from outside panics when the pool is shut down by `Shutdown::Cancel`. Issue 23.
 pub(super) const JOINING_A_CANCELLED_POOL_PANICS: bool = true;
 
