@@ -327,8 +327,10 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let member = self.group.map(|it| it.group().join());
-        let (id, limited) = (self.executor.id(), self.executor.limited());
-        let (home, deadline) = (id, self.deadline);
+        let limited = self.executor.limited();
+        // A scheduler chooses the queue by the thread, and has one id.
+        let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
+        let deadline = self.deadline;
         let (job, handle) = task::task_of(f, Settings { home, limited, member, deadline });
         if let (Some(token), Some(place)) = (self.token, place) {
             match token.link(handle.any()) {

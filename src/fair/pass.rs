@@ -1,6 +1,6 @@
 //! Running a task of a queue on a thread that waits for it.
 
-use super::counters::add;
+use super::counters::{add, tell};
 use super::handle::LineRef;
 use super::lease::Progress;
 use super::policy::{Pick, Service};
@@ -71,10 +71,9 @@ impl Gate for Pass {
 
     fn ends(&self, how: Ended, has_job: bool) {
         let (line, counters) = (self.0.line(), &self.0.line().counters);
-        let is_dropped = how == Ended::Dropped;
-        add(if is_dropped { &counters.cancelled } else { &counters.tombstones }, 1);
         line.litter.fetch_add(usize::from(has_job), Relaxed); // Relaxed: a statistic
         Shared::begin_end(&self.0.shared, line);
+        tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
     }
 
     fn has_ended(&self) {

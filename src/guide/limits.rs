@@ -47,10 +47,16 @@
 //!   handle it does neither. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: on the only thread of a pool it waits in
 //!   vain.
 //! - *A task that a waiting thread runs, runs on its stack.* If that task waits for another that has not begun, and so
-//!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not: with the 2 MiB of a thread,
-//!   some 3,000 levels, or 600. A longer chain of tasks that wait for each other overflows the stack, which ends the
-//!   process; [`stack_size`](crate::pool::Builder::stack_size) makes room for more. Tokens may be chained to any length.
-//! - *A future is not run by who waits for it.* `join` on the only worker of its pool never returns.
+//!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not. When such tasks have taken half
+//!   of the thread's stack, a further [`join`](crate::JoinHandle::join) or [`TaskGroup::wait`](crate::task::TaskGroup::wait)
+//!   that would run one returns an error that [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels,
+//!   or 340 (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; for threads of others
+//!   half is taken to be 1 MiB. Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded.
+//!   Tokens may be chained to any length.
+//! - *A future is not run by who waits for it*, and polling a [`JoinHandle`](crate::JoinHandle) runs nothing either.
+//!   `join` of its handle, or a `block_on` of a handle of either kind, never returns on the only worker of its pool.
+//!   [`JoinHandle::join`](crate::JoinHandle::join) does. Inside [`blocking`](crate::pool::blocking) all of them do, on another
+//!   thread.
 //! - *Tasks have to be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no tasks that stay on a thread.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).

@@ -207,6 +207,10 @@ impl Shared {
 }
 
 impl Own for Local {
+    fn stack_size(&self) -> Option<usize> {
+        self.shared.settings.stack_size
+    }
+
     fn home(&self) -> Option<ExecutorId> {
         Some(self.shared.id)
     }

@@ -105,7 +105,7 @@ impl AnyTask {
     /// From now on the queue counts it, and whoever brings it to its end takes it off the count (I8). Not if the task
     /// is another queue's, or somebody has claimed it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
-        self.0.limited().is_some_and(|it| it.0.home() == queue) && self.0.state().be_counted()
+        self.0.state().be_counted(self.0.limited().is_some_and(|it| it.0.home() == queue))
     }
 
     /// Whether its queue counts it.

@@ -244,14 +244,15 @@ impl<T> Core<T> {
     /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the queue is not idle.
     /// `has_job` tells whether a job of it is in the queue, if it is not the server that ends it.
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
-        let Limited(gate) = self.limited.as_ref().filter(|_| self.state.is_counted())?;
-        match count {
-            Some(count) => count(how),
-            None if has_job && gate.is_littered() && self.state.leave() => {}
-            None => {
+        let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
+        match (count, &self.limited) {
+            _ if !self.state.is_counted() => {}
+            (Some(count), _) => count(how),
+            (None, Some(Limited(gate))) if !may_leave(gate) || !self.state.leave() => {
                 gate.ends(how, has_job);
                 return Some(Counted(gate));
             }
+            (None, _) => {} // left; without a limit, only the queue's server claims it
         }
         None
     }

@@ -223,7 +223,8 @@ impl JoinError {
         matches!(self.0, Kind::Dropped(Cause::Expired))
     }
 
-    /// Whether the task tried to wait for itself.
+    /// Whether the wait could not end on this thread: the task would wait for itself, or the stack has no room for the
+    /// task that it waits for.
     ///
     /// # Examples
     ///
@@ -325,7 +326,9 @@ impl fmt::Display for JoinError {
             Kind::Dropped(Cause::Cancelled(_, None)) => f.write_str("the task was cancelled"),
             Kind::Dropped(Cause::Refused(reason)) => write!(f, "the task was refused: {reason}"),
             Kind::Dropped(Cause::Expired) => f.write_str("the task expired before it began"),
-            Kind::WouldDeadlock => f.write_str("the task would wait for itself"),
+            Kind::WouldDeadlock => {
+                f.write_str("the task would wait for itself, or too deep on the stack")
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::any::{AnyTask, Kin};
 use super::error::{CancelledBy, JoinError, WITH_GROUP};
 use super::gate::{self, Here, Limited, Watched};
 use super::job::Job;
-use super::{GROUP, current};
+use super::{GROUP, Settings, cell, current, depth};
 use crate::idle::{EventCount, Park, ThreadPark};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
@@ -75,7 +75,11 @@ impl TaskGroup {
         TaskGroup::default()
     }
 
-    /// A job that belongs to the group until it has run or is dropped.
+    /// Makes a job that belongs to the group until it has run or is dropped.
+    ///
+    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A thread that waits for the
+    /// group does not run it: only tasks of [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the
+    /// group with their executor. One allocation.
     ///
     /// # Examples
     ///
@@ -88,8 +92,8 @@ impl TaskGroup {
     /// group.wait().unwrap();
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        let member = self.0.member(f);
-        Job::new(move || member.run())
+        // A task: it leaves the count of a queue that it is given to before it leaves the group.
+        cell::task_of(f, Settings { member: Some(self.0.join()), ..Settings::default() }).0
     }
 
     /// How many tasks have not come to their end.
@@ -121,7 +125,8 @@ impl TaskGroup {
     ///
     /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member of the group, or a
     /// job of a [scope](crate::ThreadPool::scope) for which a member waits; or if a task of the group can begin only in
-    /// places of its queue that have threads which wait for the caller in that way. The group stays as it is.
+    /// places of its queue that have threads which wait for the caller in that way; or if the thread would run a task of
+    /// the group, but tasks that wait for each other have taken half of its stack. The group stays as it is.
     ///
     /// # Examples
     ///
@@ -135,7 +140,7 @@ impl TaskGroup {
         if current::is_member(self.0.as_ptr()) {
             return Err(JoinError::would_deadlock());
         }
-        self.0.wait_unless(Group::is_hopeless)
+        self.0.wait_unless(true)
     }
 
     /// As [`wait`](Self::wait), for so long at most. Runs none of the tasks.
@@ -188,11 +193,14 @@ impl Group {
 
     /// Waits, whatever it waits for.
     pub(crate) fn wait(&self) -> Result<(), JoinError> {
-        self.wait_unless(|_| false)
+        self.wait_unless(false)
     }
 
-    fn wait_unless(&self, is_hopeless: impl Fn(&Self) -> bool) -> Result<(), JoinError> {
+    fn wait_unless(&self, may_refuse: bool) -> Result<(), JoinError> {
         loop {
+            if may_refuse && self.is_too_deep() {
+                return Err(JoinError::would_deadlock());
+            }
             while let Some(task) = self.next_here() {
                 if task.run_here() == Here::NoPlace {
                     self.add(task);
@@ -201,7 +209,7 @@ impl Group {
             if self.is_done() {
                 return self.outcome();
             }
-            if is_hopeless(self) {
+            if may_refuse && self.is_hopeless() {
                 return Err(JoinError::would_deadlock());
             }
             ThreadPark::with_own(|park| {
@@ -236,6 +244,12 @@ impl Group {
         })
     }
 
+    /// Whether there is a task that this thread may run, but has not the stack for.
+    fn is_too_deep(&self) -> bool {
+        depth::is_exhausted()
+            && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
+    }
+
     fn has_next_here(&self) -> bool {
         self.0.rest.lock().waiting.values().any(|it| may_run_here(it))
     }
@@ -268,8 +282,8 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
         drop(rest);
-        // Not under the lock: a task may be the last that has its executor.
-        drop(gone);
+        // Not under the lock: a task may be the last that has its executor, of which the destructor is the user's.
+        gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
     /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
@@ -346,7 +360,8 @@ impl Membership {
     pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
         self.is_settled = true;
         result.map_err(|error| {
-            self.group.note(error);
+            // The group may drop it, with a destructor that waits for the group.
+            current::as_member(self.group(), || self.group.note(error));
             JoinError::panic(Box::new(WITH_GROUP))
         })
     }
@@ -368,12 +383,12 @@ impl Drop for Membership {
         }
         let shared = &self.group.0;
         let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;
+        if left == 0 {
+            shared.ends.notify_all();
+        }
         // Relaxed: a bound on what is kept. What is listed and has not begun is pending, so half of it goes.
         if shared.listed.load(Relaxed) > 2 * left {
             self.group.sweep();
-        }
-        if left == 0 {
-            shared.ends.notify_all();
         }
     }
 }

@@ -41,6 +41,7 @@ mod cancel;
 mod cell;
 mod context;
 pub(crate) mod current;
+mod depth;
 mod end;
 pub(crate) mod error;
 mod future;

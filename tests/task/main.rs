@@ -3,8 +3,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod depth;
 mod futures;
 mod futures_meet;
+mod groups_jobs;
 mod groups_meet;
 #[path = "../common/heap.rs"]
 mod heap;
