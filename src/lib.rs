@@ -87,7 +87,6 @@
 //!
 //! - `std` (default): tasks, executors, sleeping in the thread itself, and
 //!   [`deque::Builder::shrinking`]. Without it the crate needs only `alloc`.
-//! - `async`: futures as tasks, by async-task.
 //! - `tracing`: the spans of that crate as contexts that go with tasks, `task::CurrentSpan` and
 //!   `task::TaskSpan`.
 //!

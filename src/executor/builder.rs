@@ -1,12 +1,14 @@
 //! Spawning a task with settings of its own.
 
-use super::{Executor, Reason, Rejected};
+use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
+use crate::sync::clock::Instant;
 use crate::sync::lock::{Common, Mutex};
-use crate::task::{self, CancelToken, Flow, JoinHandle, Link, TaskGroup};
+use crate::task::{self, CancelToken, CancelledBy, Cause, Flow, JoinHandle, Link, NewFuture};
+use crate::task::{Settings, TaskGroup};
 use alloc::boxed::Box;
-use alloc::string::ToString;
 use core::fmt;
+use core::future::Future;
 
 /// A task that is about to be spawned into some executor.
 ///
@@ -27,6 +29,7 @@ pub struct TaskBuilder<'a> {
     context: Option<&'a Flow>,
     token: Option<&'a CancelToken>,
     group: Option<&'a TaskGroup>,
+    deadline: Option<Instant>,
 }
 
 impl<'a> TaskBuilder<'a> {
@@ -40,7 +43,7 @@ impl<'a> TaskBuilder<'a> {
     /// assert_eq!(TaskBuilder::on(&Inline).spawn(|| 7).join().unwrap(), 7);
     /// ```
     pub fn on(executor: &'a dyn Executor) -> Self {
-        TaskBuilder { executor, context: None, token: None, group: None }
+        TaskBuilder { executor, context: None, token: None, group: None, deadline: None }
     }
 
     /// In a context that is captured when the task is spawned.
@@ -100,10 +103,27 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
+    /// Drops the task if it has not begun by then: [`is_expired`](crate::task::JoinError::is_expired). It expires when it would
+    /// begin, and not before. A task that has begun is not interrupted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Inline, TaskBuilder};
+    /// use std::time::Instant;
+    ///
+    /// let task = TaskBuilder::on(&Inline).deadline(Instant::now()).spawn(|| println!("never printed"));
+    /// assert!(task.join().unwrap_err().is_expired());
+    /// ```
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
     /// Spawns a closure, and returns the handle to wait for what it returns.
     ///
-    /// If the executor refuses the task, the closure is dropped and the handle says that it was cancelled, with the
-    /// executor's [`Reason`] as text; [`try_spawn`](Self::try_spawn) gives it back.
+    /// If the executor refuses the task, the closure is dropped and the handle says
+    /// [why](crate::task::JoinError::refused); [`try_spawn`](Self::try_spawn) gives the closure back.
     ///
     /// # Examples
     ///
@@ -120,7 +140,7 @@ impl<'a> TaskBuilder<'a> {
         let (rejected, handle) = self.submit(f);
         if let Some(Rejected { job, reason }) = rejected {
             // Before the job is dropped, which would give no reason.
-            handle.any().cancel(Some(reason.to_string().into()));
+            handle.any().cancel(Cause::Refused(reason));
             drop(job);
         }
         handle
@@ -170,12 +190,84 @@ impl<'a> TaskBuilder<'a> {
     /// TaskBuilder::on(&Inline).spawn_detached(|| println!("here")).unwrap();
     /// ```
     pub fn spawn_detached<F: FnOnce() + Send + 'static>(self, f: F) -> Result<(), Rejected> {
-        if self.token.is_none() && self.group.is_none() {
+        if self.token.is_none() && self.group.is_none() && self.deadline.is_none() {
             return self.executor.execute(Flow::job(self.context, f));
         }
         let (rejected, handle) = self.submit(f);
         drop(handle);
         rejected.map_or(Ok(()), Err)
+    }
+
+    /// Spawns a future: a job polls it, and another each time that it is woken. Waking runs nothing on the thread that wakes.
+    ///
+    /// Tokens, groups, deadlines and the context are as for closures: the context is entered around each poll. One
+    /// allocation. The future is dropped
+    ///
+    /// - when it is ready, on the thread that polls it, before the handle says so;
+    /// - when it is cancelled, by the handle, a token, its queue or the executor: at once, on the thread that cancels; if
+    ///   it is being polled, by the thread that polls it, after the poll;
+    /// - when nobody can wake it any more, and there is no handle: on the thread that drops the last of both.
+    ///
+    /// A panic of its destructor goes on in the thread that cancels it. If the executor refuses the future, the handle says
+    /// [why](crate::task::JoinError::refused).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::CancelToken;
+    ///
+    /// let (pool, token) = (filch::ThreadPool::new(1)?, CancelToken::new());
+    /// let sleeps = pool.task().token(&token).spawn_future(std::future::pending::<()>());
+    /// token.cancel_with("enough");
+    /// assert_eq!(sleeps.join().unwrap_err().reason(), Some("enough"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_future<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.try_spawn_future(future).unwrap_or_else(|SpawnError { f, reason }| {
+            let member = self.group.map(|it| it.group().join());
+            let never = || unreachable!("a refused task does not run");
+            let (job, handle) = task::task_of(never, Settings { member, ..Settings::default() });
+            handle.any().cancel(Cause::Refused(reason));
+            drop((job, f));
+            handle
+        })
+    }
+
+    /// As [`spawn_future`](Self::spawn_future), and gives the future back if the executor refuses it.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`] with the future and the reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Reason;
+    /// use filch::pool::Shutdown;
+    ///
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// let error = pool.task().try_spawn_future(async { 7 }).unwrap_err();
+    /// assert_eq!(error.reason, Reason::Closed);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn try_spawn_future<F>(self, future: F) -> Result<JoinHandle<F::Output>, SpawnError<F>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let Some(Futures(polling)) = self.executor.futures() else {
+            return Err(SpawnError { f: future, reason: Reason::NoFutures });
+        };
+        let context = self.context.map(Flow::capture);
+        let member = self.group.map(|it| it.group().join());
+        let new =
+            NewFuture { polling, token: self.token, context, member, deadline: self.deadline };
+        new.spawn(future).map_err(|(f, reason)| SpawnError { f, reason })
     }
 
     /// Spawns the application of a function to a value, and gives the value back if the executor refuses that.
@@ -237,13 +329,14 @@ impl<'a> TaskBuilder<'a> {
         let member = self.group.map(|it| it.group().join());
         let limited = self.executor.limited();
         // A scheduler chooses the queue by the thread, and has one id.
-        let id = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
-        let (job, handle) = task::task_of(f, id, limited, member);
+        let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
+        let deadline = self.deadline;
+        let (job, handle) = task::task_of(f, Settings { home, limited, member, deadline });
         if let (Some(token), Some(place)) = (self.token, place) {
             match token.link(handle.any()) {
                 Ok(link) => *place.lock() = Some(link),
                 Err(reason) => {
-                    handle.any().cancel(reason);
+                    handle.any().cancel(Cause::Cancelled(CancelledBy::Token, reason));
                     return (None, handle);
                 }
             }

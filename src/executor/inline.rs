@@ -1,6 +1,6 @@
 //! The executor that has no threads.
 
-use super::{Executor, Rejected};
+use super::{Executor, Futures, Rejected};
 use crate::task::Job;
 use core::num::NonZeroUsize;
 
@@ -28,5 +28,9 @@ impl Executor for Inline {
 
     fn parallelism(&self) -> NonZeroUsize {
         NonZeroUsize::MIN
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(Futures::over(*self))
     }
 }

@@ -6,7 +6,6 @@
 mod at_least_one;
 mod builder;
 mod from_fn;
-#[cfg(feature = "async")]
 mod future;
 mod inline;
 mod panic;
@@ -16,10 +15,7 @@ mod thread_per_job;
 pub use at_least_one::AtLeastOne;
 pub use builder::{SpawnError, TaskBuilder};
 pub use from_fn::{FromFn, from_fn};
-#[cfg(feature = "async")]
-pub(crate) use future::spawn_future_in;
-#[cfg(feature = "async")]
-pub use future::{FutureHandle, spawn_future};
+pub use future::spawn_future;
 pub use inline::Inline;
 pub(crate) use panic::PanicHandler;
 pub use rejected::{Reason, Rejected, RejectedBatch};
@@ -27,6 +23,7 @@ pub use thread_per_job::ThreadPerJob;
 
 pub use crate::task::gate::Limited;
 pub use crate::task::id::ExecutorId;
+pub use crate::task::polling::Futures;
 
 use crate::sync::Unwatched;
 use crate::task::{CancelToken, Job};
@@ -223,7 +220,7 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::{ExecutorId, Limited, Rejected};
+    /// use filch::executor::{ExecutorId, Futures, Limited, Rejected};
     /// use filch::fair::Queue;
     /// use filch::task::CancelToken;
     /// use filch::{Executor, Job};
@@ -267,9 +264,24 @@ pub trait Executor: Send + Sync {
     ///     fn limited(&self) -> Option<Limited> {
     ///         self.0.limited()
     ///     }
+    ///     fn futures(&self) -> Option<Futures> {
+    ///         self.0.futures()
+    ///     }
     /// }
     /// ```
     fn limited(&self) -> Option<Limited> {
+        None
+    }
+
+    /// Returns how futures are polled that are [spawned](TaskBuilder::spawn_future) here. By default `None`: they are
+    /// refused, for reason [`NoFutures`](Reason::NoFutures).
+    ///
+    /// Futures keep what this returns, and not the executor that it was asked of.
+    ///
+    /// # Examples
+    ///
+    /// See [`Futures::over`].
+    fn futures(&self) -> Option<Futures> {
         None
     }
 }
@@ -304,6 +316,9 @@ macro_rules! by_reference {
             }
             fn limited(&self) -> Option<Limited> {
                 (**self).limited()
+            }
+            fn futures(&self) -> Option<Futures> {
+                (**self).futures()
             }
         })*
     };

@@ -1,5 +1,7 @@
 //! What an executor says when it refuses jobs.
 
+pub use crate::task::error::Reason;
+
 use crate::task::Job;
 use alloc::vec::Vec;
 use core::fmt;
@@ -101,35 +103,3 @@ impl fmt::Display for RejectedBatch {
 }
 
 impl core::error::Error for RejectedBatch {}
-
-/// Why an executor did not take a job.
-///
-/// # Examples
-///
-/// ```
-/// use filch::executor::Reason;
-/// assert_eq!(Reason::Closed.to_string(), "the executor takes no further jobs");
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Reason {
-    /// It takes no further jobs.
-    Closed,
-    /// It holds as many jobs as it may, or the system has no thread to run them; later it may take this one.
-    Full,
-    /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler. A job of
-    /// others is refused in the same way if the executor runs it while it is given a ticket, and it spawns there.
-    WouldDeadlock,
-}
-
-impl core::error::Error for Reason {}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Reason::Closed => "the executor takes no further jobs",
-            Reason::Full => "the executor holds its maximum of jobs, or has no thread to run them",
-            Reason::WouldDeadlock => "the executor would wait for itself",
-        })
-    }
-}

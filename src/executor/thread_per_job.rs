@@ -1,6 +1,6 @@
 //! The executor that keeps no threads.
 
-use super::{Executor, Reason, Rejected};
+use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::lock::Common;
 use crate::sync::thread;
 use crate::task::Job;
@@ -44,5 +44,9 @@ impl Executor for ThreadPerJob {
     /// How many threads the machine can run at once.
     fn parallelism(&self) -> NonZeroUsize {
         thread::available()
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(Futures::over(*self))
     }
 }

@@ -8,7 +8,7 @@ use crate::executor::ExecutorId;
 use crate::pool::Shutdown;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Unwatched, Weak, weak};
-use crate::task::{AnyTask, Job};
+use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job};
 use alloc::task::Wake;
 use core::cell::Cell;
 use core::ptr;
@@ -21,9 +21,9 @@ per_thread! {
 }
 
 /// Drops a scheduler's queued tasks when the executor ends, if the scheduler still exists.
-struct Ended(Weak<Shared>);
+struct Gone(Weak<Shared>);
 
-impl Wake for Ended {
+impl Wake for Gone {
     fn wake(self: Unwatched<Self>) {
         if let Some(shared) = self.0.upgrade() {
             Shared::end(&shared);
@@ -46,28 +46,31 @@ impl Shared {
     }
 
     /// Drops the queued tasks and returns their number. The caller has a lease or a hold.
-    pub(super) fn discard(&self, line: &Line) -> usize {
+    pub(super) fn discard(&self, line: &Line, by: CancelledBy) -> usize {
         let mut dropped = 0;
         while let Some(entry) = line.take() {
-            dropped += usize::from(self.drop_job(line, entry.job));
+            dropped += usize::from(self.drop_job(line, entry.job, by.into()));
         }
         dropped
     }
 
     /// Drops a job unrun. Its handle, if there is one, reports the task cancelled. Returns whether
     /// this call has ended the task. The caller has a lease or a hold.
-    pub(super) fn drop_job(&self, line: &Line, job: Job) -> bool {
-        let count = |_has_panicked| {
+    pub(super) fn drop_job(&self, line: &Line, job: Job, cause: Cause) -> bool {
+        let count = |_: Ended| {
             self.end_task(line);
             tell(&line.counters.cancelled, 1);
         };
         let Some(task) = job.task().filter(|task| task.is_counted()) else {
             // It counts as cancelled even if its destructor panics.
-            self.panics.take(|| drop(job));
-            count(false);
+            self.panics.take(|| match job.into_task() {
+                Ok(task) => _ = task.drop_counted(cause, None),
+                Err(job) => drop(job),
+            });
+            count(Ended::Dropped);
             return true;
         };
-        let is_ours = self.panics.take(|| task.drop_counted(Some(&count))).unwrap_or(true);
+        let is_ours = self.panics.take(|| task.drop_counted(cause, Some(&count))).unwrap_or(true);
         if !is_ours {
             self.sweep(line, task);
         }
@@ -108,11 +111,10 @@ impl Shared {
         line.life.cancel();
         // The queued tasks go first. If the running tasks were told first, they would stop, and
         // their threads would drop queued tasks that this call does not count.
-        let dropped = this.discard(line);
+        let dropped = this.discard(line, CancelledBy::Queue);
+        let dropped = dropped + line.end_futures(this, CancelledBy::Queue);
         line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read no other data because of it
         this.tell_end(line);
-        #[cfg(feature = "async")]
-        let dropped = dropped + line.flight.discard();
         Shared::changed(this, line);
         dropped
     }
@@ -140,9 +142,11 @@ impl Shared {
                     if is_first {
                         this.take_out(this.tiers.get(line.tier()), line);
                     }
-                    this.discard(line);
-                    #[cfg(feature = "async")]
-                    line.flight.discard();
+                    this.discard(line, CancelledBy::Executor);
+                    if this.is_ended.load(Relaxed) {
+                        // Relaxed: as for jobs, there is a second round.
+                        line.end_futures(this, CancelledBy::Executor);
+                    }
                     Shared::end_lease(this, line);
                 }
             }
@@ -195,7 +199,7 @@ impl Shared {
     /// has no ticket that the executor could drop.
     pub(super) fn watch_end(this: &Arc<Self>) {
         let Some(token) = this.panics.take(|| this.executor.end()).flatten() else { return };
-        let waker = Waker::from(Unwatched::new(Ended(weak(this))));
+        let waker = Waker::from(Unwatched::new(Gone(weak(this))));
         match token.link_waker(waker) {
             Ok(link) => *this.end.lock() = Some((token, link)),
             Err(_) => Shared::end(this),

@@ -1,101 +1,114 @@
-//! Futures of a queue: each has a place from when it begins until it ends.
+//! Futures of a queue: each has a permit from when it begins until it ends.
 
-use super::counters::{add, tell};
+use super::counters::add;
 use super::handle::LineRef;
-use super::life::MAX_TASKS;
+use super::line::Line;
 use super::queue::Queue;
 use super::shared::Shared;
-use crate::executor::{Executor, FutureHandle, Rejected, spawn_future_in};
 use crate::sync::lock::Mutex;
-use crate::sync::{AtomicBool, Relaxed, Unwatched};
-use crate::task::Job;
-use alloc::collections::VecDeque;
+use crate::task::current;
+use crate::task::{
+    AnyTask, CancelledBy, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason,
+};
+use alloc::collections::BTreeMap;
 use core::future::Future;
 use core::mem;
-use core::num::NonZeroUsize;
 
-/// Which futures of a queue have begun, and which wait for a place.
+/// Which futures of a queue have begun, and which wait for a permit.
 #[derive(Default)]
-pub(super) struct Flight(Mutex<Places>);
+pub(super) struct Flight(Mutex<Permits>);
 
 #[derive(Default)]
-struct Places {
+struct Permits {
     /// How many there are; `None` for any number.
     limit: Option<usize>,
     taken: usize,
-    waiting: VecDeque<Waiting>,
-    /// Somebody gives places to those that wait.
+    /// The number of the last future that had to wait.
+    last: u64,
+    /// By number. `None` as long as the first job is on its way to here.
+    waiting: BTreeMap<u64, Option<Job>>,
+    /// Somebody gives permits to those that wait.
     is_being_filled: bool,
 }
 
-impl Places {
-    /// The next that waits, if there is a place for it.
-    fn next(&mut self) -> Option<Waiting> {
-        let has_place = self.limit.is_none_or(|it| self.taken < it);
-        if has_place { self.waiting.pop_front() } else { None }
-    }
-}
+/// The number of a future that needs no permit.
+const FREE: u64 = 0;
+/// The number of a future that has one from the start.
+const AT_ONCE: u64 = u64::MAX;
 
-/// A future that waits for a place.
-struct Waiting {
-    runnable: async_task::Runnable,
-    has_place: Unwatched<AtomicBool>,
+impl Permits {
+    /// The next that waits, if there is a permit for it.
+    fn next(&mut self) -> Option<Option<Job>> {
+        let has_permit = self.limit.is_none_or(|it| self.taken < it);
+        if has_permit { self.waiting.pop_first().map(|it| it.1) } else { None }
+    }
 }
 
 impl Flight {
     /// A new queue comes into the slot.
     pub(super) fn reset(&self, limit: Option<usize>) {
-        *self.0.lock() = Places { limit, ..Places::default() };
+        *self.0.lock() = Permits { limit, ..Permits::default() };
     }
 
-    fn enter(&self, waiting: Waiting) {
-        let mut places = self.0.lock();
-        if places.limit.is_some_and(|it| places.taken >= it) {
-            places.waiting.push_back(waiting);
+    /// A future comes. Returns its number.
+    fn arrive(&self) -> u64 {
+        let mut permits = self.0.lock();
+        let Some(limit) = permits.limit else { return FREE };
+        if permits.taken < limit {
+            permits.taken += 1;
+            return AT_ONCE;
+        }
+        permits.last += 1;
+        let number = permits.last;
+        permits.waiting.insert(number, None);
+        number
+    }
+
+    /// Keeps the first job of a future until there is a permit. Returns it if there is one, or if the future has ended.
+    fn keep(&self, number: u64, job: Job) -> Option<Job> {
+        match self.0.lock().waiting.get_mut(&number) {
+            Some(kept) => {
+                *kept = Some(job);
+                None
+            }
+            None => Some(job),
+        }
+    }
+
+    /// Whether a future waited for a permit; it does no longer.
+    fn forget(&self, number: u64) -> bool {
+        if number == FREE || number == AT_ONCE {
+            return false;
+        }
+        let kept = self.0.lock().waiting.remove(&number);
+        kept.is_some() // and its job is dropped without the lock
+    }
+
+    /// A future with a permit has ended. Those that wait get it, one after the other: one that is refused ends at once,
+    /// and is back here.
+    fn leave(&self, begin: impl Fn(Job)) {
+        let mut permits = self.0.lock();
+        permits.taken -= 1;
+        if mem::replace(&mut permits.is_being_filled, true) {
             return;
         }
-        places.taken += 1;
-        drop(places);
-        waiting.begin();
-    }
-
-    /// A future with a place has ended. Those that wait take its place, one after the other: one that is refused ends at
-    /// once, and is back here.
-    fn leave(&self) {
-        let mut places = self.0.lock();
-        places.taken -= 1;
-        if mem::replace(&mut places.is_being_filled, true) {
-            return;
+        while let Some(next) = permits.next() {
+            permits.taken += 1;
+            drop(permits);
+            // Or else whoever brings the job begins it.
+            next.map(&begin);
+            permits = self.0.lock();
         }
-        while let Some(next) = places.next() {
-            places.taken += 1;
-            drop(places);
-            next.begin();
-            places = self.0.lock();
-        }
-        places.is_being_filled = false;
-    }
-
-    /// Drops those that wait, and returns how many they were.
-    pub(super) fn discard(&self) -> usize {
-        let waiting = mem::take(&mut self.0.lock().waiting);
-        waiting.len()
-    }
-}
-
-impl Waiting {
-    fn begin(self) {
-        self.has_place.store(true, Relaxed); // Relaxed: the job that is scheduled brings it along
-        self.runnable.schedule();
+        permits.is_being_filled = false;
     }
 }
 
 impl Queue {
-    /// Spawns a future: each time that it is woken, a task of this queue polls it.
+    /// Spawns a future: a task of this queue polls it, and another each time that it is woken. See
+    /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// It counts as a task of the queue until it ends, and polls are charged to the queue. A closed queue goes on
-    /// with the futures that it has; a cancelled one drops them. If the queue refuses it, the future is dropped and
-    /// the handle says that it was cancelled.
+    /// It counts as one task of the queue until it ends, and polls are charged to the queue. A closed queue goes on
+    /// with the futures that it has; a cancelled one drops them at once.
     ///
     /// # Examples
     ///
@@ -105,68 +118,86 @@ impl Queue {
     /// assert_eq!(queue.spawn_future(async { 7 }).join()?, 7);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn spawn_future<F>(&self, future: F) -> FutureHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (queue, line) = (&self.0.queue, self.line());
-        let is_accepted = line.life.accept(line.capacity(), || false).is_ok();
-        let has_place = Unwatched::new(AtomicBool::new(false));
-        // None if it was refused: what goes takes one off the count.
-        let stay = is_accepted.then(|| {
-            let has_place = Unwatched::clone(&has_place);
-            Stay { queue: queue.clone(), has_place }
-        });
-        let staying = async move {
-            let _stay = stay;
-            future.await
-        };
-        let (runnable, handle) = spawn_future_in(Polls(queue.clone()), staying);
-        if is_accepted {
-            line.flight.enter(Waiting { runnable, has_place });
-        } else {
-            add(&line.counters.refused, 1);
-            drop(runnable);
-        }
-        handle
+        self.task().spawn_future(future)
     }
 }
 
-/// As long as it is there, its queue has one more task pending.
-struct Stay {
-    queue: LineRef,
-    has_place: Unwatched<AtomicBool>,
+/// What polls the futures of a queue. The queue takes the jobs of those that it has accepted.
+pub(super) struct Polls {
+    pub(super) queue: LineRef,
+    pub(super) id: ExecutorId,
+    pub(super) limited: Limited,
 }
 
-impl Drop for Stay {
-    fn drop(&mut self) {
-        let line = self.queue.line();
-        if self.has_place.load(Relaxed) {
-            line.flight.leave();
-        }
-        Shared::begin_end(&self.queue.shared, line);
-        tell(&line.counters.completed, 1);
-        Shared::end_lease(&self.queue.shared, line);
+impl Polls {
+    fn line(&self) -> &Line {
+        self.queue.line()
     }
 }
 
-/// What polls of futures are submitted to: the queue takes them for as long as it has the future.
-struct Polls(LineRef);
+impl Polling for Polls {
+    fn living(&self) -> &Living {
+        &self.line().living
+    }
 
-impl Executor for Polls {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        let line = self.0.line();
-        match Shared::accept(&self.0.shared, line, MAX_TASKS, || true) {
-            Ok(()) => {
-                Shared::push(&self.0.shared, line, job);
-                Ok(())
+    fn accept(&self) -> Result<u64, Reason> {
+        let line = self.line();
+        // As for a closure: what was accepted may go on to spawn.
+        let is_inside = || current::is_within(Some(self.id));
+        match Shared::accept(&self.queue.shared, line, line.capacity(), is_inside) {
+            Ok(()) => Ok(line.flight.arrive()),
+            Err(reason) => {
+                add(&line.counters.refused, 1);
+                Err(reason)
             }
-            Err(reason) => Err(Rejected { job, reason }),
         }
     }
 
-    fn parallelism(&self) -> NonZeroUsize {
-        self.0.shared.executor.parallelism()
+    fn begin(&self, number: u64, job: Job) -> Result<(), (Job, Reason)> {
+        let now = match number {
+            FREE | AT_ONCE => Some(job),
+            // If it has been cancelled meanwhile, the queue does not know of a job.
+            _ => {
+                let job = self.line().flight.keep(number, job);
+                job.filter(|it| !it.task().is_some_and(AnyTask::is_claimed))
+            }
+        };
+        now.map_or(Ok(()), |job| self.submit(job, false))
+    }
+
+    fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
+        Shared::push_poll(&self.queue.shared, self.line(), job);
+        Ok(())
+    }
+
+    fn forget(&self, number: u64) -> bool {
+        self.line().flight.forget(number)
+    }
+
+    fn ended(&self, number: u64) {
+        if number != FREE {
+            let begin = |job| _ = self.submit(job, false);
+            self.line().flight.leave(begin);
+        }
+    }
+
+    fn home(&self) -> Option<ExecutorId> {
+        Some(self.id)
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        Some(self.limited.clone())
+    }
+}
+
+impl Line {
+    /// Drops the futures of the queue, which is cancelled or has nobody to poll them. Returns how many.
+    pub(super) fn end_futures(&self, shared: &Shared, by: CancelledBy) -> usize {
+        self.living.end(by, |payload| shared.panics.handle(payload))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::line::Line;
 use super::shared::Shared;
+use crate::executor::Futures;
 use crate::sync::Arc;
 use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
@@ -39,6 +40,7 @@ pub(super) struct Handle {
     pub(super) queue: LineRef,
     pub(super) token: CancelToken,
     pub(super) limited: Limited,
+    pub(super) futures: Futures,
     /// The context that goes with the queue's tasks: its own, or the scheduler's.
     pub(super) context: Option<Flow>,
 }

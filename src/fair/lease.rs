@@ -10,7 +10,7 @@ use super::tiers::Tier;
 use super::waits::Waits;
 use crate::sync::thread::{self, per_thread};
 use crate::sync::{Arc, Relaxed};
-use crate::task::{AnyTask, ExecutorId, Job, current};
+use crate::task::{AnyTask, CancelledBy, Cause, Ended, ExecutorId, Job, current};
 use core::cell::Cell;
 use core::time::Duration;
 use core::{mem, ptr};
@@ -182,7 +182,10 @@ impl Shared {
     fn run_job(&self, line: &Line, job: Job, progress: &mut Progress) {
         // Relaxed: whoever cancels the queue drops what it finds there, and we what we find.
         let has_run = if line.is_cancelled.load(Relaxed) {
-            self.drop_job(line, job);
+            self.drop_job(line, job, CancelledBy::Queue.into());
+            false
+        } else if job.task().is_some_and(AnyTask::wants_care) && job.is_expired() {
+            self.drop_job(line, job, Cause::Expired);
             false
         } else if job.task().is_some_and(AnyTask::is_counted) {
             self.run_counted(line, job)
@@ -212,35 +215,42 @@ impl Shared {
     }
 
     /// Runs the job of a task that leaves the queue's count before its handle says that it is done.
-    #[cold]
     fn run_counted(&self, line: &Line, job: Job) -> bool {
-        let completed = &line.counters.completed;
-        let panics = Cell::new(false);
-        let count = |has_panicked| {
-            panics.set(has_panicked);
+        let counters = &line.counters;
+        let ended = Cell::new(None);
+        let count = |how| {
+            ended.set(Some(how));
             self.end_task(line);
-            tell(completed, u64::from(!has_panicked));
+            match how {
+                Ended::Returned => tell(&counters.completed, 1),
+                Ended::Panicked => {}
+                Ended::Dropped => tell(&counters.cancelled, 1),
+                Ended::Cancelled => tell(&counters.tombstones, 1),
+            }
         };
-        let Some(task) = job.task() else { return false };
-        let has_run = match thread::catch(|| task.run_counted(Some(&count))) {
+        // The job goes now: a future that has been polled is not to go with it.
+        let Ok(task) = job.into_task() else { return false };
+        let run = thread::catch(|| task.run_counted(Some(&count)));
+        let has_panicked = ended.get() == Some(Ended::Panicked);
+        let has_run = match run {
             Ok(has_run) => {
                 // It is its handle's to tell.
-                tell(completed, u64::from(panics.get()));
+                tell(&counters.completed, u64::from(has_panicked));
                 has_run
             }
-            // Or the destructor of what it has returned.
-            Err(payload) if !panics.get() => {
+            Err(payload) if has_panicked => {
+                tell(&counters.panicked, 1);
                 self.panics.handle(payload);
                 true
             }
+            // Of a destructor, or of a waker.
             Err(payload) => {
-                tell(&line.counters.panicked, 1);
                 self.panics.handle(payload);
                 true
             }
         };
-        if !has_run {
-            self.sweep(line, task);
+        if !has_run && ended.get().is_none() {
+            self.sweep(line, &task);
         }
         has_run
     }

@@ -1,6 +1,7 @@
 //! Lines: the shared state of a queue, one for each slot.
 
 use super::counters::Counters;
+use super::flight::Flight;
 use super::joiners::Joiners;
 use super::life::{Life, MAX_TASKS};
 use super::once::Once;
@@ -11,7 +12,7 @@ use crate::steal::Steal;
 use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelToken, End, ExecutorId, Job, Link};
+use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
 
 /// A job in a queue.
 pub(super) struct Entry {
@@ -57,9 +58,10 @@ pub(super) struct Line {
     /// The token that cancels the queue, and the link by which it does so after the last handle has
     /// gone.
     pub(super) link: Mutex<Option<(CancelToken, Link)>>,
-    /// The futures of the queue that have begun and not ended.
-    #[cfg(feature = "async")]
-    pub(super) flight: super::flight::Flight,
+    /// Which futures of it are under way.
+    pub(super) flight: Flight,
+    /// Its futures that have not ended.
+    pub(super) living: Living,
 }
 
 /// The settings of a queue.
@@ -94,8 +96,8 @@ impl Line {
             name: Mutex::default(),
             waits: Once::empty(),
             link: Mutex::default(),
-            #[cfg(feature = "async")]
-            flight: super::flight::Flight::default(),
+            flight: Flight::default(),
+            living: Living::default(),
         }
     }
 
@@ -105,6 +107,7 @@ impl Line {
         let Settings { name, weight, limit, capacity, tier, is_paused } = settings;
         *self.name.lock() = name;
         self.end.forget();
+        self.living.reset();
         self.counters.reset();
         if let Some(waits) = self.waits.get() {
             waits.reset();

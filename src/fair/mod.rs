@@ -99,7 +99,6 @@ mod clock;
 mod counters;
 mod end;
 mod error;
-#[cfg(feature = "async")]
 mod flight;
 mod handle;
 mod joiners;

@@ -6,7 +6,7 @@ use super::lease::Progress;
 use super::policy::{Pick, Service};
 use super::shared::Shared;
 use crate::sync::{Relaxed, Unwatched};
-use crate::task::{AnyTask, ExecutorId, Gate, Limited};
+use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
 
@@ -69,11 +69,11 @@ impl Gate for Pass {
         self.charge(nanos, usize::from(has_run));
     }
 
-    fn ends(&self) {
-        let line = self.0.line();
-        line.litter.fetch_add(1, Relaxed); // Relaxed: a statistic
+    fn ends(&self, how: Ended, has_job: bool) {
+        let (line, counters) = (self.0.line(), &self.0.line().counters);
+        line.litter.fetch_add(usize::from(has_job), Relaxed); // Relaxed: a statistic
         Shared::begin_end(&self.0.shared, line);
-        tell(&line.counters.tombstones, 1);
+        tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
     }
 
     fn has_ended(&self) {

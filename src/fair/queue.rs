@@ -7,7 +7,8 @@ use super::queue_builder::MAX_WEIGHT;
 pub use super::queue_builder::QueueBuilder;
 use super::report::QueueMetrics;
 use super::shared::Shared;
-use crate::executor::{Executor, ExecutorId, Rejected, RejectedBatch, SpawnError, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch};
+use crate::executor::{SpawnError, TaskBuilder};
 use crate::pool::WouldDeadlock;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
@@ -379,6 +380,10 @@ impl Executor for Queue {
 
     fn limited(&self) -> Option<Limited> {
         Some(self.0.limited.clone())
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(self.0.futures.clone())
     }
 }
 

@@ -1,12 +1,14 @@
 //! Making a queue.
 
 use super::error::QueueError;
+use super::flight::Polls;
 use super::handle::{Handle, LineRef};
 use super::life::MAX_TASKS;
 use super::line::Settings;
 use super::queue::Queue;
 use super::shared::Shared;
 use super::tiers::Priority;
+use crate::executor::Futures;
 use crate::sync::{Arc, Text, Unwatched};
 use crate::task::{CancelToken, ContextFlow, ExecutorId, Flow};
 use alloc::task::Wake;
@@ -39,7 +41,6 @@ pub(super) const MAX_WEIGHT: u64 = 1 << 32;
 pub struct QueueBuilder<'a> {
     shared: &'a Arc<Shared>,
     settings: Settings,
-    #[cfg(feature = "async")]
     max_in_flight: Option<usize>,
     token: Option<CancelToken>,
     context: Option<Flow>,
@@ -50,7 +51,6 @@ impl<'a> QueueBuilder<'a> {
         QueueBuilder {
             shared,
             settings: Settings::new(name),
-            #[cfg(feature = "async")]
             max_in_flight: None,
             token: None,
             context: None,
@@ -124,7 +124,6 @@ impl<'a> QueueBuilder<'a> {
     /// assert_eq!(answers.into_iter().map(|it| it.join().unwrap()).sum::<i32>(), 45);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[cfg(feature = "async")]
     pub fn max_in_flight(mut self, futures: usize) -> Self {
         self.max_in_flight = Some(futures);
         self
@@ -267,7 +266,6 @@ impl<'a> QueueBuilder<'a> {
         if self.settings.capacity == 0 {
             return Err(QueueError::Capacity);
         }
-        #[cfg(feature = "async")]
         if self.max_in_flight == Some(0) {
             return Err(QueueError::InFlight);
         }
@@ -281,7 +279,6 @@ impl<'a> QueueBuilder<'a> {
         let slot = registry.take().ok_or(QueueError::TooMany)?;
         let line = shared.table.make(slot);
         let panicked = tier.opened(slot);
-        #[cfg(feature = "async")]
         line.flight.reset(self.max_in_flight);
         let id = line.open(self.settings);
         drop(registry);
@@ -292,7 +289,9 @@ impl<'a> QueueBuilder<'a> {
         let queue = LineRef::new(shared, line);
         let limited = queue.limited();
         let context = self.context.or_else(|| shared.context.clone());
-        let queue = Queue(Arc::new(Handle { id, queue, token, limited, context }));
+        let polls = Polls { queue: queue.clone(), id, limited: limited.clone() };
+        let futures = Futures(Unwatched::new(polls));
+        let queue = Queue(Arc::new(Handle { id, queue, token, limited, futures, context }));
         queue.cancel_with_token();
         Ok(queue)
     }

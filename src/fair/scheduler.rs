@@ -171,8 +171,7 @@ impl FairScheduler {
     /// assert_eq!(fair.spawn_future(async { 7 }).join()?, 7);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[cfg(feature = "async")]
-    pub fn spawn_future<F>(&self, future: F) -> crate::executor::FutureHandle<F::Output>
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: core::future::Future + Send + 'static,
         F::Output: Send + 'static,

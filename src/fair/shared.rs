@@ -3,6 +3,7 @@
 use super::LOOK;
 use super::clock::Time;
 use super::counters::add;
+use super::handle::LineRef;
 use super::life::{Look, MAX_LEASES};
 use super::line::{Entry, Line};
 use super::policy::Reweighted;
@@ -13,9 +14,10 @@ use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
 use crate::idle::EventCount;
 use crate::pool::WouldDeadlock;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
 use crate::task::{CancelToken, Flow, Job, Link, current};
 use alloc::boxed::Box;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 pub(super) struct Shared {
@@ -159,6 +161,23 @@ impl Shared {
         }
         line.jobs.push(Entry { job, since: this.now_if_timed() });
         LOOK.fence();
+        Shared::look_after(this, line);
+    }
+
+    /// Puts a job into the queue that polls one of its futures, which the queue counts already.
+    pub(super) fn push_poll(this: &Arc<Self>, line: &Line, job: Job) {
+        line.jobs.push(Entry { job, since: this.now_if_timed() });
+        LOOK.fence();
+        let is_care_wanted = this.tickets.want_care() && !this.is_submitting();
+        if is_care_wanted && this.tickets.are_none() {
+            let is_full = Shared::hand_over_one(this) == Err(Reason::Full);
+            // This thread would do the work, and may have locks that a poll takes.
+            let queue = LineRef::new(this, line);
+            let look_after = move || Shared::look_after(&queue.shared, queue.line());
+            if is_full && thread::spawn("filch-woken".to_string(), None, look_after).is_ok() {
+                return;
+            }
+        }
         Shared::look_after(this, line);
     }
 

@@ -3,13 +3,17 @@
 use super::error::QueueError;
 use super::queue::Queue;
 use super::scheduler::FairScheduler;
-use crate::executor::{Executor, Reason};
+use crate::executor::{Executor, Reason, SpawnError, TaskBuilder};
 use crate::pool::{Shutdown, WouldDeadlock};
 use crate::sync::Unwatched;
+use crate::sync::lock::Common;
 use crate::task::{CancelToken, JoinHandle};
+use alloc::boxed::Box;
 use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
 
-/// A function, and a limit to how many inputs it is applied to at once.
+/// A function, synchronous or not, and a limit to how many inputs it is applied to at once.
 ///
 /// The *limited parallelism work queue*, with a type for what goes in and one for what comes out. Each input has a
 /// handle, which gets the output, or the panic; and a token, which is cancelled with the work queue. Dropping the
@@ -32,7 +36,14 @@ pub struct WorkQueue<In, Out> {
     function: Function<In, Out>,
 }
 
-type Function<In, Out> = Unwatched<dyn Fn(In, &CancelToken) -> Out + Send + Sync>;
+enum Function<In, Out> {
+    Blocking(Unwatched<Blocking<In, Out>>),
+    Async(Unwatched<Async<In, Out>>),
+}
+
+type Blocking<In, Out> = dyn Fn(In, &CancelToken) -> Out + Send + Sync;
+type Async<In, Out> =
+    dyn Fn(In, CancelToken) -> Pin<Box<dyn Future<Output = Out> + Send>> + Send + Sync;
 
 impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// On the threads of this executor, so many at once at most.
@@ -72,7 +83,68 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     where
         F: Fn(In, &CancelToken) -> Out + Send + Sync + 'static,
     {
-        WorkQueue { queue, function: Unwatched::new(function) }
+        WorkQueue { queue, function: Function::Blocking(Unwatched::new(function)) }
+    }
+
+    /// As [`over`](Self::over), with an asynchronous function. An input counts until its future has ended: also while that
+    /// waits, and takes no thread.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError::InFlight`] if `in_flight` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::WorkQueue;
+    /// use filch::ThreadPool;
+    ///
+    /// let pool = ThreadPool::new(1)?;
+    /// let same = pool.clone();
+    /// let squares = WorkQueue::over_async(pool, 4, move |number: u64, _token| {
+    ///     let square = same.spawn(move || number * number);
+    ///     async move { square.await.unwrap() }
+    /// })?;
+    /// assert_eq!(squares.push(7).join()?, 49);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn over_async<E, F, O>(
+        executor: E,
+        in_flight: usize,
+        function: F,
+    ) -> Result<Self, QueueError>
+    where
+        E: Executor + 'static,
+        F: Fn(In, CancelToken) -> O + Send + Sync + 'static,
+        O: Future<Output = Out> + Send + 'static,
+    {
+        let fair = FairScheduler::over(executor);
+        let queue = fair.queue("work queue").max_in_flight(in_flight).build()?;
+        Ok(WorkQueue::on_async(queue, function))
+    }
+
+    /// As [`on`](Self::on), with an asynchronous function.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::{FairScheduler, WorkQueue};
+    ///
+    /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("halves").max_in_flight(4).build()?;
+    /// let halves = WorkQueue::on_async(queue, |number: u64, _token| async move { number / 2 });
+    /// assert_eq!(halves.push(8).join()?, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_async<F, O>(queue: Queue, function: F) -> Self
+    where
+        F: Fn(In, CancelToken) -> O + Send + Sync + 'static,
+        O: Future<Output = Out> + Send + 'static,
+    {
+        let boxed = move |input, token| -> Pin<Box<dyn Future<Output = Out> + Send>> {
+            Box::pin(function(input, token))
+        };
+        WorkQueue { queue, function: Function::Async(Unwatched::new(boxed)) }
     }
 
     /// Has the function applied to an input. If the work queue refuses it, the input is dropped and the handle says
@@ -82,8 +154,17 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// See [`WorkQueue`].
     pub fn push(&self, input: In) -> JoinHandle<Out> {
-        let (function, token) = (Unwatched::clone(&self.function), self.queue.token().clone());
-        self.queue.spawn(move || function(input, &token))
+        self.spawn(self.queue.task(), input, self.queue.token().clone())
+    }
+
+    fn spawn(&self, task: TaskBuilder<'_>, input: In, token: CancelToken) -> JoinHandle<Out> {
+        match self.function.clone() {
+            Function::Blocking(function) => task.spawn(move || function(input, &token)),
+            // The function is called where the future is polled.
+            Function::Async(function) => {
+                task.spawn_future(async move { function(input, token).await })
+            }
+        }
     }
 
     /// As [`push`](Self::push), and gives the input back if the work queue refuses it.
@@ -107,8 +188,23 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn try_push(&self, input: In) -> Result<JoinHandle<Out>, PushError<In>> {
-        let (function, token) = (Unwatched::clone(&self.function), self.queue.token().clone());
-        let applied = self.queue.task().try_apply(input, move |input| function(input, &token));
+        let (task, token) = (self.queue.task(), self.queue.token().clone());
+        let applied = match self.function.clone() {
+            Function::Blocking(function) => {
+                task.try_apply(input, move |input| function(input, &token))
+            }
+            Function::Async(function) => {
+                let ours = Common::new(input);
+                let theirs = ours.clone();
+                let spawned = task.try_spawn_future(async move {
+                    let input = theirs.take().expect("what was refused is not polled");
+                    function(input, token).await
+                });
+                spawned.map_err(|SpawnError { reason, .. }| {
+                    (ours.take().expect("what was refused is not polled"), reason)
+                })
+            }
+        };
         applied.map_err(|(input, reason)| PushError { input, reason })
     }
 
@@ -130,9 +226,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn push_with(&self, input: In, token: &CancelToken) -> JoinHandle<Out> {
-        let function = Unwatched::clone(&self.function);
         let linked = CancelToken::any(&[token, self.queue.token()]);
-        self.queue.task().token(token).spawn(move || function(input, &linked))
+        self.spawn(self.queue.task().token(token), input, linked)
     }
 
     /// The queue that it runs on.
@@ -218,8 +313,16 @@ impl<In> core::error::Error for PushError<In> {}
 
 impl<In, Out> Clone for WorkQueue<In, Out> {
     fn clone(&self) -> Self {
-        let function = Unwatched::clone(&self.function);
-        WorkQueue { queue: self.queue.clone(), function }
+        WorkQueue { queue: self.queue.clone(), function: self.function.clone() }
+    }
+}
+
+impl<In, Out> Clone for Function<In, Out> {
+    fn clone(&self) -> Self {
+        match self {
+            Function::Blocking(function) => Function::Blocking(Unwatched::clone(function)),
+            Function::Async(function) => Function::Async(Unwatched::clone(function)),
+        }
     }
 }
 

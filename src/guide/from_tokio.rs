@@ -1,15 +1,15 @@
 //! From tokio.
 //!
 //! filch is not a runtime: it has no timers, no sockets and no `main` macro. Like tokio's `task`
-//! module it has tasks, handles, cancellation and groups. They work for closures, and with the
-//! feature `async` for futures, on threads of filch's own or on tokio's.
+//! module it has tasks, handles, cancellation and groups. They work for closures, and for
+//! futures, on threads of filch's own or on tokio's.
 //!
 //! # The same by other names
 //!
 //! | tokio, tokio-util | filch |
 //! |---|---|
 //! | `spawn_blocking(f)` | [`pool.spawn(f)`](crate::ThreadPool::spawn) |
-//! | `spawn(future)` | `pool.spawn_future(future)`, or a queue's; feature `async` |
+//! | `spawn(future)` | `pool.spawn_future(future)`, or a queue's |
 //! | `block_in_place(f)` | [`pool::blocking(f)`](crate::pool::blocking) |
 //! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): the same, and [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
 //! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which returns what it achieved |
@@ -116,11 +116,9 @@
 //!
 //! # Futures
 //!
-//! With the feature `async`, a job polls a future each time it is woken. A future can await the
-//! handle of a closure, which needs no feature. Other code calls `join`:
+//! A job polls a future each time it is woken. A future can await the handle of a closure. Other code calls `join`:
 //!
 //! ```
-//! # #[cfg(feature = "async")] {
 //! use filch::{FairScheduler, ThreadPool};
 //!
 //! let pool = ThreadPool::new(2)?;
@@ -133,7 +131,6 @@
 //! let net = fair.queue("net").max_in_flight(2).build()?;
 //! let answers: Vec<_> = (0..10).map(|id| net.spawn_future(async move { id })).collect();
 //! assert_eq!(answers.into_iter().map(|it| it.join().unwrap()).sum::<i32>(), 45);
-//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

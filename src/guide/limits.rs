@@ -56,7 +56,7 @@
 //!   half is taken to be 1 MiB. Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded.
 //!   Tokens may be chained to any length.
 //! - *A future is not run by who waits for it*, and polling a [`JoinHandle`](crate::JoinHandle) runs nothing either.
-//!   `FutureHandle::join` on the only worker of its pool needs another thread, and never returns if there can be none; a
+//!   `join` of its handle on the only worker of its pool needs another thread, and never returns if there can be none; a
 //!   `block_on` of a handle of either kind never returns there.
 //!   [`JoinHandle::join`](crate::JoinHandle::join) does. Inside [`blocking`](crate::pool::blocking) all of them do, on another
 //!   thread.

@@ -11,7 +11,7 @@ use crate::idle::{Park, ThreadPark};
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Unwatched, thread};
-use crate::task::{ContextFlow, End, ExecutorId, Flow};
+use crate::task::{ContextFlow, End, ExecutorId, Flow, Living};
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;
@@ -323,7 +323,7 @@ impl Builder {
         }
         settings.max_threads = settings.max_threads.max(threads.get());
         let start = settings.start;
-        let pool = ThreadPool::from_handle(Handle(Arc::new(Shared {
+        let pool = ThreadPool::from_handle(Handle::new(Arc::new(Shared {
             id: ExecutorId::new(),
             injector: Injector::new(),
             idle: Idle::new(),
@@ -331,6 +331,7 @@ impl Builder {
             registry: Registry::new(),
             crew: Mutex::new(Crew::new(threads.get())),
             present: AtomicUsize::new(0),
+            living: Living::default(),
             end: End::default(),
             settings,
             panicked: AtomicUsize::new(0),

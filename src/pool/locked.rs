@@ -1,11 +1,12 @@
 //! The pool that is obviously right: one queue under one lock.
 
 use super::{Shutdown, WouldDeadlock, at_least_one};
-use crate::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
-use crate::sync::Arc;
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, TaskBuilder};
+use crate::sync::Unwatched;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, JoinHandle};
-use crate::task::{CancelToken, End, Job, JoinHandle as TaskHandle, current};
+use crate::task::current;
+use crate::task::{CancelToken, CancelledBy, End, Job, JoinHandle as TaskHandle, Living};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
@@ -43,7 +44,7 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct LockedPool {
-    shared: Arc<Shared>,
+    shared: Unwatched<Shared>,
     size: NonZeroUsize,
     threads: Vec<JoinHandle<()>>,
 }
@@ -52,9 +53,10 @@ pub struct LockedPool {
 impl UnwindSafe for LockedPool {}
 impl RefUnwindSafe for LockedPool {}
 
-struct Shared {
-    id: ExecutorId,
+pub(super) struct Shared {
+    pub(super) id: ExecutorId,
     state: Mutex<State>,
+    pub(super) living: Living,
     /// Told when the last job has run, once it is closed.
     end: End,
     /// Rung when there is a job to take, or when there will be none.
@@ -96,13 +98,14 @@ impl LockedPool {
     /// ```
     pub fn new(threads: usize) -> io::Result<LockedPool> {
         let size = at_least_one(threads)?;
+        let living = Living::default();
         let (work, quiet) = (Condvar::new(), Condvar::new());
         let (id, state) = (ExecutorId::new(), Mutex::new(State::default()));
-        let shared = Arc::new(Shared { id, state, end: End::default(), work, quiet });
+        let shared = Unwatched::new(Shared { id, state, living, end: End::default(), work, quiet });
         // If a thread cannot be started, dropping the pool ends those that were.
         let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
         for index in 0..threads {
-            let shared = Arc::clone(&pool.shared);
+            let shared = Unwatched::clone(&pool.shared);
             pool.threads.push(thread::spawn(format!("filch-locked-{index}"), None, move || {
                 current::as_worker(Some(shared.id), None, || shared.work());
             })?);
@@ -250,7 +253,17 @@ impl Shared {
             let dropped = thread::completes(|| drop(job));
             self.state.lock().panicked += usize::from(!dropped);
         }
+        if how == Shutdown::Cancel {
+            self.end_futures();
+        }
         self.end_one();
+    }
+
+    fn end_futures(&self) {
+        self.living.end(CancelledBy::Executor, |payload| {
+            thread::forget_if_it_panics(payload);
+            self.state.lock().panicked += 1;
+        });
     }
 
     /// The life of a thread.
@@ -270,6 +283,12 @@ impl Shared {
 
     fn end_one(&self) {
         let mut state = self.state.lock();
+        if state.closed && state.jobs.is_empty() && state.running == 1 {
+            // Nothing comes any more, and whoever waits for the end sees that this thread is still here.
+            drop(state);
+            self.end_futures();
+            state = self.state.lock();
+        }
         state.running -= 1;
         if !state.is_quiet() {
             return;
@@ -286,16 +305,22 @@ impl Shared {
     }
 }
 
-impl Executor for LockedPool {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        let mut state = self.shared.state.lock();
+impl Shared {
+    pub(super) fn accept(&self, job: Job) -> Result<(), Rejected> {
+        let mut state = self.state.lock();
         if state.closed {
             return Err(Rejected { job, reason: Reason::Closed });
         }
         state.jobs.push_back(job);
         drop(state);
-        self.shared.work.notify_one();
+        self.work.notify_one();
         Ok(())
+    }
+}
+
+impl Executor for LockedPool {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.shared.accept(job)
     }
 
     fn is_cancelled(&self) -> bool {
@@ -319,6 +344,11 @@ impl Executor for LockedPool {
 
     fn id(&self) -> Option<ExecutorId> {
         Some(self.shared.id)
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        let shared = Unwatched::clone(&self.shared);
+        Some(Futures(shared))
     }
 }
 

@@ -45,6 +45,7 @@ mod closure;
 mod countdown;
 mod crew;
 mod error;
+mod futures;
 mod helping;
 mod idle;
 mod join;
@@ -78,7 +79,7 @@ use crate::injector::Injector;
 use crate::sync::AtomicUsize;
 use crate::sync::lock::Mutex;
 use crate::sync::order::Pair;
-use crate::task::{End, ExecutorId, Job};
+use crate::task::{End, ExecutorId, Job, Living};
 use alloc::format;
 use builder::Settings;
 use core::num::NonZeroUsize;
@@ -114,6 +115,8 @@ struct Shared {
     crew: Mutex<Crew>,
     /// Threads that have not gone.
     present: AtomicUsize,
+    /// Its futures.
+    living: Living,
     /// Told when all have gone for good, if somebody wants to know.
     end: End,
     settings: Settings,

@@ -12,7 +12,7 @@ use crate::idle::Park;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed, thread};
 use crate::task::current::Waiter;
-use crate::task::{Bed, Capture, Job, JoinError, Kind};
+use crate::task::{Bed, CancelledBy, Capture, Job, JoinError, Kind};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::task::Waker;
@@ -268,7 +268,7 @@ unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
     let closure = unsafe { capture.cast::<Closure>().read() };
     let dropped = thread::catch(|| drop(closure));
     // SAFETY: 1; I7 — the scope waits for the job.
-    unsafe { &*this }.note(JoinError::cancelled(None));
+    unsafe { &*this }.note(JoinError::dropped(CancelledBy::Executor));
     // SAFETY: 1.
     unsafe { Core::end(this) };
     if let Err(payload) = dropped {

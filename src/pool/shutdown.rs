@@ -6,7 +6,7 @@ use super::worker::{CLOSED, DISCARD};
 use super::{CALLED, GONE, Shared, ThreadPool};
 use crate::sync::Relaxed;
 use crate::sync::clock::{self, Instant};
-use crate::task::{CancelToken, current};
+use crate::task::{CancelToken, CancelledBy, current};
 use core::time::Duration;
 
 /// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
@@ -116,6 +116,9 @@ impl Shared {
         let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
         self.attention.fetch_or(CLOSED | discard, CALLED.release());
         self.idle.searchers.notify_all();
+        if how == Shutdown::Cancel {
+            self.end_futures();
+        }
         // Relaxed: nothing is read on the strength of it. Whoever goes last tells, or we do.
         if self.present.load(Relaxed) == 0 {
             self.tell_end();
@@ -129,7 +132,12 @@ impl Shared {
         self.end.token(|| is_closed() && self.present.load(Relaxed) == 0)
     }
 
+    fn end_futures(&self) {
+        self.living.end(CancelledBy::Executor, |payload| self.report(payload));
+    }
+
     pub(super) fn tell_end(&self) {
+        self.end_futures();
         if let Err(payload) = self.end.tell() {
             self.report(payload);
         }

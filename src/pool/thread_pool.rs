@@ -4,7 +4,8 @@ use super::Shared;
 use super::builder::Builder;
 use super::error::WouldDeadlock;
 use super::worker::{CLOSED, Local, MISSING};
-use crate::executor::{Executor, ExecutorId, Reason, Rejected, RejectedBatch, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
+use crate::executor::{RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
 use core::cell::Cell;
@@ -63,7 +64,7 @@ use std::io;
 pub struct ThreadPool(Arc<Handle>);
 
 /// Shared by the clones; its `Drop` is in `shutdown.rs`.
-pub(super) struct Handle(pub(super) Arc<Shared>);
+pub(super) struct Handle(pub(super) Arc<Shared>, pub(super) Futures);
 
 // A panic of a job, a hook or a park is caught before it could leave anything half done.
 impl RefUnwindSafe for Handle {}
@@ -263,57 +264,11 @@ impl ThreadPool {
         shared.idle.wait_until_quiet(|| !shared.is_there_work());
         Ok(())
     }
-
-    /// Spawns a future: each time that it is woken, a job polls it.
-    ///
-    /// Does not keep the pool open: when that is closed, the future is dropped where it would have been polled next,
-    /// and the handle says that it was cancelled. See [`spawn_future`](crate::executor::spawn_future).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let pool = filch::ThreadPool::new(1)?;
-    /// let closure = pool.spawn(|| 6);
-    /// let future = pool.spawn_future(async { closure.await.unwrap() * 7 });
-    /// assert_eq!(future.join().unwrap(), 42);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[cfg(feature = "async")]
-    pub fn spawn_future<F>(&self, future: F) -> crate::executor::FutureHandle<F::Output>
-    where
-        F: core::future::Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        crate::executor::spawn_future(Entrance(Arc::clone(self.shared())), future)
-    }
-}
-
-/// The pool, as those know it that must not keep it open.
-#[cfg(feature = "async")]
-struct Entrance(Arc<Shared>);
-
-#[cfg(feature = "async")]
-impl Executor for Entrance {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Shared::accept(&self.0, job)
-    }
-
-    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
-        Shared::accept_last(&self.0, job)
-    }
-
-    fn parallelism(&self) -> NonZeroUsize {
-        self.0.parallelism()
-    }
-
-    fn id(&self) -> Option<ExecutorId> {
-        Some(self.0.id)
-    }
 }
 
 impl Shared {
     #[inline]
-    fn accept(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
+    pub(super) fn accept(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
         match Shared::door(this) {
             Ok(Some(local)) => local.deque.push(job),
             Ok(None) => {
@@ -328,7 +283,7 @@ impl Shared {
     }
 
     /// Accepts a job that is to wait behind the others.
-    fn accept_last(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
+    pub(super) fn accept_last(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
         match Shared::door(this) {
             Ok(_) => this
                 .injector
@@ -392,5 +347,9 @@ impl Executor for ThreadPool {
 
     fn id(&self) -> Option<ExecutorId> {
         Some(self.shared().id)
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(self.0.1.clone())
     }
 }

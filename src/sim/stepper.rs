@@ -1,7 +1,7 @@
 //! The handles of a simulation.
 
 use super::turns::Turns;
-use crate::executor::{Executor, ExecutorId, Reason, Rejected};
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
 use crate::fair::{self, Clock, FairScheduler};
 use crate::sync::Arc;
 use crate::sync::clock;
@@ -228,6 +228,10 @@ impl Executor for Handle {
     fn id(&self) -> Option<ExecutorId> {
         Some(self.0.id)
     }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(Futures::over(self.clone()))
+    }
 }
 
 impl Executor for Stepper {
@@ -241,6 +245,10 @@ impl Executor for Stepper {
 
     fn id(&self) -> Option<ExecutorId> {
         Some(self.turns.id)
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        self.handle().futures()
     }
 }
 

@@ -74,6 +74,29 @@ mod machine {
             unsafe { self.0.get().cast::<T>().copy_from_nonoverlapping(item, 1) };
         }
 
+        /// Uses the item where it is.
+        ///
+        /// # Safety
+        ///
+        /// An item was put there, nobody has taken it, and no other thread touches the place
+        /// meanwhile.
+        #[inline(always)]
+        pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+            // SAFETY: the caller's promise.
+            f(unsafe { &mut *self.0.get().cast::<T>() })
+        }
+
+        /// Drops the item where it is.
+        ///
+        /// # Safety
+        ///
+        /// As for `take`.
+        #[inline(always)]
+        pub(crate) unsafe fn clear(&self) {
+            // SAFETY: the caller's promise.
+            unsafe { self.0.get().cast::<T>().drop_in_place() };
+        }
+
         /// Takes the item out.
         ///
         /// # Safety
@@ -139,6 +162,16 @@ mod model {
             // SAFETY: loom reports another thread that touches the place at the same time.
             let old = self.0.with_mut(|place| unsafe { (*place).replace(item) });
             assert!(old.is_none(), "an item was put where another still was");
+        }
+
+        pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+            // SAFETY: as above.
+            self.0.with_mut(|place| f(unsafe { (*place).as_mut() }.expect("no item was put there")))
+        }
+
+        pub(crate) unsafe fn clear(&self) {
+            // SAFETY: as above.
+            self.0.with_mut(|place| unsafe { *place = None });
         }
 
         pub(crate) unsafe fn take(&self) -> T {

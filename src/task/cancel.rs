@@ -1,7 +1,8 @@
 //! Telling many that something is no longer wanted.
 
 use super::CANCELLED;
-use super::cell::AnyTask;
+use super::any::AnyTask;
+use super::error::{CancelledBy, Cause};
 use super::slots::Slots;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, Text, into_inner, thread};
@@ -293,7 +294,9 @@ impl Listener {
     fn tell(self, reason: Option<&Text>) {
         match self {
             Listener::Token(child) => _ = child.close(reason),
-            Listener::Task(task) => _ = task.cancel(reason.cloned()),
+            Listener::Task(task) => {
+                _ = task.cancel(Cause::Cancelled(CancelledBy::Token, reason.cloned()));
+            }
             Listener::Waker(waker) => waker.wake(),
         }
     }

@@ -1,19 +1,21 @@
-//! The allocation of a task, and references to it.
+//! The allocation of a task.
 
+use super::any::{AnyTask, Entry, Reference};
 use super::current::{self, Home};
-use super::error::JoinError;
-use super::gate::{self, Gate, Here, Limited};
+use super::error::{CancelledBy, Cause, JoinError};
+use super::gate::{Gate, Limited};
 use super::group::Membership;
-use super::handle::{Cancel, JoinHandle};
+use super::handle::JoinHandle;
 use super::job::Job;
-use super::state::{Asked, State};
+use super::state::State;
+use crate::sync::clock::Instant;
 use crate::sync::place::{Place, Watch};
-use crate::sync::{Text, Unwatched, thread};
+use crate::sync::{Unwatched, thread};
 use alloc::boxed::Box;
-use core::ops::Deref;
-use core::ptr::NonNull;
+use core::borrow::Borrow;
+use core::mem;
+use core::ptr::{self, NonNull};
 use core::task::Waker;
-use core::{mem, ptr};
 
 /// What there is of a task whatever its closure.
 pub(super) struct Core<T> {
@@ -24,6 +26,8 @@ pub(super) struct Core<T> {
     pub(super) home: Home,
     /// What limits who may run it.
     pub(super) limited: Option<Limited>,
+    /// When it is too late to begin.
+    deadline: Option<Instant>,
     /// I3.
     pub(super) waker: Place<Waker>,
     /// I2.
@@ -62,11 +66,50 @@ pub(super) trait Unfinished: Send + Sync {
     /// # Safety
     ///
     /// 1. The caller has claimed it.
-    unsafe fn cancel_claimed(&self, reason: Option<Text>, count: Count<'_>);
+    unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>);
+
+    /// Why it is about to be asked to end, while it may be running.
+    fn note_cause(&self, _cause: &Cause) {}
+
+    /// The last reference goes, before it has come to its end perhaps.
+    fn abandon(&self) {}
+
+    fn deadline(&self) -> Option<Instant>;
 }
 
-/// How its queue's server takes a task off the count (I8), knowing whether it has panicked. `None`: somebody else has claimed it, and the gate does.
-pub(crate) type Count<'a> = Option<&'a dyn Fn(bool)>;
+/// How a task has come to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    Returned,
+    Panicked,
+    /// By its queue.
+    Dropped,
+    /// By others.
+    Cancelled,
+}
+
+impl Ended {
+    pub(super) fn of<T, E: Borrow<JoinError>>(result: &Result<T, E>) -> Self {
+        match result.as_ref().map_err(Borrow::borrow) {
+            Ok(_) => Ended::Returned,
+            Err(error) if error.is_panic() => Ended::Panicked,
+            Err(error) if error.cancelled_by() == Some(CancelledBy::Queue) => Ended::Dropped,
+            Err(_) => Ended::Cancelled,
+        }
+    }
+}
+
+/// How its queue's server takes a task off the count (I8). `None`: somebody else has claimed it, and the gate does.
+pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
+
+/// What a task is made with.
+#[derive(Default)]
+pub(crate) struct Settings {
+    pub(crate) home: Home,
+    pub(crate) limited: Option<Limited>,
+    pub(crate) member: Option<Membership>,
+    pub(crate) deadline: Option<Instant>,
+}
 
 /// Makes a task.
 pub(crate) fn task<T, F>(f: F, home: Home, limited: Option<Limited>) -> (Job, JoinHandle<T>)
@@ -74,30 +117,24 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    task_of(f, home, limited, None)
+    task_of(f, Settings { home, limited, ..Settings::default() })
 }
 
 /// Makes a task, perhaps a member of a group.
-pub(crate) fn task_of<T, F>(
-    f: F,
-    home: Home,
-    limited: Option<Limited>,
-    member: Option<Membership>,
-) -> (Job, JoinHandle<T>)
+pub(crate) fn task_of<T, F>(f: F, settings: Settings) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let state = State::queued();
-    let (watch, waker, result) = (Watch::new(), Place::empty(), Place::empty());
-    let core = Core { state, watch, home, limited, waker, result };
+    let Settings { home, limited, member, deadline } = settings;
+    let core = Core::new(State::queued(deadline.is_some()), home, limited, deadline);
     let cell = Cell { core, closure: Place::empty() };
     let closure = (f, member);
     // SAFETY: I1 — nobody else has it, and `closure` is forgotten in the next line.
     unsafe { cell.closure.put(&closure) };
     mem::forget(closure);
     let cell = NonNull::from(Box::leak(Box::new(cell)));
-    let entry = Entry(AnyTask(Reference(cell as NonNull<dyn Unfinished>)));
+    let entry = Entry::new(AnyTask(Reference(cell as NonNull<dyn Unfinished>)));
     let job = Job::of_task(entry);
     (job, JoinHandle::new(Reference(cell as NonNull<dyn Task<T>>)))
 }
@@ -137,13 +174,17 @@ where
         self.core.limited.as_ref()
     }
 
+    fn deadline(&self) -> Option<Instant> {
+        self.core.deadline
+    }
+
     unsafe fn run_claimed(&self, count: Count<'_>) {
         // SAFETY: I1 — 1.
         let (f, member) = unsafe { self.closure.take() };
         let group = member.as_ref().map_or(ptr::null(), Membership::group);
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
-        let _counted = self.core.count(count, result.is_err());
         let result = result.map_err(JoinError::panic);
+        let _counted = self.core.count(count, Ended::of(&result), true);
         // Before the handle is told, and when the queue has room for another.
         self.core.finish(match member {
             Some(member) => member.end(result),
@@ -151,39 +192,64 @@ where
         });
     }
 
-    unsafe fn cancel_claimed(&self, reason: Option<Text>, count: Count<'_>) {
+    unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
         // SAFETY: I1 — 1.
         let (f, member) = unsafe { self.closure.take() };
-        let _counted = self.core.count(count, false);
+        let error = JoinError::dropped(cause.clone());
+        let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
         let is_told = !self.core.state.is_handed_back();
-        let error = is_told.then(|| JoinError::cancelled(reason.clone()));
-        let member = member.map(|it| it.cancelled(error));
+        let member = member.map(|it| it.cancelled(is_told.then_some(error)));
         // The waker may panic, and so may the closure: both at once would end the process.
-        let told = thread::catch(|| self.core.finish(Err(JoinError::cancelled(reason))));
+        let told = thread::catch(|| self.core.finish(Err(JoinError::dropped(cause))));
         // Last but for the membership: a destructor that waits for the group waits for itself.
         let dropped = thread::catch(|| match &member {
             Some(member) => current::as_member(member.group(), || drop(f)),
             None => drop(f),
         });
-        match (told, dropped) {
-            (Err(payload), Err(further)) => {
-                thread::forget_if_it_panics(further);
-                thread::resume(payload)
-            }
-            (Err(payload), _) | (_, Err(payload)) => thread::resume(payload),
-            _ => {}
+        go_on(told, dropped);
+    }
+}
+
+/// Goes on with the first panic.
+pub(super) fn go_on(first: Result<(), thread::Payload>, second: Result<(), thread::Payload>) {
+    match (first, second) {
+        (Err(payload), Err(further)) => {
+            thread::forget_if_it_panics(further);
+            thread::resume(payload)
         }
+        (Err(payload), _) | (_, Err(payload)) => thread::resume(payload),
+        _ => {}
     }
 }
 
 impl<T> Core<T> {
+    pub(super) fn new(
+        state: State,
+        home: Home,
+        limited: Option<Limited>,
+        deadline: Option<Instant>,
+    ) -> Self {
+        let (watch, waker, result) = (Watch::new(), Place::empty(), Place::empty());
+        Core { state, watch, home, limited, deadline, waker, result }
+    }
+
+    pub(super) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
     /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the queue is not idle.
-    fn count(&self, count: Count<'_>, has_panicked: bool) -> Option<Counted<'_>> {
+    /// `has_job` tells whether a job of it is in the queue, if it is not the server that ends it.
+    pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
+        let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
         match (count, &self.limited) {
             _ if !self.state.is_counted() => {}
-            (Some(count), _) => count(has_panicked),
-            (None, Some(Limited(gate))) if !gate.is_littered() || !self.state.leave() => {
-                gate.ends();
+            (Some(count), _) => count(how),
+            (None, Some(Limited(gate))) if !may_leave(gate) || !self.state.leave() => {
+                gate.ends(how, has_job);
                 return Some(Counted(gate));
             }
             (None, _) => {} // left; without a limit, only the queue's server claims it
@@ -194,7 +260,7 @@ impl<T> Core<T> {
     /// # Panics
     ///
     /// Goes on with the panic of the closure if there is no handle to take it.
-    fn finish(&self, result: Result<T, JoinError>) {
+    pub(super) fn finish(&self, result: Result<T, JoinError>) {
         // SAFETY: I1 — only its claimer finishes a task; the result is forgotten in the next line.
         unsafe { self.result.put(&result) };
         mem::forget(result);
@@ -215,184 +281,11 @@ impl<T> Core<T> {
 }
 
 /// A task that has left the count, and has not come to its end yet.
-struct Counted<'a>(&'a Unwatched<dyn Gate>);
+pub(super) struct Counted<'a>(&'a Unwatched<dyn Gate>);
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.has_ended();
-    }
-}
-
-/// What the job of a task holds.
-pub(super) struct Entry(pub(super) AnyTask);
-
-impl Drop for Entry {
-    /// If it has not run, nobody will run it.
-    fn drop(&mut self) {
-        self.0.drop_counted(None);
-    }
-}
-
-/// The executor of a task, and the queue that limits it.
-pub(super) type Kin = (Home, Home);
-
-/// A task that can be claimed by whoever waits for it or gives it up, whatever it returns.
-pub(crate) struct AnyTask(Reference<dyn Unfinished>);
-
-impl AnyTask {
-    /// Runs it here, unless somebody else has claimed it. Returns whether it has.
-    #[inline]
-    pub(crate) fn run(&self) -> bool {
-        self.run_counted(None)
-    }
-
-    /// As `run`, for the server of its queue.
-    #[inline]
-    pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
-        let is_ours = self.0.state().claim();
-        if is_ours {
-            // SAFETY: I1 — claimed just now.
-            unsafe { self.0.run_claimed(count) };
-        }
-        is_ours
-    }
-
-    /// Drops the closure, unless somebody else has claimed it, for the server of its queue. Returns whether it has.
-    pub(crate) fn drop_counted(&self, count: Count<'_>) -> bool {
-        let is_ours = self.0.state().claim();
-        if is_ours {
-            // SAFETY: I1 — claimed just now.
-            unsafe { self.0.cancel_claimed(None, count) };
-        }
-        is_ours
-    }
-
-    /// It was refused, and the caller has its closure again: a group is not told of it.
-    pub(crate) fn hand_back(&self) {
-        self.0.state().hand_back();
-    }
-
-    /// From now on the queue counts it, and whoever brings it to its end takes it off the count (I8): the queue's server,
-    /// or another who knows the task as the queue's. Not if somebody has claimed it, or could without that knowledge.
-    pub(crate) fn be_counted(&self, queue: Home) -> bool {
-        self.0.state().be_counted(self.0.limited().is_some_and(|it| it.0.home() == queue))
-    }
-
-    /// Whether its queue counts it.
-    pub(crate) fn is_counted(&self) -> bool {
-        self.0.state().is_counted()
-    }
-
-    /// Whether it is left to the caller, who has come to its job, to take it off the count.
-    pub(crate) fn is_left(&self) -> bool {
-        self.0.state().is_left()
-    }
-
-    /// Whether both are the same task.
-    pub(crate) fn is(&self, other: &AnyTask) -> bool {
-        ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
-    }
-
-    /// Cancels it, or asks it to end.
-    pub(crate) fn cancel(&self, reason: Option<Text>) -> Cancel {
-        let _job = if self.is_claimed() { None } else { gate::take_out(self) };
-        match self.0.state().ask() {
-            Asked::Claimed => {
-                // SAFETY: I1 — claimed just now.
-                unsafe { self.0.cancel_claimed(reason, None) };
-                Cancel::Dequeued
-            }
-            Asked::Noted => Cancel::Requested,
-            Asked::TooLate => Cancel::Finished,
-        }
-    }
-
-    /// The executor that it was given to.
-    pub(super) fn home(&self) -> Home {
-        self.0.home()
-    }
-
-    /// Whether it has begun, or never will.
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.0.state().is_claimed()
-    }
-
-    /// The same for all tasks that the same threads may run while they wait for them. `None`: no thread may.
-    pub(super) fn kin(&self) -> Option<Kin> {
-        let limiter = self.0.limited().map(|it| it.0.home());
-        let kin = (self.0.home(), limiter.flatten());
-        (kin.0.is_some() || limiter.is_some()).then_some(kin)
-    }
-
-    /// What limits who may run it.
-    pub(super) fn limited(&self) -> Option<&Limited> {
-        self.0.limited()
-    }
-
-    /// Runs it here, if this thread may.
-    pub(super) fn run_here(&self) -> Here {
-        gate::run_here(self.0.home(), self.0.limited(), self)
-    }
-
-    /// Whether this thread may.
-    pub(super) fn may_run_here(&self) -> bool {
-        gate::may_run_here(self.0.home(), self.0.limited())
-    }
-}
-
-/// What has a state that counts references.
-pub(super) trait Refers {
-    fn counted(&self) -> (&State, &Watch);
-}
-
-impl<T> Refers for dyn Task<T> {
-    fn counted(&self) -> (&State, &Watch) {
-        (&self.core().state, &self.core().watch)
-    }
-}
-
-impl Refers for dyn Unfinished {
-    fn counted(&self) -> (&State, &Watch) {
-        (self.state(), self.watch())
-    }
-}
-
-/// One reference to a task (I4).
-pub(super) struct Reference<D: Refers + ?Sized>(NonNull<D>);
-
-// SAFETY: I4 — the count is atomic, and what it counts is `Send` and `Sync`.
-unsafe impl<D: Refers + ?Sized + Send + Sync> Send for Reference<D> {}
-// SAFETY: I4 — as above.
-unsafe impl<D: Refers + ?Sized + Send + Sync> Sync for Reference<D> {}
-
-impl<T> Reference<dyn Task<T>> {
-    /// One more reference, which does not know what the task returns.
-    pub(super) fn any(&self) -> AnyTask {
-        self.core().state.refer();
-        AnyTask(Reference(NonNull::from(self.unfinished())))
-    }
-}
-
-impl<D: Refers + ?Sized> Deref for Reference<D> {
-    type Target = D;
-
-    #[inline]
-    fn deref(&self) -> &D {
-        // SAFETY: I4.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<D: Refers + ?Sized> Drop for Reference<D> {
-    #[inline]
-    fn drop(&mut self) {
-        let (state, watch) = self.counted();
-        watch.used();
-        if state.release() {
-            watch.changed();
-            // SAFETY: I4 — the last. Nothing is in the places any more: I1, I2 and I3 say who took it.
-            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-        }
     }
 }
 

@@ -44,8 +44,8 @@ use alloc::boxed::Box;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// What is captured.
-    type Snapshot: Send + 'static;
+    /// What is captured. A future is polled in a clone of it each time.
+    type Snapshot: Clone + Send + 'static;
 
     /// Captures it, on the thread that spawns.
     fn capture(&self) -> Self::Snapshot;
@@ -65,6 +65,7 @@ trait Capture: Send + Sync {
 
 trait Enter {
     fn enter(self: Box<Self>, run: &mut dyn FnMut());
+    fn enter_clone(&self, run: &mut dyn FnMut());
 }
 
 struct Snapshot<C: ContextFlow>(C::Snapshot);
@@ -79,9 +80,30 @@ impl<C: ContextFlow> Enter for Snapshot<C> {
     fn enter(self: Box<Self>, run: &mut dyn FnMut()) {
         C::enter(self.0, run);
     }
+
+    fn enter_clone(&self, run: &mut dyn FnMut()) {
+        C::enter(self.0.clone(), run);
+    }
+}
+
+/// What was captured, for a future.
+pub(crate) struct Captured(Box<dyn Enter + Send>);
+
+impl Captured {
+    /// Runs `f` in it.
+    pub(super) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
+        let (mut f, mut result) = (Some(f), None);
+        self.0.enter_clone(&mut || result = f.take().map(|f| f()));
+        result.expect("`ContextFlow::enter` runs what it is given")
+    }
 }
 
 impl Flow {
+    /// What is to be captured now.
+    pub(crate) fn capture(&self) -> Captured {
+        Captured(self.0.capture())
+    }
+
     pub(crate) fn new<C: ContextFlow>(context: C) -> Self {
         Flow(Unwatched::new(context))
     }

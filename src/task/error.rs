@@ -11,7 +11,10 @@ use std::io;
 /// What a panic carries to a handle if a group has what it carried.
 pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 
-/// Why a task has no result: it panicked, was cancelled before it began, or would have waited for itself.
+/// Why a task has no result: it panicked, was dropped before its end, or would have waited for itself.
+///
+/// A task is dropped unfinished if it is cancelled, refused by its executor, or expires:
+/// [`is_cancelled`](Self::is_cancelled) is true for all three.
 ///
 /// The methods have the names that tokio gave them.
 ///
@@ -29,8 +32,87 @@ pub struct JoinError(Kind);
 
 enum Kind {
     Panicked(Payload),
-    Cancelled(Option<Text>),
+    Dropped(Cause),
     WouldDeadlock,
+}
+
+/// Why a task is dropped before its end.
+#[derive(Clone, Debug)]
+pub(crate) enum Cause {
+    Cancelled(CancelledBy, Option<Text>),
+    Refused(Reason),
+    Expired,
+}
+
+impl From<CancelledBy> for Cause {
+    fn from(by: CancelledBy) -> Self {
+        Cause::Cancelled(by, None)
+    }
+}
+
+/// What has cancelled a task.
+///
+/// # Examples
+///
+/// ```
+/// use filch::task::{CancelledBy, Job};
+///
+/// let (_job, handle) = Job::with_handle(|| 7);
+/// handle.cancel();
+/// assert_eq!(handle.join().unwrap_err().cancelled_by(), Some(CancelledBy::Handle));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum CancelledBy {
+    /// The task's handle.
+    Handle,
+    /// A token that the task was spawned with.
+    Token,
+    /// The queue of the task, which was cancelled.
+    Queue,
+    /// The executor dropped the task's job, or has ended; or the owner of the job dropped it.
+    Executor,
+}
+
+/// Why an executor refuses a job.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::Reason;
+///
+/// assert_eq!(Reason::Closed.to_string(), "the executor takes no further jobs");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It takes no further jobs.
+    Closed,
+    /// It holds the maximum of jobs, or has no thread to run them. Later it may have room.
+    Full,
+    /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler.
+    WouldDeadlock,
+    /// It takes closures only: [`Executor::futures`](crate::Executor::futures) returns `None`.
+    NoFutures,
+}
+
+impl Reason {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Reason::Closed => "the executor takes no further jobs",
+            Reason::Full => "the executor holds its maximum of jobs, or has no thread to run them",
+            Reason::WouldDeadlock => "the executor would wait for itself",
+            Reason::NoFutures => "the executor takes no futures",
+        }
+    }
+}
+
+impl core::error::Error for Reason {}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 /// What a panic carries.
@@ -52,8 +134,8 @@ impl JoinError {
         JoinError(Kind::Panicked(Payload(payload)))
     }
 
-    pub(crate) fn cancelled(reason: Option<Text>) -> Self {
-        JoinError(Kind::Cancelled(reason))
+    pub(crate) fn dropped(cause: impl Into<Cause>) -> Self {
+        JoinError(Kind::Dropped(cause.into()))
     }
 
     pub(super) fn would_deadlock() -> Self {
@@ -83,7 +165,7 @@ impl JoinError {
         matches!(self.0, Kind::Panicked(_))
     }
 
-    /// Whether the closure was dropped unrun.
+    /// Whether the closure was dropped unrun, or the future before its end.
     ///
     /// # Examples
     ///
@@ -94,7 +176,51 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.0, Kind::Cancelled(_))
+        matches!(self.0, Kind::Dropped(_))
+    }
+
+    /// What has cancelled the task. `None` if it was not dropped, was refused, or has expired.
+    ///
+    /// # Examples
+    ///
+    /// See [`CancelledBy`].
+    #[must_use]
+    pub fn cancelled_by(&self) -> Option<CancelledBy> {
+        match self.0 {
+            Kind::Dropped(Cause::Cancelled(by, _)) => Some(by),
+            _ => None,
+        }
+    }
+
+    /// Why the executor refused the task. `None` if it did not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Reason;
+    /// use filch::pool::{LockedPool, Shutdown};
+    ///
+    /// let pool = LockedPool::new(1)?;
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// assert_eq!(pool.spawn(|| 7).join().unwrap_err().refused(), Some(Reason::Closed));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn refused(&self) -> Option<Reason> {
+        match self.0 {
+            Kind::Dropped(Cause::Refused(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether the task had not begun by its [deadline](crate::executor::TaskBuilder::deadline).
+    ///
+    /// # Examples
+    ///
+    /// See [`deadline`](crate::executor::TaskBuilder::deadline).
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        matches!(self.0, Kind::Dropped(Cause::Expired))
     }
 
     /// Whether the wait could not end on this thread: the task would wait for itself, or the stack has no room for the
@@ -122,7 +248,7 @@ impl JoinError {
         matches!(self.0, Kind::WouldDeadlock)
     }
 
-    /// The reason that was given for the cancellation, if one was.
+    /// The reason that was given for the cancellation, or that the executor has for its refusal. `None` if there is none.
     ///
     /// # Examples
     ///
@@ -138,7 +264,8 @@ impl JoinError {
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Cancelled(reason) => reason.as_deref(),
+            Kind::Dropped(Cause::Cancelled(_, reason)) => reason.as_deref(),
+            Kind::Dropped(Cause::Refused(reason)) => Some(reason.as_str()),
             _ => None,
         }
     }
@@ -193,8 +320,12 @@ impl fmt::Display for JoinError {
                 Some(message) => write!(f, "the task panicked: {message}"),
                 None => f.write_str("the task panicked"),
             },
-            Kind::Cancelled(Some(reason)) => write!(f, "the task was cancelled: {reason}"),
-            Kind::Cancelled(None) => f.write_str("the task was cancelled"),
+            Kind::Dropped(Cause::Cancelled(_, Some(reason))) => {
+                write!(f, "the task was cancelled: {reason}")
+            }
+            Kind::Dropped(Cause::Cancelled(_, None)) => f.write_str("the task was cancelled"),
+            Kind::Dropped(Cause::Refused(reason)) => write!(f, "the task was refused: {reason}"),
+            Kind::Dropped(Cause::Expired) => f.write_str("the task expired before it began"),
             Kind::WouldDeadlock => {
                 f.write_str("the task would wait for itself, or too deep on the stack")
             }

@@ -1,6 +1,7 @@
 //! Executors that run only so many tasks at once, also on threads that wait for them.
 
-use super::cell::AnyTask;
+use super::any::AnyTask;
+use super::cell::Ended;
 use super::current::{self, Home};
 use super::depth;
 use super::job::Job;
@@ -35,7 +36,8 @@ pub(crate) trait Gate: Send + Sync {
     fn run_inside(&self, task: &AnyTask);
 
     /// A task that is counted is about to come to its end, other than by who serves the queue: it leaves the count.
-    fn ends(&self);
+    /// `has_job` tells whether its job is still in the queue.
+    fn ends(&self, how: Ended, has_job: bool);
 
     /// It has come to its end.
     fn has_ended(&self);

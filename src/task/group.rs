@@ -1,10 +1,10 @@
 //! Waiting for several tasks.
 
-use super::cell::{self, AnyTask, Kin};
-use super::error::{JoinError, WITH_GROUP};
+use super::any::{AnyTask, Kin};
+use super::error::{CancelledBy, JoinError, WITH_GROUP};
 use super::gate::{self, Bed, Here, Limited, Watched};
 use super::job::Job;
-use super::{GROUP, current, depth};
+use super::{GROUP, Settings, cell, current, depth};
 use crate::idle::{EventCount, Park};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
@@ -93,7 +93,7 @@ impl TaskGroup {
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
         // A task: it leaves the count of a queue that it is given to before it leaves the group.
-        cell::task_of(f, None, None, Some(self.0.join())).0
+        cell::task_of(f, Settings { member: Some(self.0.join()), ..Settings::default() }).0
     }
 
     /// How many tasks have not come to their end.
@@ -366,7 +366,7 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.group.note(JoinError::cancelled(None));
+            self.group.note(JoinError::dropped(CancelledBy::Executor));
         }
         let shared = &self.group.0;
         let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;

@@ -1,7 +1,9 @@
 //! Waiting for a task, and cancelling it.
 
-use super::cell::{AnyTask, Core, Reference, Task};
+use super::any::{AnyTask, Reference};
+use super::cell::{Core, Task};
 use super::current;
+use super::error::CancelledBy;
 use super::error::JoinError;
 use super::gate::{self, Bed, Here, Watched};
 use crate::idle::Park;
@@ -14,9 +16,9 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-/// What waits for a task: blocking, for a time, or as a future.
+/// What waits for a task, a closure or a future: blocking, for a time, or as a future itself.
 ///
-/// Dropping it detaches the task, which runs all the same.
+/// Dropping it detaches the task, which runs all the same; a future as long as somebody can wake it.
 ///
 /// # Waiting on a worker
 ///
@@ -26,7 +28,7 @@ use core::time::Duration;
 /// work: in its [pool](crate::ThreadPool), up to [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose
 /// queue it serves. In an ordered
 /// [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread runs the tasks before it first, which have to end
-/// before it begins in any case.
+/// before it begins in any case. A future is not polled by a thread that waits for it: in a future, `.await` its handle.
 ///
 /// # Examples
 ///
@@ -42,6 +44,8 @@ pub struct JoinHandle<T> {
     task: Option<Reference<dyn Task<T>>>,
     /// Whether a waker of ours is there, unless the task is done (I3).
     waits: bool,
+    /// Whether dropping it cancels the task.
+    cancels: bool,
 }
 
 /// What cancelling came to.
@@ -58,9 +62,9 @@ pub struct JoinHandle<T> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cancel {
-    /// It had not begun and never will. The closure has been dropped.
+    /// It was not running and never will. The closure or the future has been dropped.
     Dequeued,
-    /// It runs; [`is_cancelled`](super::is_cancelled) tells it.
+    /// It runs; [`is_cancelled`](super::is_cancelled) tells it. A future is dropped if the poll leaves it pending.
     Requested,
     /// It was done, or cancelled, before.
     Finished,
@@ -68,7 +72,7 @@ pub enum Cancel {
 
 impl<T> JoinHandle<T> {
     pub(super) fn new(task: Reference<dyn Task<T>>) -> Self {
-        JoinHandle { task: Some(task), waits: false }
+        JoinHandle { task: Some(task), waits: false, cancels: false }
     }
 
     /// Waits until the task is done, and returns its result.
@@ -164,11 +168,12 @@ impl<T> JoinHandle<T> {
     /// Cancels the task if it has not begun, and asks it to end otherwise. Says which.
     ///
     /// A task that has not begun is done at once: its closure is dropped, on this thread, and its place in the
-    /// queue is empty. Does not wait.
+    /// queue is empty. A future is dropped at once, on this thread, also after it has begun; if it is being polled, the
+    /// thread that polls it drops it after the poll. Does not wait.
     ///
     /// # Panics
     ///
-    /// Panics if dropping the closure does; the task is cancelled all the same.
+    /// Panics if dropping the closure or the future does; the task is cancelled all the same.
     ///
     /// # Examples
     ///
@@ -181,7 +186,27 @@ impl<T> JoinHandle<T> {
     /// job.run();
     /// ```
     pub fn cancel(&self) -> Cancel {
-        self.task.as_ref().map_or(Cancel::Finished, |task| task.any().cancel(None))
+        self.task.as_ref().map_or(Cancel::Finished, |task| task.any().cancel(CancelledBy::Handle))
+    }
+
+    /// From now on, dropping the handle [cancels](Self::cancel) the task instead of detaching it.
+    ///
+    /// # Panics
+    ///
+    /// Dropping the handle panics if dropping the closure or the future does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Job;
+    ///
+    /// let (job, handle) = Job::with_handle(|| println!("never printed"));
+    /// drop(handle.cancel_on_drop());
+    /// assert!(!job.try_run());
+    /// ```
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels = true;
+        self
     }
 
     /// Another reference to the task, for those who keep lists of them.
@@ -305,6 +330,9 @@ impl<T> Drop for JoinHandle<T> {
             return;
         }
         self.stop_waiting();
+        if self.cancels {
+            self.cancel();
+        }
         if self.core().state.let_go() {
             drop(self.take());
         }

@@ -1,6 +1,7 @@
 //! What goes through queues.
 
-use super::cell::{self, AnyTask, Entry};
+use super::any::{AnyTask, Entry};
+use super::cell;
 use super::handle::JoinHandle;
 use alloc::boxed::Box;
 use core::fmt;
@@ -206,7 +207,7 @@ impl Job {
 unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1.
     let entry = unsafe { capture.cast::<Entry>().read() };
-    entry.0.run()
+    entry.into_task().run()
 }
 
 /// # Safety
@@ -225,12 +226,29 @@ impl Job {
         Job::holding(&TASK, entry)
     }
 
+    /// Whether it is of a task that has not begun, and it is too late for it to.
+    #[cold]
+    pub(crate) fn is_expired(&self) -> bool {
+        self.task().is_some_and(AnyTask::is_expired)
+    }
+
+    /// Takes the task out, whose job it is, if it is one's.
+    #[inline]
+    pub(crate) fn into_task(self) -> Result<AnyTask, Job> {
+        if self.task().is_none() {
+            return Err(self);
+        }
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: I6 — of that kind, and nobody uses the words afterwards.
+        Ok(unsafe { this.capture.as_mut_ptr().cast::<Entry>().read() }.into_task())
+    }
+
     /// The task whose job it is, if it is one's.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
         // SAFETY: I6 — of that kind.
         let entry = || unsafe { &*self.capture.as_ptr().cast::<Entry>() };
-        ptr::eq(self.kind.as_ptr(), &TASK).then(entry).map(|entry| &entry.0)
+        ptr::eq(self.kind.as_ptr(), &TASK).then(entry).map(Entry::task)
     }
 }
 

@@ -32,38 +32,50 @@
 //!   or was dropped. The table of a scope's jobs is in the scope, which waits for them; the others are statics.
 //! - **I7** No reference to the payload of a panic is given out; it is only moved.
 //! - **I8** A task that is `COUNTED` is taken off its queue's count once, before `DONE` is set: by its claimer.
+//! - **I9** A future's claim is given back after a poll that leaves it pending. Only its job polls it, and there is at most
+//!   one: whoever sets `HAS_JOB` while the future is not claimed, or while it gives the claim back, makes the job.
+//!   Whoever keeps the claim brings the future to its end: drops it, and sets `DONE`.
 
+mod any;
 mod cancel;
 mod cell;
 mod context;
 pub(crate) mod current;
 mod depth;
 mod end;
-mod error;
+pub(crate) mod error;
+mod future;
 pub(crate) mod gate;
 mod group;
 mod handle;
 pub(crate) mod id;
 mod job;
+mod living;
+pub(crate) mod polling;
 mod slots;
 #[cfg(feature = "tracing")]
 mod span;
 mod state;
 
+pub(crate) use any::AnyTask;
 pub(crate) use cancel::Link;
 pub use cancel::{CancelToken, Cancelled};
-pub(crate) use cell::{AnyTask, task, task_of};
+pub(crate) use cell::{Ended, Settings, task, task_of};
 pub use context::ContextFlow;
 pub(crate) use context::Flow;
 pub use current::is_cancelled;
 pub(crate) use end::End;
-pub use error::JoinError;
+pub use error::{CancelledBy, JoinError};
+pub(crate) use error::{Cause, Reason};
+pub(crate) use future::NewFuture;
 pub(crate) use gate::{Bed, Gate, Limited, Own};
 pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};
 pub(crate) use id::ExecutorId;
 pub use job::Job;
 pub(crate) use job::{Capture, Kind, OnStack, StackKind};
+pub(crate) use living::Living;
+pub(crate) use polling::{Futures, Polling};
 #[cfg(feature = "tracing")]
 pub use span::{CurrentSpan, TaskSpan};
 
@@ -74,6 +86,9 @@ const RESULT: Pair = Pair::named("task::RESULT");
 
 /// Whoever finishes a task sees the waker that its handle has left.
 const WAITER: Pair = Pair::named("task::WAITER");
+
+/// Whoever polls or drops a future sees what the last poll did; and whoever polls it, what was done before it was woken.
+const POLLED: Pair = Pair::named("task::POLLED");
 
 /// Whoever frees a task has everybody's use of it behind itself.
 const FREED: Pair = Pair::named("task::FREED");

@@ -1,6 +1,6 @@
 //! The word of a task.
 
-use super::{FREED, RESULT, WAITER};
+use super::{FREED, POLLED, RESULT, WAITER};
 use crate::sync::order::both;
 use crate::sync::{AtomicUsize, Relaxed};
 
@@ -22,8 +22,16 @@ const LEFT: usize = 1 << 6;
 const POPPED: usize = 1 << 7;
 /// It was refused, and its closure is the caller's again.
 const HANDED_BACK: usize = 1 << 8;
+/// It is a future: a claim is given back after a poll (I9).
+const FUTURE: usize = 1 << 9;
+/// A future has been woken since its last poll began.
+const WOKEN: usize = 1 << 10;
+/// There is a job that polls the future (I9).
+const HAS_JOB: usize = 1 << 11;
+/// It does not begin after its deadline.
+const HAS_DEADLINE: usize = 1 << 12;
 /// References are counted from here on (I4).
-const REFERENCE: usize = 1 << 9;
+const REFERENCE: usize = 1 << 13;
 
 /// How far a task has come, what is asked of it, and who still refers to it. Each transition is one
 /// read-modify-write, so every question has one answer whatever happens at the same time.
@@ -40,6 +48,17 @@ pub(super) enum Asked {
     TooLate,
 }
 
+/// What becomes of a future that is not ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rest {
+    /// It waits until it is woken.
+    Asleep,
+    /// It was woken during the poll: the caller makes the next job.
+    Woken,
+    /// Its cancellation was asked for during the poll: the caller still has the claim.
+    Asked,
+}
+
 /// Who was there when a task came to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Finished {
@@ -51,8 +70,92 @@ pub(super) struct Finished {
 
 impl State {
     /// Queued, with a job and a handle.
-    pub(super) fn queued() -> Self {
-        State(AtomicUsize::new(HELD + 2 * REFERENCE))
+    pub(super) fn queued(has_deadline: bool) -> Self {
+        State::with(0, has_deadline)
+    }
+
+    /// A future with a handle, and a reference for its first job.
+    pub(super) fn future(is_counted: bool, has_deadline: bool) -> Self {
+        let counted = if is_counted { COUNTED } else { 0 };
+        State::with(FUTURE | counted, has_deadline)
+    }
+
+    fn with(flags: usize, has_deadline: bool) -> Self {
+        let deadline = if has_deadline { HAS_DEADLINE } else { 0 };
+        State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
+    }
+
+    /// The future gets its first job. `false` if it has been cancelled.
+    pub(super) fn have_job(&self) -> bool {
+        let with_job = |state| (state & CLAIMED == 0).then_some(state | HAS_JOB);
+        self.0.fetch_update(Relaxed, Relaxed, with_job).is_ok() // Relaxed: the job brings along what was before
+    }
+
+    pub(super) fn is_future(&self) -> bool {
+        self.0.load(Relaxed) & FUTURE != 0 // Relaxed: never changes
+    }
+
+    /// Whether it is counted, or has a deadline.
+    #[inline]
+    pub(super) fn wants_care(&self) -> bool {
+        self.0.load(Relaxed) & (COUNTED | HAS_DEADLINE) != 0 // Relaxed: as in `is_counted`
+    }
+
+    #[inline]
+    pub(super) fn has_deadline(&self) -> bool {
+        self.0.load(Relaxed) & HAS_DEADLINE != 0 // Relaxed: taken off by the job that reads it
+    }
+
+    /// The future begins in time.
+    pub(super) fn meets_deadline(&self) {
+        self.0.fetch_and(!HAS_DEADLINE, Relaxed); // Relaxed: as in `has_deadline`
+    }
+
+    /// The caller, whose job has claimed the future, polls it next.
+    pub(super) fn begin_poll(&self) {
+        // The claim is later than the last poll and than what has woken it, in the order of this word.
+        self.0.fetch_and(!(WOKEN | HAS_JOB), POLLED.acquire());
+    }
+
+    /// The poll has returned, and the future is not ready.
+    pub(super) fn rest(&self) -> Rest {
+        // Relaxed: whether it was asked or woken, and that alone.
+        let mut state = self.0.load(Relaxed);
+        loop {
+            if state & ASKED != 0 {
+                return Rest::Asked;
+            }
+            let (next, rest) = match state & WOKEN {
+                0 => (state & !CLAIMED, Rest::Asleep),
+                _ => (state & !CLAIMED | HAS_JOB, Rest::Woken),
+            };
+            match self.0.compare_exchange_weak(state, next, POLLED.release(), Relaxed) {
+                Ok(_) => return rest,
+                Err(other) => state = other,
+            }
+        }
+    }
+
+    /// The future is woken. Returns whether the caller makes the job that polls it.
+    pub(super) fn wake(&self) -> bool {
+        let woken = |state| match state & CLAIMED {
+            0 => state | WOKEN | HAS_JOB,
+            _ => state | WOKEN,
+        };
+        // Also if it has been woken already: the poll sees what every waker did before.
+        let before = self.0.fetch_update(POLLED.release(), Relaxed, |it| Some(woken(it)));
+        before.unwrap_or_else(|same| same) & (CLAIMED | HAS_JOB) == 0
+    }
+
+    /// The caller, who has claimed the future, drops it.
+    pub(super) fn begin_end(&self) {
+        // A load is enough: the claim is later than the last poll, in the order of this word.
+        self.0.load(POLLED.acquire());
+    }
+
+    /// Whether there is a job that polls the future. Does not change while it is claimed.
+    pub(super) fn has_job(&self) -> bool {
+        self.0.load(Relaxed) & HAS_JOB != 0 // Relaxed: the caller's claim is in the same word
     }
 
     /// Claims the closure. Only one call, of this and of [`ask`](Self::ask), succeeds.
@@ -149,6 +252,13 @@ impl State {
     pub(super) fn refer(&self) {
         // Relaxed: the caller has a reference.
         self.0.fetch_add(REFERENCE, Relaxed);
+    }
+
+    /// One more reference, unless there is none left.
+    pub(super) fn try_refer(&self) -> bool {
+        let one_more = |state| (state >= REFERENCE).then_some(state + REFERENCE);
+        // Relaxed: a lock keeps the task from being freed, and orders what was before.
+        self.0.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
     /// One reference less. Returns whether it was the last.

@@ -33,7 +33,8 @@ pub struct Record {
     name: u32,
 }
 
-/// A task that has been spawned, and has not run yet.
+/// A task that has been spawned, and has not run yet; each poll of a future is recorded by itself.
+#[derive(Clone)]
 pub struct Spawned {
     record: Record,
     on: u32,

@@ -272,7 +272,6 @@ fn schedulers_over_each_other_where_tickets_run_at_once() {
 }
 
 /// Futures that wait for a place in a queue end with its executor, one after the other and not in each other.
-#[cfg(feature = "async")]
 #[test]
 fn a_hundred_thousand_futures_end_with_their_pool() {
     let pool = ThreadPool::new(1).unwrap();

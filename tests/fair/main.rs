@@ -1,6 +1,7 @@
 //! Tests of the fair scheduler, and of the virtual clock that most of them run on.
 #![cfg(not(any(loom, shuttle)))]
 
+mod asynchronous;
 mod clocks;
 #[path = "../common/mod.rs"]
 mod common;

@@ -97,15 +97,12 @@ fn the_last_handle_of_a_pool_may_go_wherever_its_threads_run_something() {
             let payload = move || panic_any(Mutex::new(last));
             drop(pool.task().group(&group).spawn(payload));
         },
-        #[cfg(feature = "async")]
         |pool, last| {
             drop(pool.spawn_future(async move {
                 let _last = last;
                 std::future::ready(()).await;
             }));
         },
-        #[cfg(not(feature = "async"))]
-        |_, _| {},
     ];
     for place in places {
         let pool = ThreadPool::new(2).unwrap();

@@ -67,11 +67,10 @@ fn neither_end_of_the_queues_starves_the_others() {
 }
 
 /// Counts the turns of each of several futures, which end when one has had so many.
-#[cfg(feature = "async")]
 mod yielding {
     use super::{Arc, AtomicUsize, SeqCst, done, pool_of};
     use crate::common::waiting::MINUTE;
-    use filch::executor::FutureHandle;
+    use filch::JoinHandle;
     use std::future::poll_fn;
     use std::sync::{Mutex, mpsc};
     use std::task::{Poll, Waker};
@@ -92,7 +91,7 @@ mod yielding {
                         context.waker().wake_by_ref();
                         Poll::Pending
                     });
-                    let handle: FutureHandle<_> = same.spawn_future(future);
+                    let handle: JoinHandle<_> = same.spawn_future(future);
                     sender.send(handle).unwrap();
                 }
             }));

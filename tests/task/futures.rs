@@ -3,11 +3,13 @@
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::done;
-use filch::executor::{FutureHandle, Inline, spawn_future};
+use filch::executor::{Inline, spawn_future};
 use filch::idle::{Park, ThreadPark};
 use filch::pool::{Shutdown, blocking};
-use filch::{FairScheduler, LockedPool, ThreadPool};
+use filch::task::CancelledBy;
+use filch::{FairScheduler, JoinHandle, LockedPool, ThreadPool};
 use std::future::{Future, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -79,7 +81,7 @@ fn wakers_only_schedule() {
 #[test]
 fn a_panic_goes_to_the_handle() {
     let pool = ThreadPool::new(1).unwrap();
-    let task: FutureHandle<u32> = pool.spawn_future(async { panic!("expected") });
+    let task: JoinHandle<u32> = pool.spawn_future(async { panic!("expected") });
     let error = task.join().unwrap_err();
     assert_eq!(error.into_panic().downcast_ref(), Some(&"expected"));
     assert_eq!(pool.metrics().panic_count, 0);
@@ -118,8 +120,7 @@ fn a_future_does_not_keep_the_pool_open() {
     let task = pool.spawn_future(pending::<()>());
     pool.wait_idle().unwrap();
     drop(pool);
-    assert!(!task.is_finished());
-    task.cancel();
+    assert_eq!(task.join().unwrap_err().cancelled_by(), Some(CancelledBy::Executor));
 }
 
 #[test]
@@ -180,13 +181,12 @@ fn futures_that_wait_for_a_place_are_dropped_by_a_cancel() {
     });
     has_begun.recv().unwrap();
     let waiting = [(); 3].map(|()| queue.spawn_future(async {}));
-    assert_eq!(queue.cancel(), 3);
-    waiting.into_iter().for_each(|it| assert!(it.join().unwrap_err().is_cancelled()));
-    assert!(!first.is_finished());
-    // The only worker comes to this when it is through with the poll. A handle that is dropped
-    // during a poll, whose future then keeps no waker, has async-task free the task without
-    // dropping the future.
-    fair.queue("later").build().unwrap().spawn(|| ()).join().unwrap();
+    queue.cancel();
+    waiting.into_iter().for_each(|it| {
+        assert_eq!(it.join().unwrap_err().cancelled_by(), Some(CancelledBy::Queue));
+    });
+    assert_eq!(first.join().unwrap_err().cancelled_by(), Some(CancelledBy::Queue));
+    queue.wait_idle().unwrap();
 }
 
 #[test]
@@ -196,7 +196,6 @@ fn a_cancelled_queue_drops_its_futures() {
     let first = queue.spawn_future(wait(100_000));
     let waiting = queue.spawn_future(async {});
     queue.cancel();
-    // The one that is under way is dropped when it is woken the next time.
     assert!(waiting.join().unwrap_err().is_cancelled());
     assert!(first.join().unwrap_err().is_cancelled());
     queue.wait_idle().unwrap();
@@ -218,23 +217,24 @@ fn a_future_goes_on_without_its_handle() {
     assert_eq!(task.join().unwrap(), 1);
 }
 
-/// async-task ends the process where a destructor panics. Here it is held back from it.
+/// async-task ends the process where a destructor panics.
 #[test]
 fn q4_futures_that_panic_when_they_are_dropped_end_nothing() {
     keep_quiet(&["expected"]);
-    let waits = || {
-        let bomb = Bomb;
-        spawn_future(Inline, async move {
-            let _bomb = bomb;
-            pending::<()>().await;
-        })
-    };
-    waits().cancel();
+    let bomb = Bomb;
+    let waits = spawn_future(Inline, async move {
+        let _bomb = bomb;
+        pending::<()>().await;
+    });
+    // As for a closure.
+    assert!(catch_unwind(AssertUnwindSafe(|| waits.cancel())).is_err());
+    assert!(waits.is_finished() && waits.join().unwrap_err().is_cancelled());
     let pool = ThreadPool::new(1).unwrap();
     let bomb = Bomb;
     let never_polled = async move { drop(bomb) };
     pool.shutdown(Shutdown::Cancel).unwrap();
-    assert!(pool.spawn_future(never_polled).join().unwrap_err().is_cancelled());
+    let refused = catch_unwind(AssertUnwindSafe(|| pool.spawn_future(never_polled)));
+    assert!(refused.is_err(), "it was dropped here");
     // It ends by itself, and the panic is its own.
     let bomb = Bomb;
     assert!(spawn_future(Inline, async move { drop(bomb) }).join().unwrap_err().is_panic());

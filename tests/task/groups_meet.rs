@@ -431,8 +431,7 @@ fn handles_are_unwind_safe() {
     check::<LockedPool>();
     check::<FairScheduler>();
     check::<Queue>();
-    #[cfg(feature = "async")]
-    check::<filch::executor::FutureHandle<Cell<u32>>>();
+    check::<filch::JoinHandle<Cell<u32>>>();
 }
 
 /// A task of the queue comes between two looks of a thread that serves the queue and waits: it runs the task itself.

@@ -5,6 +5,7 @@
 mod common;
 mod depth;
 mod futures;
+mod futures_meet;
 mod groups_jobs;
 mod groups_meet;
 #[path = "../common/heap.rs"]

@@ -63,7 +63,6 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
             [
                 filch(&[]),
                 filch(&["--no-default-features"]),
-                filch(&["--features", "async"]),
                 cargo(&["build", "--package", "filch", "--no-default-features"]),
                 model_build_of_all()?,
             ],

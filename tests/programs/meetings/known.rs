@@ -2,9 +2,6 @@
 //!
 //! Setting one to `false` makes the generator find it again.
 
-/// P8: cancelling does not drop a future that nobody wakes. Issue 23.
-pub(super) const SLEEPING_FUTURES_STAY: bool = true;
-
 /// A thread that waits for a task of another scheduler on the same pool sleeps, unless that scheduler is over the pool or
 /// over a queue whose task the thread runs: on the only thread it sleeps for ever. Issue 22.
 pub(super) const SIBLINGS_DO_NOT_HELP: bool = true;

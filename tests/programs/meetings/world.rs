@@ -4,7 +4,6 @@ use super::faults::{Faults, with_faults};
 use super::grounds::{Ground, Make};
 use super::ledger::{Account, Gate, Ledger, Progress};
 use super::{Program, Which, known, steps};
-use filch::executor::FutureHandle;
 use filch::fair::{Builder, Queue, RoundRobin, WeightedFair};
 use filch::pool::Shutdown;
 use filch::task::{CancelToken, TaskGroup};
@@ -84,7 +83,7 @@ pub(super) struct World {
     pub(super) holders: Vec<Holder>,
     pub(super) backlogs: Vec<Arc<AtomicBool>>,
     pub(super) pending: Vec<Pending>,
-    pub(super) futures: Vec<FutureHandle<()>>,
+    pub(super) futures: Vec<JoinHandle<()>>,
     pub(super) outside: Vec<thread::JoinHandle<()>>,
     pub(super) token: CancelToken,
     pub(super) group: TaskGroup,
@@ -271,11 +270,9 @@ impl World {
             self.resume(0..self.tenants.len());
         }
         for future in self.futures.drain(..) {
-            if known::SLEEPING_FUTURES_STAY {
-                let _ = future.join();
-            } else {
-                future.cancel();
-            }
+            future.cancel();
+            // Some were ready before.
+            let _ = future.join();
         }
     }
 

@@ -1,0 +1,176 @@
+//! Models of a future: who polls it, who drops it, and who frees it.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `POLLED` | release in `wake` and `rest`; acquire in `begin_poll` | `what_was_done_before_a_wake_is_seen_by_a_poll` |
+//! | `POLLED` | acquire in `begin_end` | `a_future_is_dropped_by_its_canceller_or_with_its_poll` |
+
+use crate::common::trace::Trace;
+use crate::common::{Bound::*, model, spawn};
+use filch::executor::{Executor, Futures, Inline, Rejected, TaskBuilder, spawn_future};
+use filch::task::CancelToken;
+use filch::{Job, JoinHandle};
+use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::future::{Future, poll_fn};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+/// What a future has: loom misses it if it leaks, and it reports its second drop.
+struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
+
+impl Drop for Precious {
+    fn drop(&mut self) {
+        self.1.leave_once();
+    }
+}
+
+/// Where a future leaves its waker. The lock orders nothing in a model.
+type Place = Arc<Mutex<Option<Waker>>>;
+
+/// A future that is ready when all flags are set. The trace tells that it has been dropped.
+fn waits_for(
+    flags: &[Arc<AtomicBool>],
+    place: &Place,
+) -> (impl Future<Output = ()> + Send + use<>, Trace) {
+    let trace = Trace::new();
+    let precious = Precious(loom::sync::Arc::new(()), trace.clone());
+    let (flags, place) = (flags.to_vec(), place.clone());
+    let future = poll_fn(move |context| {
+        let _ = &precious;
+        *place.lock().unwrap() = Some(context.waker().clone());
+        match flags.iter().all(|it| it.load(Relaxed)) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    });
+    (future, trace)
+}
+
+fn flag() -> Arc<AtomicBool> {
+    Arc::new(AtomicBool::new(false))
+}
+
+fn waker_in(place: &Place) -> Waker {
+    place.lock().unwrap().clone().expect("it was polled")
+}
+
+#[test]
+fn what_was_done_before_a_wake_is_seen_by_a_poll() {
+    model("what_was_done_before_a_wake_is_seen_by_a_poll", Preemptions(3), || {
+        let (flags, place) = ([flag(), flag()], Place::default());
+        let (future, trace) = waits_for(&flags, &place);
+        let task = spawn_future(Inline, future);
+        let [first, second] = flags.map(|flag| {
+            let waker = waker_in(&place);
+            move || {
+                flag.store(true, Relaxed);
+                waker.wake();
+            }
+        });
+        let other = spawn(first);
+        second();
+        other.join().unwrap();
+        // Nobody wakes it any more.
+        assert!(task.is_finished(), "a wake was lost");
+        task.join().unwrap();
+        assert!(trace.is_there());
+        place.lock().unwrap().take();
+    });
+}
+
+#[test]
+fn a_future_is_dropped_by_its_canceller_or_with_its_poll() {
+    model("a_future_is_dropped_by_its_canceller_or_with_its_poll", Preemptions(3), || {
+        let (flags, place) = ([flag(), flag()], Place::default());
+        let (future, trace) = waits_for(&flags, &place);
+        let task = spawn_future(Inline, future);
+        let waker = waker_in(&place);
+        flags[0].store(true, Relaxed);
+        let poller = spawn(move || waker.wake());
+        task.cancel();
+        let result = task.join();
+        assert!(result.is_err_and(|error| error.is_cancelled()));
+        assert!(trace.is_there(), "the handle says so before the future is dropped");
+        poller.join().unwrap();
+        place.lock().unwrap().take();
+    });
+}
+
+/// Runs each job at once, until it ends.
+#[derive(Clone)]
+struct Ends(CancelToken);
+
+impl Executor for Ends {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        job.run();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.0.clone())
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(Futures::over(self.clone()))
+    }
+}
+
+fn spawn_on(
+    end: &CancelToken,
+    future: impl Future<Output = ()> + Send + 'static,
+) -> JoinHandle<()> {
+    TaskBuilder::on(&Ends(end.clone())).spawn_future(future)
+}
+
+#[test]
+fn the_end_of_an_executor_meets_a_wake() {
+    model("the_end_of_an_executor_meets_a_wake", Preemptions(3), || {
+        let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());
+        let (future, trace) = waits_for(&flags, &place);
+        let task = spawn_on(&end, future);
+        let waker = waker_in(&place);
+        let ender = spawn(move || end.cancel());
+        flags[0].store(true, Relaxed);
+        waker.wake();
+        let _ = task.join();
+        assert!(trace.is_there());
+        ender.join().unwrap();
+        place.lock().unwrap().take();
+    });
+}
+
+#[test]
+fn the_end_of_an_executor_meets_the_last_of_those_who_know_a_future() {
+    let name = "the_end_of_an_executor_meets_the_last_of_those_who_know_a_future";
+    model(name, Preemptions(3), || {
+        let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());
+        let (future, trace) = waits_for(&flags, &place);
+        let task = spawn_on(&end, future);
+        let ender = spawn(move || end.cancel());
+        let waker = place.lock().unwrap().take();
+        drop(task);
+        drop(waker);
+        ender.join().unwrap();
+        assert!(trace.is_there(), "it was dropped by one of the two");
+    });
+}
+
+#[test]
+fn a_future_is_spawned_while_its_executor_ends() {
+    model("a_future_is_spawned_while_its_executor_ends", Preemptions(3), || {
+        let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());
+        let (future, trace) = waits_for(&flags, &place);
+        let same = end.clone();
+        let ender = spawn(move || same.cancel());
+        let task = spawn_on(&end, future);
+        ender.join().unwrap();
+        assert!(task.join().unwrap_err().is_cancelled());
+        assert!(trace.is_there());
+        place.lock().unwrap().take();
+    });
+}

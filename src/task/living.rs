@@ -1,0 +1,92 @@
+//! The futures of an executor.
+
+use super::any::{AnyTask, Reference};
+use super::cell::Unfinished;
+use super::error::Cause;
+use super::handle::Cancel;
+use super::slots::Slots;
+use crate::sync::lock::Mutex;
+use crate::sync::thread;
+use alloc::vec::Vec;
+use core::mem;
+use core::ptr::NonNull;
+
+/// The futures of an executor that have not ended: for the executor to end them, also those that nobody wakes.
+///
+/// It does not keep them: a future goes when nobody can wake it, and nobody waits for it.
+#[derive(Default)]
+pub(crate) struct Living(Mutex<Roll>);
+
+enum Roll {
+    Open(Slots<Weak>),
+    /// No future comes any more.
+    Closed,
+}
+
+/// A future that is not kept. It takes itself off the roll, under the lock, before it is freed (I4).
+struct Weak(NonNull<dyn Unfinished>);
+
+// SAFETY: I4 — under the lock the task is there, and it is `Sync`.
+unsafe impl Send for Weak {}
+
+impl Default for Roll {
+    fn default() -> Self {
+        Roll::Open(Slots::default())
+    }
+}
+
+impl Living {
+    /// Adds a future, and returns its index. `None` if no future comes any more.
+    pub(super) fn add(&self, task: &AnyTask) -> Option<usize> {
+        match &mut *self.0.lock() {
+            Roll::Open(slots) => Some(slots.add(Weak(task.0.0))),
+            Roll::Closed => None,
+        }
+    }
+
+    /// The future ends.
+    pub(super) fn remove(&self, index: usize) {
+        if let Roll::Open(slots) = &mut *self.0.lock() {
+            slots.remove(index);
+        }
+    }
+
+    /// Ends all futures, and refuses those that are still to come. They end at once, on this thread, but for those that are being
+    /// polled, which end with the poll. Returns how many have ended at once. `panicked` gets the panics of destructors
+    /// and wakers.
+    pub(crate) fn end(
+        &self,
+        cause: impl Into<Cause>,
+        mut panicked: impl FnMut(thread::Payload),
+    ) -> usize {
+        let (cause, mut ended) = (cause.into(), 0);
+        let mut roll = self.0.lock();
+        let Roll::Open(slots) = mem::replace(&mut *roll, Roll::Closed) else { return 0 };
+        let tasks: Vec<_> = slots.into_items().into_iter().filter_map(Weak::upgrade).collect();
+        drop(roll);
+        for task in tasks {
+            let cancelled = thread::catch(|| task.cancel(cause.clone()));
+            // Only a future that ends here has something to panic.
+            ended += usize::from(!matches!(cancelled, Ok(Cancel::Requested | Cancel::Finished)));
+            if let Err(payload) = cancelled {
+                panicked(payload);
+            }
+        }
+        ended
+    }
+
+    /// Another executor comes in its place, of which there are no futures yet.
+    pub(crate) fn reset(&self) {
+        *self.0.lock() = Roll::default();
+    }
+}
+
+impl Weak {
+    /// The task, unless it is about to be freed. To be called under the lock.
+    fn upgrade(self) -> Option<AnyTask> {
+        // SAFETY: I4 — the task is still to take itself off the roll, for which it needs the lock.
+        let task = unsafe { self.0.as_ref() };
+        task.watch().used();
+        task.state().try_refer().then(|| AnyTask(Reference(self.0)))
+    }
+}

@@ -1,0 +1,56 @@
+//! What executors do for their futures.
+
+use super::current::Home;
+use super::error::Reason;
+use super::gate::Limited;
+use super::job::Job;
+use super::living::Living;
+use crate::sync::Unwatched;
+use core::fmt;
+
+/// What polls the futures of an executor. It does not keep the executor open.
+pub(crate) trait Polling: Send + Sync {
+    /// The futures that have not ended.
+    fn living(&self) -> &Living;
+
+    /// Accepts a future, or says why not. The number is for `begin` and `ends`.
+    fn accept(&self) -> Result<u64, Reason> {
+        Ok(0)
+    }
+
+    /// Takes the first job of a future, for now or for later.
+    fn begin(&self, _number: u64, job: Job) -> Result<(), (Job, Reason)> {
+        self.submit(job, false)
+    }
+
+    /// Takes a job that polls a future which has been woken: while it was being polled, perhaps.
+    fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
+
+    /// A future comes to its end. Returns whether its first job was still kept for later; then it is gone.
+    fn forget(&self, _number: u64) -> bool {
+        false
+    }
+
+    /// A future has come to its end whose first job was not kept any more.
+    fn ended(&self, _number: u64) {}
+
+    /// Whose tasks they are.
+    fn home(&self) -> Home {
+        None
+    }
+
+    /// What counts them.
+    fn limited(&self) -> Option<Limited> {
+        None
+    }
+}
+
+/// How an executor polls futures: what [`Executor::futures`](crate::Executor::futures) returns.
+#[derive(Clone)]
+pub struct Futures(pub(crate) Unwatched<dyn Polling>);
+
+impl fmt::Debug for Futures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Futures { .. }")
+    }
+}

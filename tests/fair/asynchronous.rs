@@ -1,0 +1,69 @@
+//! Work queues with asynchronous functions: an input counts until its future has ended.
+
+use crate::common::waiting::{done, ended};
+use filch::ThreadPool;
+use filch::executor::Reason;
+use filch::fair::{FairScheduler, QueueError, WorkQueue};
+use filch::pool::Shutdown;
+use filch::task::{CancelToken, CancelledBy};
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+#[test]
+fn no_more_inputs_are_under_way_than_may() {
+    let pool = ThreadPool::new(2).unwrap();
+    let (same, now, most) =
+        (pool.clone(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&most);
+    let work = WorkQueue::over_async(pool, 3, move |number: u32, _token| {
+        counted.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+        let (square, now) = (same.spawn(move || number * number), Arc::clone(&now));
+        async move {
+            let square = square.await.unwrap();
+            now.fetch_sub(1, SeqCst);
+            square
+        }
+    })
+    .unwrap();
+    let handles: Vec<_> = (0..50).map(|number| work.push(number)).collect();
+    assert!(handles.into_iter().map(done).eq((0..50).map(|it| it * it)));
+    assert!((1..=3).contains(&most.load(SeqCst)));
+    work.shutdown(Shutdown::Drain).unwrap();
+    let refused = work.try_push(7).unwrap_err();
+    assert_eq!((refused.input, refused.reason), (7, Reason::Closed));
+}
+
+#[test]
+fn inputs_are_cancelled_wherever_they_are() {
+    let work = WorkQueue::over_async(ThreadPool::new(1).unwrap(), 1, |(), _token| pending::<()>());
+    let work = work.unwrap();
+    let (first, second) = (CancelToken::new(), CancelToken::new());
+    let begun = work.push_with((), &first);
+    let waits = work.push_with((), &second);
+    let last = work.push(());
+    second.cancel();
+    assert_eq!(ended(waits).unwrap_err().cancelled_by(), Some(CancelledBy::Token));
+    first.cancel();
+    assert_eq!(ended(begun).unwrap_err().cancelled_by(), Some(CancelledBy::Token));
+    work.shutdown(Shutdown::Cancel).unwrap();
+    assert_eq!(ended(last).unwrap_err().cancelled_by(), Some(CancelledBy::Queue));
+}
+
+#[test]
+fn the_function_gets_the_token_of_its_input() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("q").capacity(1).build().unwrap();
+    let work = WorkQueue::on_async(queue, |(), token: CancelToken| async move {
+        token.cancelled().await;
+        token.reason().map(|it| it.to_string())
+    });
+    let handle = work.push(());
+    let refused = work.try_push(()).unwrap_err();
+    assert_eq!(refused.reason, Reason::Full);
+    work.queue().token().cancel_with("enough");
+    // By its queue, or by itself, if it was being polled.
+    assert!(ended(handle).map_or(true, |reason| reason.as_deref() == Some("enough")));
+    let none = WorkQueue::over_async(ThreadPool::new(1).unwrap(), 0, |(), _| async {});
+    assert_eq!(none.unwrap_err(), QueueError::InFlight);
+}
