@@ -1,4 +1,4 @@
-//! An injector and an event count make a blocking channel, for many senders and many receivers.
+//! A blocking channel for many senders and receivers, made of an injector and an event count.
 //!
 //! ```console
 //! cargo run --release --example blocking_queue            # a million items back and forth
@@ -21,36 +21,36 @@ impl<T> BlockingQueue<T> {
         BlockingQueue { items: Injector::new(), changes: EventCount::new() }
     }
 
-    /// Sends an item; gives it back if the queue is closed.
+    /// Sends an item; returns it if the queue is closed.
     pub(crate) fn send(&self, item: T) -> Result<(), T> {
         self.items.try_push(item).map_err(|closed| closed.into_inner())?;
         self.changes.notify_one();
         Ok(())
     }
 
-    /// Receives the oldest item, and sleeps until there is one. Nothing once the queue is closed and
-    /// empty.
+    /// Receives the oldest item, and sleeps until there is one. Returns `None` once the queue is
+    /// closed and empty.
     pub(crate) fn receive(&self) -> Option<T> {
         loop {
             if let Some(item) = self.items.steal().success() {
                 return Some(item);
             }
             let prepared = self.changes.prepare();
-            // First whether it is closed: then nothing comes that was not accepted before.
+            // `is_closed` comes first: after it returned true, no further item is accepted.
             let is_closed = self.items.is_closed();
             if let Some(item) = self.items.steal().success() {
                 return Some(item); // dropping `prepared` cancels
             }
             match (is_closed, self.items.is_empty()) {
                 (true, true) => return None,
-                // An item is on its way, whose sender has been stopped: a steal goes around that.
+                // A sender was stopped half-way, and `steal` goes around its item.
                 (true, false) => thread::yield_now(),
                 (false, _) => prepared.commit(),
             }
         }
     }
 
-    /// Accepts nothing from now on; what is there can be received.
+    /// Closes the queue to further items; receivers still get the items in it.
     pub(crate) fn close(&self) {
         self.items.close();
         self.changes.notify_all();

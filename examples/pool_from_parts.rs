@@ -1,7 +1,8 @@
-//! A work-stealing scheduler of the user's own, from the public parts: a deque for each worker, an injector for
-//! everybody, searchers to sleep, jobs to run.
+//! A work-stealing pool made of filch's public parts: a deque for each worker, an injector for
+//! other threads, `Searchers` to sleep on, and jobs to run.
 //!
-//! `cargo run --release --example pool_from_parts` counts the leaves of a tree, each node of which is a job.
+//! `cargo run --release --example pool_from_parts` counts the leaves of a tree whose nodes are
+//! jobs.
 
 use filch::executor::{Executor, ExecutorId, Reason, Rejected, TaskBuilder};
 use filch::idle::Searchers;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 struct Shared {
-    /// A worker that waits for a task of this pool runs it itself.
+    /// By this id a worker that waits for a task of this pool knows to run the task itself.
     id: ExecutorId,
     injector: Injector<Job>,
     stealers: Vec<Stealer<Job>>,
@@ -37,7 +38,7 @@ impl Shared {
             let retried = || std::iter::repeat_with(elsewhere).find(|it| !it.is_retry());
             local.pop().or_else(|| {
                 let job = retried()?.success();
-                // For a moment nobody could see the rest of the batch.
+                // While the batch was on its way, no searcher could see the rest of it.
                 if !local.is_empty() {
                     self.searchers.notify_one();
                 }
@@ -50,7 +51,7 @@ impl Shared {
         !self.injector.is_empty() || self.stealers.iter().any(|it| !it.is_empty())
     }
 
-    /// The life of a worker: it runs what it finds, and sleeps when there is nothing.
+    /// Runs jobs on a worker's thread, which sleeps when it finds none.
     fn work(&self, deque: Worker<Job>) {
         LOCAL.set(Some(deque));
         let mut search = self.searchers.search();
@@ -65,7 +66,7 @@ impl Shared {
                 continue;
             }
             let resting = search.prepare();
-            // In this order: once it is closed and empty it stays so.
+            // In this order: a closed and empty injector stays so.
             search = match (self.injector.is_closed(), self.is_there_more()) {
                 (_, true) => resting.cancel(),
                 (false, false) => resting.commit(),
@@ -98,7 +99,8 @@ fn closed(refused: Closed<Job>) -> Rejected {
 
 impl Executor for Pool {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        // One pool, so a thread that has a deque is one of its workers.
+        // A job here spawns only into its own pool, so a thread with a deque is a worker of this
+        // one.
         let job = LOCAL.with_borrow(|local| match local {
             Some(local) => {
                 local.push(job);
@@ -112,7 +114,7 @@ impl Executor for Pool {
     }
 
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
-        // Not into a deque, from which the newest job is taken first.
+        // In a deque the job would be the newest, and its owner would take it first.
         self.0.injector.try_push(job).map_err(closed)?;
         self.0.searchers.notify_one();
         Ok(())
@@ -153,7 +155,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     static LEAVES: AtomicUsize = AtomicUsize::new(0);
-    // Leaked, so that jobs may refer to it; the next one is dropped.
+    // This pool is leaked, so that jobs may refer to it; the next one is dropped.
     let pool: &Pool = Box::leak(Box::new(Pool::new(2)));
     let group = TaskGroup::new();
     grow(pool, &group, 16, &LEAVES);

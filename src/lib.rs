@@ -1,24 +1,27 @@
 #![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
 //! Lock-free parts for people who build schedulers.
 //!
-//! filch has a work-stealing deque, a queue for many producers and consumers, and an event count to sleep on; on
-//! them tasks, the trait by which a scheduler accepts work, and a work-stealing thread pool; and a scheduler that
-//! [shares](fair) any executor among queues, by weight and in time. `Worker`, `Stealer` and `Injector` are a
-//! drop-in for crossbeam-deque's, free of undefined behaviour by the letter, and model-checked. Each ordering has a name, and
-//! `cargo xtask orderings` weakens each in turn: in more than half of the places a model fails then. The other places
-//! are listed in `loom-tests/unwitnessed.md`, each with the litmus test that judges it, and the reason why no model
-//! does. DESIGN.md has the arguments, and the [guide] says how to use all this, wherever you come from.
+//! filch has a work-stealing deque, a queue for many producers and consumers, and an event count to
+//! sleep on. On them it has tasks, the trait by which a scheduler accepts work, and a work-stealing
+//! thread pool. A scheduler [shares](fair) any executor among queues, by weight and in time.
+//!
+//! `Worker`, `Stealer` and `Injector` are a drop-in for crossbeam-deque's, free of undefined
+//! behaviour by the letter, and model-checked. Each ordering has a name, and
+//! `cargo xtask orderings` weakens each in turn: in more than half of the places a model then
+//! fails. `loom-tests/unwitnessed.md` lists the other places, each with the litmus test that judges
+//! it, and the reason why no model does. DESIGN.md has the arguments. The [guide] says how to use
+//! the crate, and how to come to it from others.
 //!
 //! | structure | who pushes | who takes | order | progress | memory |
 //! |---|---|---|---|---|---|
-//! | [`Worker`], LIFO | its owner | the owner the newest, thieves the oldest | as said | pop and steal wait-free | doubles when full |
-//! | [`Worker`], FIFO | its owner | the owner and thieves the oldest | FIFO | pop lock-free, steal wait-free | doubles when full |
-//! | [`Injector`] | anybody | anybody | FIFO | lock-free, but for one bounded wait | a segment at a time, used again |
-//! | [`EventCount`](idle::EventCount) | notifiers | sleepers | newest first | lock-free, but for the sleeping | a place for each sleeper, used again |
-//! | [`Searchers`](idle::Searchers) | notifiers | sleepers that look for a while first | newest first | as `EventCount` | as `EventCount` |
-//! | [`ThreadPool`] | anybody | its threads | none promised | spawning lock-free while nobody has to be woken | as its deques |
-//! | [`LockedPool`] | anybody | its threads | FIFO | blocking | one queue |
-//! | [`FairScheduler`] | anybody | threads of any executor | by weight, in time; FIFO in a queue | spawning and serving lock-free; making a queue blocking | an injector for each queue |
+//! | [`Worker`], LIFO | its owner | the owner and thieves | LIFO for the owner, FIFO for thieves | pop and steal wait-free | doubles when full |
+//! | [`Worker`], FIFO | its owner | the owner and thieves | FIFO | pop lock-free, steal wait-free | doubles when full |
+//! | [`Injector`] | any thread | any thread | FIFO | lock-free, except for one bounded wait | a segment at a time, reused |
+//! | [`EventCount`](idle::EventCount) | notifiers | sleepers | newest first | lock-free, except for the sleep | an entry for each sleeper, reused |
+//! | [`Searchers`](idle::Searchers) | notifiers | sleepers that search before they sleep | newest first | lock-free, except for the sleep | an entry for each sleeper, reused |
+//! | [`ThreadPool`] | any thread | its threads | none promised | spawning lock-free while no thread has to be woken | that of its deques |
+//! | [`LockedPool`] | any thread | its threads | FIFO | blocking | one queue |
+//! | [`FairScheduler`] | any thread | threads of any executor | by weight, in time; FIFO in a queue | spawning and serving lock-free; making a queue blocking | an injector for each queue |
 //!
 //! # The house
 //!
@@ -29,14 +32,14 @@
 //! ```
 //! use filch::{Injector, Steal, Stealer, Worker};
 //!
-//! /// Looks in our own deque, then where everybody puts work, then in the others' deques.
+//! /// Looks in our own deque, then in the global queue, then in the others' deques.
 //! fn find_task<T>(
 //!     local: &Worker<T>,
 //!     global: &Injector<T>,
 //!     stealers: &[Stealer<T>],
 //! ) -> Option<T> {
 //!     local.pop().or_else(|| {
-//!         // Once more if somebody was quicker than we at some deque: there may be more there.
+//!         // Once more if another thread was quicker at some deque: there may be more there.
 //!         std::iter::repeat_with(|| {
 //!             global.steal_batch_and_pop(local).or_else(|| {
 //!                 stealers.iter().map(|it| it.steal_batch_and_pop(local)).collect::<Steal<T>>()
@@ -57,45 +60,49 @@
 //!
 //! # What is promised
 //!
-//! - Each item that is pushed is taken once, or dropped once with its deque. What its pusher did
+//! - Each item that is pushed is taken once, or dropped once with its queue. What its pusher did
 //!   before happens before what its taker does with it.
-//! - `Empty` is true: if it is reported, there was a moment during the call at which nothing was
-//!   there to take.
-//! - No operation waits for a thread that stands still, with one exception that is bounded (see
-//!   [`Injector`]). A thread that dies in the middle of a steal holds up nobody.
-//! - Nothing is read that is being written, except by atomic operations.
+//! - `Empty` is true: if a call reports it, there was a moment during the call at which there was
+//!   nothing to take.
+//! - No operation of a deque, an injector or an event count waits for a thread that is stopped,
+//!   with one bounded exception (see [`Injector`]). A thread that dies in the middle of a steal
+//!   holds up no other.
+//! - Memory that another thread is writing is read by atomic operations only.
 //!
 //! # What is not promised
 //!
 //! - That thieves get equal shares, or that any one of several thieves gets an item.
-//! - A bound on how long a `Stealer` keeps a deque's memory: that is until the last handle goes.
-//! - On targets without 64-bit atomics an index has 30 bits instead of 62: a thief that stands still
-//!   inside one steal while exactly a multiple of 2³⁰ items go by would take a wrong one, and there is
-//!   no `Injector` and no `EventCount`.
+//! - A bound on how long a `Stealer` keeps a deque's memory: it does until the last handle is
+//!   dropped.
+//! - All of this on targets without 64-bit atomics. There is no `Injector` and no `EventCount`
+//!   there, and an index has 30 bits instead of 62. A thief that is stopped inside one steal while
+//!   exactly a multiple of 2³⁰ items go by would take a wrong one.
 //!
 //! # Memory
 //!
-//! An allocation that fails ends the process, as in the standard library; what was accepted by then is as it was.
-//! What allocates is said with each structure.
+//! An allocation that fails ends the process, as in the standard library; everything accepted by
+//! then is unchanged. Each type documents when it allocates.
 //!
 //! # Features
 //!
-//! - `std` (default): tasks, executors, sleeping in the thread itself, and [`deque::Builder::shrinking`]. Without it the crate
-//!   needs `alloc` alone.
+//! - `std` (default): tasks, executors, sleeping in the thread itself, and
+//!   [`deque::Builder::shrinking`]. Without it the crate needs only `alloc`.
 //! - `async`: futures as tasks, by async-task.
-//! - `tracing`: its spans as contexts that go with tasks, `task::CurrentSpan` and `task::TaskSpan`.
+//! - `tracing`: the spans of that crate as contexts that go with tasks, `task::CurrentSpan` and
+//!   `task::TaskSpan`.
 //!
 //! # Looking inside
 //!
-//! [`ThreadPool::metrics`], [`Queue::metrics`](fair::Queue::metrics) and [`FairScheduler::report`] count and measure;
-//! [`trace::Timeline`] records which thread ran a task of which queue, and when, for Perfetto; `{:?}` of most types shows how
-//! much is in them.
+//! [`ThreadPool::metrics`], [`Queue::metrics`](fair::Queue::metrics) and [`FairScheduler::report`]
+//! count and measure. [`trace::Timeline`] records which thread ran a task of which queue, and when,
+//! for Perfetto. The `{:?}` of most types shows how many items they hold.
 //!
 //! # Models
 //!
-//! Built with `--cfg loom`, the queues are made of loom's types and can be part of a model of yours. `new` of [`Injector`],
-//! `EventCount` and `Searchers` is not `const` then, so a model makes them where it uses them.
-//! Orderings are checked as far as loom can; `loom-tests/unwitnessed.md` lists those of which it cannot see the need.
+//! Built with `--cfg loom`, the queues are made of loom's types and can be part of a model of
+//! yours. `new` of [`Injector`], `EventCount` and `Searchers` is not `const` then, so a model makes
+//! them where it uses them. loom cannot see the need of every ordering; `loom-tests/unwitnessed.md`
+//! lists the others.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]

@@ -1,11 +1,11 @@
-//! What came of an attempt to steal.
+//! The result of an attempt to steal.
 
 use core::fmt;
 
-/// What came of an attempt to steal.
+/// The result of an attempt to steal.
 ///
-/// A loop that steals goes on while it gets `Retry`. A thread that is about to sleep counts `Retry`
-/// as work: somebody else was quicker to one item, and there may be others.
+/// A loop that steals repeats while it gets `Retry`. A thread that is about to sleep counts `Retry`
+/// as work: another thread was quicker to one item, and there may be others.
 ///
 /// # Examples
 ///
@@ -34,12 +34,12 @@ pub enum Steal<T> {
     Empty,
     /// Something was taken.
     Success(T),
-    /// Somebody else was quicker; it is worth trying again.
+    /// Another thread was quicker; another attempt may succeed.
     Retry,
 }
 
 impl<T> Steal<T> {
-    /// Whether there was nothing to take.
+    /// Returns whether there was nothing to take.
     ///
     /// # Examples
     ///
@@ -54,7 +54,7 @@ impl<T> Steal<T> {
         matches!(self, Steal::Empty)
     }
 
-    /// Whether something was taken.
+    /// Returns whether something was taken.
     ///
     /// # Examples
     ///
@@ -68,7 +68,7 @@ impl<T> Steal<T> {
         matches!(self, Steal::Success(_))
     }
 
-    /// Whether somebody else was quicker.
+    /// Returns whether another thread was quicker.
     ///
     /// # Examples
     ///
@@ -82,11 +82,11 @@ impl<T> Steal<T> {
         matches!(self, Steal::Retry)
     }
 
-    /// Whether others were after the same item: the queue is worth backing off from, or is shared
-    /// by more thieves than it feeds.
+    /// Returns whether another thread was after the same item. Then the queue is worth backing off
+    /// from, or has more thieves than it can feed.
     ///
-    /// The same variant as [`is_retry`](Self::is_retry), asked about the queue and not about what
-    /// to do next.
+    /// The same variant as [`is_retry`](Self::is_retry): that method asks what to do next, and this
+    /// one asks about the queue.
     ///
     /// # Examples
     ///
@@ -101,7 +101,7 @@ impl<T> Steal<T> {
         matches!(self, Steal::Retry)
     }
 
-    /// What was taken, if anything.
+    /// Returns the item that was taken, if any.
     ///
     /// # Examples
     ///
@@ -119,7 +119,7 @@ impl<T> Steal<T> {
         }
     }
 
-    /// Applies a function to what was taken.
+    /// Applies a function to the item that was taken, if any.
     ///
     /// # Examples
     ///
@@ -136,9 +136,9 @@ impl<T> Steal<T> {
         }
     }
 
-    /// Tries elsewhere if nothing was taken.
+    /// Returns this result if something was taken, and otherwise tries elsewhere.
     ///
-    /// If neither attempt took anything, the result is `Retry` if either was.
+    /// If neither attempt took anything, and one of them was `Retry`, the result is `Retry`.
     ///
     /// # Examples
     ///
@@ -172,7 +172,8 @@ impl<T> fmt::Debug for Steal<T> {
 }
 
 impl<T> FromIterator<Steal<T>> for Steal<T> {
-    /// The first `Success`, without looking further; else `Retry` if there was one; else `Empty`.
+    /// Returns the first `Success`, without looking further. If there is none, returns `Retry` if
+    /// one of the attempts was, and otherwise `Empty`.
     fn from_iter<I: IntoIterator<Item = Steal<T>>>(attempts: I) -> Steal<T> {
         let mut result = Steal::Empty;
         for attempt in attempts {

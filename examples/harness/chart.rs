@@ -1,4 +1,4 @@
-//! A bar for each executor and shape, on a logarithmic scale.
+//! Draws a bar for each executor and shape, on a logarithmic scale.
 
 use crate::Row;
 use crate::run::SHAPES;
@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use std::error::Error;
 use std::path::Path;
 
-/// The least and the most nanoseconds that have room.
+/// The least and the most nanoseconds that the chart shows.
 const SCALE: std::ops::Range<f64> = 1.0..100_000.0;
 
 pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
@@ -18,7 +18,7 @@ pub(crate) fn draw(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
             names.push(*name);
         }
     }
-    // A group for each shape, with a gap of one bar.
+    // Each shape is a group of bars, with a gap of one bar.
     let width = names.len() + 1;
     let mut chart = ChartBuilder::on(&area)
         .caption("nanoseconds a task", ("sans-serif", 20))

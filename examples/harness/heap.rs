@@ -1,4 +1,4 @@
-//! An allocator that counts: in Rust, what the articles' counts of garbage collections were for.
+//! An allocator that counts blocks, where the articles count garbage collections.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,23 +8,25 @@ static HEAP: Counting = Counting;
 
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many blocks the process has ever allocated.
+/// Returns how many blocks the process has allocated so far.
 pub(crate) fn blocks() -> usize {
     BLOCKS.load(Relaxed)
 }
 
 struct Counting;
 
-// SAFETY: it is the system's allocator; counting neither allocates nor panics.
+// SAFETY: every call goes to the system's allocator; counting neither allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BLOCKS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the arguments go unchanged to `System`, so what the caller promised us holds for
+        // it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the arguments go unchanged to `System`, so what the caller promised us holds for
+        // it.
         unsafe { System.dealloc(block, layout) }
     }
 }

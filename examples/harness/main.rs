@@ -2,10 +2,11 @@
 //!
 //! `cargo run --release --example harness [-- --tasks N] [--threads N] [--baseline NAME]`
 //!
-//! A task counts a shared word down and does nothing else. In the *separated* phases the workers are held up while
-//! the tasks are queued, so that queuing and draining are timed apart; *overlapped*, both go on at once. The
-//! *recursive* shapes have 10,000 tasks that spawn 100 each, and 100 that spawn 10,000 each. A context that flows with
-//! each task is measured as an executor of its own. The results go to `target/filch/harness.tsv` and `harness.svg`.
+//! A task only counts down a shared word. In the *separated* shape the workers are blocked while
+//! the tasks are queued, so queuing and draining are timed apart. In the *overlapped* shape both
+//! happen at once. The *recursive* shapes have 10,000 tasks that spawn 100 each, and 100 that spawn
+//! 10,000 each. A pool whose tasks carry a context is measured as an executor of its own. The
+//! results go to `target/filch/harness.tsv` and `harness.svg`.
 
 mod chart;
 mod heap;
@@ -29,7 +30,7 @@ struct Options {
     baseline: String,
 }
 
-/// An executor, and how many of the tasks it is asked to do: threads for each cost too much.
+/// An executor, and the divisor of its number of tasks: a thread for each task is too slow for all.
 struct Subject {
     name: &'static str,
     executor: Arc<dyn Executor>,
@@ -102,7 +103,7 @@ fn subjects(threads: usize) -> io::Result<Vec<Subject>> {
     ])
 }
 
-/// A context to flow: which request a task belongs to.
+/// A context that flows with tasks: the request that a task belongs to.
 struct Request;
 
 thread_local!(static REQUEST: std::cell::Cell<u64> = const { std::cell::Cell::new(7) });
@@ -122,7 +123,7 @@ impl ContextFlow for Request {
     }
 }
 
-/// A pool whose jobs carry its context, which those of `execute` do not by themselves.
+/// A pool whose jobs carry its context; jobs given to `execute` carry none.
 struct WithContext(ThreadPool);
 
 impl Executor for WithContext {
@@ -139,7 +140,7 @@ impl Executor for WithContext {
     }
 }
 
-/// Threads that take jobs from a channel of the standard library, under a lock.
+/// Returns an executor whose threads take jobs from a standard channel under a lock.
 fn channel(threads: usize) -> impl Executor {
     let (sender, jobs) = mpsc::channel::<Job>();
     let jobs = Arc::new(Mutex::new(jobs));

@@ -1,4 +1,4 @@
-//! The shapes, and what each takes.
+//! The shapes, and the measurement of each.
 
 use crate::heap;
 use filch::{Executor, Job};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How the tasks come.
+/// How the tasks are submitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     Separated,
@@ -15,7 +15,7 @@ pub(crate) enum Shape {
     Recursive { outer: usize },
 }
 
-/// All of them. Of a million tasks, as in the articles.
+/// All shapes, for a million tasks as in the articles.
 pub(crate) const SHAPES: [Shape; 4] = [
     Shape::Separated,
     Shape::Overlapped,
@@ -34,19 +34,20 @@ impl Shape {
     }
 }
 
-/// Nanoseconds a task, medians of a few rounds.
+/// Nanoseconds for each task, as medians of a few rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     pub(crate) queue: Option<f64>,
     pub(crate) drain: Option<f64>,
     pub(crate) total: f64,
-    /// Blocks a task.
+    /// Allocated blocks for each task.
     pub(crate) allocations: f64,
 }
 
 const ROUNDS: usize = 3;
 
-/// Counts tasks down; the last wakes whoever waits. Leaked, a few dozen bytes a round, so that a task captures one word.
+/// Counts tasks down; the last one wakes the waiting thread. Each round leaks one, a few dozen
+/// bytes, so that a task captures a single word.
 struct Countdown {
     left: AtomicUsize,
     waiter: Thread,
@@ -81,7 +82,7 @@ pub(crate) fn measure(
     tasks: usize,
     threads: usize,
 ) -> Measured {
-    // The first warms up.
+    // The first round is a warm-up.
     let rounds: Vec<_> = (0..=ROUNDS).map(|_| once(executor, shape, tasks, threads)).collect();
     let median = |of: &dyn Fn(&Measured) -> f64| {
         let mut values: Vec<_> = rounds[1..].iter().map(of).collect();
@@ -108,7 +109,7 @@ fn once(executor: &Arc<dyn Executor>, shape: Shape, tasks: usize, threads: usize
             (None, start.elapsed(), tasks)
         }
         Shape::Recursive { outer } => {
-            // Fewer of both if there are fewer tasks.
+            // Both numbers are smaller if there are fewer tasks.
             let inner = (1_000_000 / outer).min(tasks);
             let outer = (tasks / inner).max(1);
             (None, recursive(executor, outer, inner), outer * inner)
@@ -126,14 +127,15 @@ fn once(executor: &Arc<dyn Executor>, shape: Shape, tasks: usize, threads: usize
 
 fn submit(executor: &Arc<dyn Executor>, job: Job) {
     let mut job = job;
-    // A machine may have no further thread to give for a moment.
+    // `ThreadPerJob` refuses a job while the system gives no further thread.
     while let Err(rejected) = executor.execute(job) {
         job = rejected.into_job();
         thread::yield_now();
     }
 }
 
-/// The workers wait at a gate until everything is queued. Without threads of its own an executor has no such phases.
+/// Blocks the workers at a gate until every task is queued. An executor without threads of its own
+/// has no such phases.
 fn separated(
     executor: &Arc<dyn Executor>,
     tasks: usize,

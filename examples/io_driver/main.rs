@@ -1,13 +1,12 @@
-//! A worker that sleeps in a driver of input and output, and is woken by either: something to read, or a
-//! task in an injector.
+//! A worker that sleeps in an I/O driver. Data to read wakes it, and so does a task in an injector.
 //!
 //! ```console
 //! cargo run --release --example io_driver            # 1000 messages and 1000 tasks
 //! cargo run --release --example io_driver -- 50
 //! ```
 //!
-//! The driver is `polling::Poller`. To be what a worker sleeps in, it implements `Park`: parking waits
-//! for events, and unparking is the poller's own `notify`.
+//! The driver is a `polling::Poller` that implements `Park`, so a worker can sleep in it. Parking
+//! waits for events, and unparking calls the poller's `notify`.
 
 use filch::Injector;
 use filch::idle::{EventCount, Park};
@@ -26,7 +25,7 @@ struct Driver {
     events: Events,
 }
 
-/// What interrupts the wait.
+/// Interrupts the wait.
 struct Interrupt(Arc<Poller>);
 
 impl Wake for Interrupt {
@@ -45,7 +44,7 @@ impl Driver {
 
 impl Park for Driver {
     fn park(&mut self, timeout: Option<Duration>) {
-        // An error is a reason to return, too: the worker looks at everything again.
+        // After an error it returns, too: the worker looks at everything again.
         if let Err(error) = self.poller.wait(&mut self.events, timeout) {
             eprintln!("waiting for events failed: {error}");
         }
@@ -56,14 +55,14 @@ impl Park for Driver {
     }
 }
 
-/// What a worker did.
+/// How many tasks a worker has run, and how many messages it has read.
 #[derive(Default, PartialEq, Debug)]
 struct Done {
     tasks: usize,
     messages: usize,
 }
 
-/// Runs tasks and reads messages, until there were so many of both.
+/// Runs tasks and reads messages until it has done as many as `wanted`.
 fn work(
     tasks: &Injector<usize>,
     changes: &EventCount,
@@ -73,7 +72,8 @@ fn work(
     const SOCKET: usize = 0;
     let (mut driver, mut done) = (Driver::new()?, Done::default());
     socket.set_nonblocking(true)?;
-    // SAFETY: the socket is taken out again before it is closed.
+    // SAFETY: `delete` removes the socket before it closes; after an early return `driver`, a
+    // local, is dropped before the parameter.
     unsafe { driver.poller.add(&socket, Event::readable(SOCKET)) }?;
     while done != *wanted {
         if tasks.steal().is_success() {
@@ -86,7 +86,7 @@ fn work(
             continue; // dropping `prepared` cancels
         }
         driver.events.clear();
-        // Whether it was told or not: there may be both, so it looks at both.
+        // A task may have arrived, a message, or both, so it looks at both, notified or not.
         prepared.commit_in(&mut driver, None);
         let mut buffer = [0; 64];
         match socket.read(&mut buffer) {
@@ -94,7 +94,7 @@ fn work(
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        // The poller reports once; this asks it to report again.
+        // The poller reports an event once; this call asks it to report again.
         driver.poller.modify(&socket, Event::readable(SOCKET))?;
     }
     driver.poller.delete(&socket)?;

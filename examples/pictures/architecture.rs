@@ -1,4 +1,4 @@
-//! The storeys of the crate: each module imports only what is below it.
+//! The layers of the crate: each module imports only from the layers below it.
 
 use crate::svg::{AMBER, BLUE, GREEN, GREY, INK, PALE, QUIET, VIOLET};
 use crate::svg::{Anchor, Area, Font, Picture, Stroke, Tone, area};
@@ -36,7 +36,7 @@ const PRIMITIVES: [Card; 4] = [
     ("Searchers", ["look for a while", "before they sleep"]),
 ];
 
-/// Where cards stand; the two upper storeys are narrower, for the tower beside them.
+/// The positions of cards; the two upper layers are narrower, for the tower beside them.
 const LEFT: f64 = 184.0;
 const WIDE: f64 = 744.0;
 const NARROW: f64 = 600.0;
@@ -65,7 +65,7 @@ pub(crate) fn draw() -> Picture {
     picture
 }
 
-/// A band, and at its left what it is called, and its modules.
+/// Draws a band, with its name and modules at the left.
 fn storey(picture: &mut Picture, (y, height): (f64, f64), names: &[&str]) {
     let band = area(32.0, y, LEFT + WIDE - 20.0, height);
     picture.rounded(band, 8.0, Tone { fill: PALE, edge: "none" });
@@ -80,7 +80,7 @@ fn cards(picture: &mut Picture, row: Area, tone: Tone, cards: &[Card]) {
     }
 }
 
-/// The trait, those that implement it, and who stands on it.
+/// Draws the trait, its implementations, and the arrow from the layer above.
 fn executors(picture: &mut Picture) {
     let stroke = Stroke::new(INK, 1.5);
     let middle = LEFT + (NARROW - 30.0) / 8.0;
@@ -99,7 +99,7 @@ fn executors(picture: &mut Picture) {
     cards(picture, row, AMBER, &EXECUTORS);
 }
 
-/// The simulation is an executor, and knows the fair scheduler: it stands beside both storeys.
+/// Draws the simulation, which is an executor and imports the fair scheduler, beside both layers.
 fn tower(picture: &mut Picture) {
     let lines = [
         (Font::code(11.0).colored(QUIET), "sim, above fair"),

@@ -17,18 +17,18 @@ enum Step {
     Pop,
 }
 
-/// What was done to a deque, what it answered last, and what is in it then.
+/// A deque after some steps: its last answer and its items.
 struct Frame {
     flavor: Flavor,
     answer: String,
-    /// How many items have been taken at the top, which is the index of the oldest one that is left.
+    /// How many items were taken at the top, which is also the index of the oldest item left.
     top: usize,
-    /// The oldest first.
+    /// The items, oldest first.
     items: Vec<&'static str>,
 }
 
 impl Frame {
-    /// Does these steps to a new deque, and then takes out what is left, to see it.
+    /// Applies the steps to a new deque, then takes out the remaining items to record them.
     fn after(flavor: Flavor, steps: &[Step]) -> Self {
         let worker = Worker::with_capacity(flavor, SLOTS);
         let stealer = worker.stealer();
@@ -112,7 +112,7 @@ fn heading(picture: &mut Picture) {
     picture.text((32.0, 86.0), Anchor::Start, text.colored(BLUE.edge), bottom);
 }
 
-/// A point at some distance from the center, at so many slots clockwise from above.
+/// Returns the point at distance `radius` from the center, `slots` slots clockwise from the top.
 fn polar(center: Point, radius: f64, slots: f64) -> Point {
     let (sin, cos) = (slots / SLOTS as f64 * TAU).sin_cos();
     (center.0 + radius * sin, center.1 - radius * cos)
@@ -152,7 +152,7 @@ fn sector(center: Point, begin: f64, end: f64) -> String {
     )
 }
 
-/// An arrow to an index's slot, from outside.
+/// Draws an arrow from outside to the slot of an index.
 fn pointer(picture: &mut Picture, center: Point, index: usize, name: (&str, &'static str)) {
     let middle = (index % SLOTS) as f64 + 0.5;
     let (from, to) = (polar(center, OUTER + 28.0, middle), polar(center, OUTER + 3.0, middle));
@@ -162,7 +162,7 @@ fn pointer(picture: &mut Picture, center: Point, index: usize, name: (&str, &'st
     picture.text((x, y + 4.0), anchor, Font::code(12.0).bold().colored(name.1), name.0);
 }
 
-/// What the deque has answered, and what it holds.
+/// Draws the deque's answer and its items.
 fn below(picture: &mut Picture, (x, y): Point, frame: &Frame) {
     let who = if frame.answer.starts_with("steal") { RED.edge } else { BLUE.edge };
     let answer = Font::code(13.0).bold().colored(who);

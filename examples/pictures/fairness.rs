@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use std::error::Error;
 use std::time::Duration;
 
-/// Charts have whole coordinates: they are drawn larger, and made smaller, so that lines are smooth.
+/// Charts have whole coordinates, so they are drawn larger and scaled down to get smooth lines.
 const SCALE: u32 = 4;
 const PANEL: (u32, u32) = (304 * SCALE, 250 * SCALE);
 const PANELS: [(Sharing, &str, &str); 3] = [
@@ -14,7 +14,7 @@ const PANELS: [(Sharing, &str, &str); 3] = [
     (Sharing::InTurn, "RoundRobin", "a task of each in turn"),
     (Sharing::ByTime, "WeightedFair", "time by weight, 1:1"),
 ];
-/// How far apart the points of a line are.
+/// The distance between the points of a line.
 const SAMPLE: Duration = Duration::from_millis(10);
 
 pub(crate) fn draw() -> Result<Picture, Box<dyn Error>> {
@@ -52,7 +52,7 @@ fn heading(picture: &mut Picture) {
     picture.line((32.0, 84.0), (928.0, 84.0), Stroke::new("#d8dad5", 1.0));
 }
 
-/// What the lines come to.
+/// Draws the results below the lines.
 fn below(picture: &mut Picture, x: f64, run: &Run) {
     let font = Font::plain(12.0).colored(INK);
     let took = run.ends()[0] - ARRIVAL;
@@ -67,7 +67,7 @@ fn color(hex: &str) -> RGBColor {
     RGBColor(part(1), part(3), part(5))
 }
 
-/// The elements of a chart, without the tag around them.
+/// Returns the elements of a chart, without the tag around them.
 fn panel(run: &Run) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     {

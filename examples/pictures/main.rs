@@ -1,13 +1,14 @@
-//! The pictures of the documentation: the house, the deque, the event count and what fairness is.
+//! Draws the pictures of the documentation: the layers, the deque, the event count and fairness.
 //!
 //! ```text
 //! cargo run --release --example pictures [-- [--check] [FOLDER]]
 //! ```
 //!
-//! They are written into FOLDER, or into `docs/pictures`; or, with `--check`, compared with what is there. What can be computed is: the frames of `deque.svg` are what a
-//! `Worker` and its `Stealer` have answered, and the lines of `fairness.svg` come from a simulation on a virtual
-//! clock. So the same sources give the same files, byte by byte. Each file has a background of its own, no blank lines and no
-//! ids, so that it may also stand inside a page of rustdoc.
+//! It writes them into FOLDER, by default `docs/pictures`; with `--check` it compares them with the
+//! files there. The pictures are computed where possible: the frames of `deque.svg` are the answers
+//! of a real `Worker` and its `Stealer`, and the lines of `fairness.svg` come from a simulation on
+//! a virtual clock. So the same sources give the same files, byte by byte. Each file has its own
+//! background, no blank lines and no ids, so a page of rustdoc can contain it.
 
 mod architecture;
 mod deque;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder to write into, and whether to compare instead; or why there is none.
+/// Returns the folder to write into, and whether to compare instead; or the error to print.
 fn arguments() -> Result<(PathBuf, bool), String> {
     let (mut folder, mut is_check) = (None, false);
     for argument in env::args_os().skip(1) {

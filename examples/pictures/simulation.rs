@@ -1,4 +1,4 @@
-//! Toub's question on a virtual clock: a large batch is being worked off when a small one arrives.
+//! Toub's question on a virtual clock: a small batch arrives while a large one runs.
 
 use filch::fair::{Clock as _, Queue, QueueError, RoundRobin};
 use filch::sim::{self, Stepper};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) const THREADS: usize = 4;
-/// When the small batch comes.
+/// When the small batch arrives.
 pub(crate) const ARRIVAL: Duration = Duration::from_millis(500);
 
 /// Tasks of the same length.
@@ -66,7 +66,7 @@ fn submit(stepper: &Stepper, queue: &Queue, batch: Batch, spans: &Arc<Mutex<Vec<
 }
 
 impl Run {
-    /// How long tasks of the small batch have run until then, and those of the large one: together, in seconds.
+    /// Returns the service of the small and of the large batch until then, in seconds.
     pub(crate) fn services(&self, until: Duration) -> [f64; 2] {
         self.0.each_ref().map(|spans| {
             let ran = |(begin, end): &Span| (*end).min(until).saturating_sub(*begin);
@@ -74,12 +74,12 @@ impl Run {
         })
     }
 
-    /// When the last task of each ended.
+    /// Returns when the last task of each batch ended.
     pub(crate) fn ends(&self) -> [Duration; 2] {
         self.0.each_ref().map(|it| it.iter().map(|it| it.1).max().unwrap_or_default())
     }
 
-    /// The small batch's part of the service, while both had work.
+    /// Returns the small batch's part of the service while both had work.
     pub(crate) fn share(&self) -> f64 {
         let [one, other] = self.ends();
         let (before, after) = (self.services(ARRIVAL), self.services(one.min(other)));

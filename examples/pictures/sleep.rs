@@ -28,7 +28,7 @@ pub(crate) fn draw() -> Picture {
     picture
 }
 
-/// A numbered step of one side.
+/// Draws a numbered step of one side.
 fn step(picture: &mut Picture, place: Area, tone: Tone, number: &str, lines: &[Line<'_>]) {
     picture.rounded(place, 6.0, tone);
     let font = Font::plain(14.0).bold().colored(tone.edge);
@@ -91,7 +91,7 @@ fn fence(picture: &mut Picture, place: Area, number: &str) {
     picture.text((x, place.y + 18.0), Anchor::End, TEXT, "fence (SeqCst)");
 }
 
-/// What one side learns of the other.
+/// Draws the arrows between the two sides.
 fn between(picture: &mut Picture) {
     let (left, right) = (SLEEPER + WIDTH, NOTIFIER);
     let middle = (left + right) / 2.0;
@@ -113,7 +113,7 @@ fn between(picture: &mut Picture) {
     note(picture, 454.0, GREEN, &["a wake-up"]);
 }
 
-/// The outcome that the two fences exclude.
+/// Draws the outcome that the two fences exclude.
 fn never(picture: &mut Picture) {
     let lines = [
         (Font::plain(14.0).bold().colored(RED.edge), "Never: both miss"),

@@ -1,7 +1,7 @@
 //! A picture in SVG that may stand alone or inside a page: boxes, lines, arrows and text.
 //!
-//! How wide a text is depends on the reader's fonts. Here it is estimated, rather too wide than too narrow, and a
-//! text that does not fit into its place is a mistake in the picture: it panics.
+//! The width of a text depends on the reader's fonts. It is estimated here, on the wide side. A
+//! text that does not fit its place is a mistake in the picture, and drawing it panics.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ pub(crate) const QUIET: &str = "#666c75";
 pub(crate) const PALE: &str = "#f1f2ef";
 pub(crate) const PAPER: &str = "#fdfdfb";
 
-/// What something is filled with, and drawn around with.
+/// The colours of a shape's inside and edge.
 #[derive(Clone, Copy)]
 pub(crate) struct Tone {
     pub(crate) fill: &'static str,
@@ -39,14 +39,14 @@ pub(crate) const fn area(x: f64, y: f64, width: f64, height: f64) -> Area {
 }
 
 impl Area {
-    /// So many of the same width, side by side, with gaps between them.
+    /// Returns `count` areas of equal width, side by side, with gaps between them.
     pub(crate) fn columns(self, count: usize, gap: f64) -> impl Iterator<Item = Area> {
         let width = (self.width - gap * (count - 1) as f64) / count as f64;
         (0..count).map(move |it| Area { x: self.x + it as f64 * (width + gap), width, ..self })
     }
 }
 
-/// Where a text has its point: at its beginning, its middle or its end.
+/// Which part of a text its point is at: the beginning, the middle or the end.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -67,7 +67,7 @@ impl Font {
         Font { size, family: "sans-serif", is_bold: false, color: INK }
     }
 
-    /// For names that stand in the code.
+    /// Returns a font for names from the code.
     pub(crate) const fn code(size: f64) -> Self {
         Font { family: "monospace", ..Font::plain(size) }
     }
@@ -81,7 +81,7 @@ impl Font {
     }
 
     fn width_of(self, text: &str) -> f64 {
-        // Bold letters are wider, but for those that all have one width.
+        // Bold letters are wider, except in a monospaced font.
         let per_char = match (self.family, self.is_bold) {
             ("monospace", _) => 0.62,
             (_, true) => 0.64,
@@ -118,7 +118,7 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// An empty sheet. The paper is drawn, so that the picture is legible on any background.
+    /// Returns an empty sheet. It draws the paper, so the picture is legible on any background.
     pub(crate) fn new(title: &'static str, width: f64, height: f64) -> Self {
         let mut picture = Picture { title, size: (width, height), body: String::new() };
         let sheet = area(0.5, 0.5, width - 1.0, height - 1.0);
@@ -137,13 +137,13 @@ impl Picture {
         ));
     }
 
-    /// A box with lines of text in its middle.
+    /// Draws a box with lines of text in its middle.
     pub(crate) fn card(&mut self, area: Area, tone: Tone, lines: &[Line<'_>]) {
         self.rounded(area, 6.0, tone);
         self.lines(area, Anchor::Middle, lines);
     }
 
-    /// Lines of text, one below the other, in the middle of an area's height.
+    /// Draws lines of text, one below the other, centred in the height of an area.
     pub(crate) fn lines(&mut self, area: Area, anchor: Anchor, lines: &[Line<'_>]) {
         let height: f64 = lines.iter().map(|it| it.0.size * 1.3).sum();
         assert!(height <= area.height, "{:?} has no room: {height}", lines[0].1);
@@ -161,7 +161,7 @@ impl Picture {
         }
     }
 
-    /// A text on a base line.
+    /// Draws a text on a base line.
     pub(crate) fn text(&mut self, (x, y): Point, anchor: Anchor, font: Font, text: &str) {
         let width = font.width_of(text);
         let (left, anchor) = match anchor {
@@ -186,8 +186,8 @@ impl Picture {
         ));
     }
 
-    /// A line with a tip. The tip is a shape of its own: markers have ids, which would have to differ among all
-    /// pictures of a page.
+    /// Draws a line with a tip. The tip is a shape and no marker: markers need ids, which would
+    /// have to differ among all pictures of a page.
     pub(crate) fn arrow(&mut self, from: Point, to: Point, stroke: Stroke) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = dx.hypot(dy);
@@ -212,13 +212,14 @@ impl Picture {
         self.add(format_args!(r#"<path d="{path}" fill="{fill}" stroke="{edge}"/>"#));
     }
 
-    /// Another's elements, moved to some place and scaled.
+    /// Adds the elements of another picture, moved and scaled.
     pub(crate) fn part(&mut self, (x, y): Point, scale: f64, elements: &str) {
         let transform = format!("translate({x:.1} {y:.1}) scale({scale})");
         self.add(format_args!("<g transform=\"{transform}\">\n{elements}\n</g>"));
     }
 
-    /// The file. The tag stands on a line of its own, and no line is blank: so Markdown takes all of it for HTML.
+    /// Returns the file's text. The tag has a line of its own and no line is blank, so Markdown
+    /// treats it all as HTML.
     pub(crate) fn into_svg(self) -> String {
         let Picture { title, size: (width, height), body } = self;
         let text = format!(

@@ -1,4 +1,4 @@
-//! The service of both batches over time, for each setting and policy.
+//! Draws the service of both batches over time, for each setting and policy.
 
 use crate::{Outcome, SETTINGS, Sharing};
 use plotters::prelude::*;

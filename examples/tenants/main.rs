@@ -1,13 +1,15 @@
-//! Toub's question, on real work: a large batch is being worked off when a small one arrives. When is it done?
+//! Toub's question, on real work: a small batch arrives while a large one runs. When is it done?
 //!
 //! ```text
 //! cargo run --release --example tenants [-- --svg FILE] [--quick]
 //! ```
 //!
-//! Both batches hash blocks of this repository's sources, on a pool with a thread for each processor, under three
-//! policies: one queue for both (FIFO), a task each in turn, and time by weight. In the second part both have the same weight,
-//! or three to one, and tasks of the large batch cost as much as those of the small one, or a hundred times as much. The
-//! lines of the chart are the service that each batch has got: while both have work, lines that rise together are fair.
+//! Both batches hash blocks of this repository's sources, on a pool with a thread for each
+//! processor. Three policies are compared: one queue for both batches (FIFO), one task of each in
+//! turn, and time by weight. Each runs in three settings: equal weights and costs; weights of three
+//! to one; and tasks of the large batch that cost a hundred times as much. The chart draws the
+//! service of each batch over time. While both have work and equal weights, lines that rise
+//! together are fair.
 
 mod chart;
 
@@ -24,14 +26,14 @@ use std::{env, fs, thread};
 use walkdir::WalkDir;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What one task hashes: about 20 µs.
+/// The bytes that a task hashes in about 20 µs.
 const BLOCK: usize = 256 << 10;
-/// How long each part of the large batch takes, altogether, on all threads.
+/// How long the large batch takes on all threads.
 const LARGE: Duration = Duration::from_millis(1500);
-/// How often the services are looked at.
+/// The interval at which the services are sampled.
 const SAMPLE: Duration = Duration::from_millis(2);
 
-/// Whose sources are hashed.
+/// The repository whose sources are hashed.
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 const USAGE: &str = "usage: cargo run --release --example tenants [-- --svg FILE] [--quick]";
@@ -56,13 +58,13 @@ impl Sharing {
     }
 }
 
-/// Two batches.
+/// The weights and costs of the two batches.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     title: &'static str,
-    /// Of the small batch and of the large one.
+    /// The weights of the small and of the large batch.
     weights: [u64; 2],
-    /// How many blocks a task of the large batch hashes. One of the small batch hashes one.
+    /// How many blocks a task of the large batch hashes. A task of the small batch hashes one.
     cost: usize,
 }
 
@@ -72,19 +74,19 @@ const SETTINGS: [Setting; 3] = [
     Setting { title: "equal weights, costs 1:100", weights: [1, 1], cost: 100 },
 ];
 
-/// What came of one setting under one policy.
+/// The results of one setting under one policy.
 struct Outcome {
     setting: Setting,
     sharing: Sharing,
-    /// From the arrival of the small batch until it was done.
+    /// The time from the arrival of the small batch until it was done.
     took: Duration,
-    /// What it would have taken with exactly its share.
+    /// The time that it would have taken with exactly its share.
     fair: Duration,
-    /// While both had work.
+    /// The report of the time in which both had work.
     both: Report,
     waits: [filch::fair::Wait; 2],
     small_slot: usize,
-    /// At so many seconds, the small batch had been served for so many, and the large one.
+    /// Times in seconds, with the service of the small and of the large batch until then.
     samples: Vec<(f64, [f64; 2])>,
 }
 
@@ -157,7 +159,7 @@ fn tenants(svg: PathBuf, is_quick: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The sources of this repository, one after the other, as often as it takes for some blocks.
+/// Returns 16 blocks of this repository's concatenated sources, repeated as often as needed.
 fn read_blocks() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let mut text = Vec::new();
     for folder in ["src", "tests", "loom-tests", "examples", "benches"] {
@@ -178,7 +180,7 @@ fn hash(blocks: &[Vec<u8>], which: usize) {
     black_box(xxh3_64(&blocks[which % blocks.len()]));
 }
 
-/// The median of some.
+/// Returns the median of 301 measurements.
 fn cost_of_a_block(blocks: &[Vec<u8>]) -> Duration {
     let mut times: Vec<_> = (0..301)
         .map(|which| {
@@ -222,14 +224,14 @@ fn run(
     let arrival = Instant::now();
     submit(&small, small_tasks, 1, blocks);
     let before = fair.report();
-    // The report is of when half of the small batch is done, or of earlier: then both have work.
+    // The report ends at the latest when half of the small batch is done, while both have work.
     let half = small.metrics().completed + small_tasks as u64 / 2;
     while small.metrics().completed < half && arrival.elapsed() < time / 4 {
         thread::sleep(SAMPLE);
     }
     let both = fair.report().since(&before);
     match sharing {
-        // In one queue, it is done when all is: the large batch came first.
+        // In one queue the large batch comes first, so the small one is done when the queue is.
         Sharing::OneQueue => large.wait_idle()?,
         _ => small.wait_idle()?,
     }

@@ -1,4 +1,4 @@
-//! Which files there are, and what one job does with one of them.
+//! Finds the files, and does a job's work on one of them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 use xxhash_rust::xxh3::Xxh3;
 
-/// What a walk found.
+/// The result of a walk.
 pub(crate) struct Found {
     pub(crate) files: Vec<FileAt>,
     /// Entries that could not be listed.
@@ -43,7 +43,7 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
     Ok(found)
 }
 
-/// What a file contains, in short.
+/// A summary of a file's contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Digest {
     pub(crate) hash: u64,

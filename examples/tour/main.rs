@@ -4,11 +4,13 @@
 //! cargo run --release --example tour [-- PATH]
 //! ```
 //!
-//! A round is one pass for each executor, and each pass does the same two batches: a large one, a
-//! job for each file, and a small one, the smallest files once more, submitted when a tenth of the
-//! large one is done: when that is finished shows whom the executor serves first. Every result of
-//! every pass is compared with the first serial one. Without
-//! PATH it reads the sources that cargo has unpacked, or, where there are none, this repository.
+//! A round is one pass for each executor. Each pass submits two batches: a large one with a job for
+//! each file, and, when a tenth of it is done, a small one with the smallest files again. The time
+//! at which the small batch is done shows which batch the executor serves first. Every result of
+//! every pass is compared with that of the first serial pass.
+//!
+//! Without PATH the tour reads the sources that cargo has unpacked, or this repository if there are
+//! none.
 
 mod files;
 mod pass;
@@ -26,7 +28,7 @@ use std::{env, fs, thread};
 /// One pass for each row of the table.
 type Round = [Pass; 5];
 
-/// Rounds are repeated up to this often, while they have not taken so long altogether.
+/// At most this many rounds run; no further one starts once all have taken `LONG_ENOUGH`.
 const MOST_ROUNDS: usize = 5;
 const LONG_ENOUGH: Duration = Duration::from_secs(3);
 
@@ -50,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The path to read, or why there is none.
+/// Returns the path to read, or the error to print.
 fn argument() -> Result<PathBuf, String> {
     let mut arguments = env::args_os().skip(1);
     let first = arguments.next();
@@ -68,7 +70,7 @@ fn argument() -> Result<PathBuf, String> {
     Ok(first.map_or_else(default_path, PathBuf::from))
 }
 
-/// The sources that cargo has unpacked, or this repository.
+/// Returns the folder of sources that cargo has unpacked, or this repository.
 fn default_path() -> PathBuf {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|it| Path::new(&it).join(".cargo")));
@@ -104,7 +106,7 @@ fn tour(path: &Path) -> Result<ExitCode, String> {
     Ok(if agree(&rounds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Everything once on each executor, serial first.
+/// Runs one pass on each executor, the serial one first.
 fn round(threads: usize, work: &Arc<Workload>) -> io::Result<Round> {
     // The same pool, with a queue for each batch.
     let in_turn = FairScheduler::builder(ThreadPool::new(threads)?).policy(RoundRobin::new).build();
@@ -148,7 +150,7 @@ fn print_table(rounds: &[Round], work: &Workload) {
     );
 }
 
-/// Compares every result of every pass with the first pass, and says what came of it.
+/// Compares every result of every pass with the first pass, and prints the verdict.
 fn agree(rounds: &[Round]) -> bool {
     let serial = &rounds[0][0];
     println!("\n{} lines; {} files could not be read", serial.lines(), serial.unreadable());

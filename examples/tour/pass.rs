@@ -11,13 +11,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The second batch has this many files, if there are as many.
+/// The small batch has at most this many files.
 const SMALL_BATCH: usize = 100;
 
-/// What came of a file: `None` if it could not be read.
+/// The result for a file: `None` if it could not be read.
 type Outcome = Option<Digest>;
 
-/// The files, and which of them are in the second batch.
+/// The files, and the indices of those in the small batch.
 pub(crate) struct Workload {
     files: Vec<FileAt>,
     small: Vec<usize>,
@@ -43,30 +43,30 @@ impl Workload {
         self.files[file].path.parent()
     }
 
-    /// The files, folder by folder.
+    /// Returns the ranges of files that share a folder.
     fn folders(&self) -> Vec<Range<usize>> {
         let files = Vec::from_iter(0..self.files.len());
         let folders = files.chunk_by(|&one, &next| self.folder(one) == self.folder(next));
         folders.map(|it| it[0]..it[0] + it.len()).collect()
     }
 
-    /// How many files are done when the second batch is submitted.
+    /// Returns how many files are done when the small batch is submitted.
     fn a_tenth(&self) -> usize {
         self.files.len() / 10
     }
 }
 
-/// What a pass found out, and how long it took.
+/// The results of a pass, and its times.
 pub(crate) struct Pass {
     pub(crate) name: &'static str,
     pub(crate) results: Vec<Outcome>,
-    /// Results of the second batch that differ from those of the first.
+    /// How many results of the small batch differ from those of the large one.
     pub(crate) wrong_in_small: usize,
-    /// From the first submission to the last result of the large batch.
+    /// The time from the first submission to the last result of the large batch.
     pub(crate) large: Duration,
-    /// From submission to the last result of the second batch.
+    /// The time from the submission to the last result of the small batch.
     pub(crate) small: Duration,
-    /// The part of the large batch that was done when the second batch was.
+    /// The part of the large batch that was done when the small batch was.
     pub(crate) large_done_by_then: f64,
 }
 
@@ -84,7 +84,7 @@ impl Pass {
     }
 }
 
-/// Results as they come in. Each job fills one place; a job that runs twice is an error.
+/// The results so far. Each job fills one entry; a job that runs twice is an error.
 struct Batch {
     results: Vec<OnceLock<Outcome>>,
     done: AtomicUsize,
@@ -97,7 +97,7 @@ impl Batch {
         Batch { results, done: AtomicUsize::new(0), finished: OnceLock::new() }
     }
 
-    /// Notes a result, and tells whether it was the last.
+    /// Stores a result, and returns whether it was the last.
     fn note(&self, place: usize, outcome: Outcome) -> bool {
         self.results[place].set(outcome).expect("a job ran twice");
         let last = self.done.fetch_add(1, Relaxed) + 1 == self.results.len();
@@ -169,7 +169,7 @@ impl Progress {
     }
 }
 
-/// One file after the other. The second batch has to wait for the first.
+/// Processes one file after the other. The small batch waits for the large one.
 pub(crate) fn serial(name: &'static str, work: &Arc<Workload>) -> Pass {
     let progress = Progress::new(name, work);
     let started = Instant::now();
@@ -184,19 +184,19 @@ pub(crate) fn serial(name: &'static str, work: &Arc<Workload>) -> Pass {
     progress.finish(name, started, submitted_small)
 }
 
-/// What runs the batches.
+/// The executors of the two batches.
 pub(crate) trait Pool: Send + Sync {
-    /// Where the large one goes.
+    /// Returns the executor of the large batch.
     fn large(&self) -> &dyn Executor;
 
-    /// Where the second one goes.
+    /// Returns the executor of the small batch.
     fn small(&self) -> &dyn Executor;
 
-    /// Waits until everything accepted has run.
+    /// Waits until every accepted job has run.
     fn wait(&self);
 }
 
-/// Both into the pool.
+/// Submits both batches to the pool itself.
 macro_rules! as_they_come {
     ($($Pool:ty)*) => {
         $(impl Pool for $Pool {
@@ -216,7 +216,7 @@ macro_rules! as_they_come {
 }
 as_they_come!(LockedPool ThreadPool);
 
-/// A queue for each batch, which share a pool by some policy.
+/// Two queues, one for each batch, that share a pool under some policy.
 pub(crate) struct Shared {
     scheduler: FairScheduler,
     large: Queue,
@@ -245,7 +245,7 @@ impl Pool for Shared {
     }
 }
 
-/// One job, which spawns a job for each folder, which spawns a job for each of its files.
+/// Submits one job, which spawns a job for each folder, which spawns a job for each of its files.
 pub(crate) fn pooled(name: &'static str, pool: Arc<dyn Pool>, work: &Arc<Workload>) -> Pass {
     let progress = Progress::new(name, work);
     let started = Instant::now();

@@ -1,13 +1,15 @@
-//! A picture of a pool at work: which thread ran a task of which queue, and when.
+//! A timeline of a pool: which thread ran a task of which queue, and when.
 //!
 //! ```console
 //! cargo run --release --example trace [-- FILE]       # by default target/filch/trace.json
 //! ```
 //!
-//! Open the file in <https://ui.perfetto.dev> (*Open trace file*; it stays in the browser), or in `chrome://tracing`. There is a
-//! track for each thread, tasks are coloured by queue, and a click on a task shows how long it waited, with an arrow from
-//! where it was spawned. Three queues share the pool: `gold` weighs three times what `free` does, and of `log` one task
-//! runs at a time; while gold and free have work, three quarters of the time is gold's.
+//! Open the file in <https://ui.perfetto.dev> (*Open trace file*; it stays in the browser), or in
+//! `chrome://tracing`. Each thread has a track, and tasks are coloured by queue. A click on a task
+//! shows how long it waited, with an arrow from the place where it was spawned.
+//!
+//! Three queues share the pool. `gold` has three times the weight of `free`, and `log` runs one
+//! task at a time. While both have work, `gold` gets three times as much time as `free`.
 
 use filch::fair::Queue;
 use filch::trace::{Slice, Timeline};
@@ -23,9 +25,9 @@ use std::{env, thread};
 use xxhash_rust::xxh3::xxh3_64;
 
 const USAGE: &str = "usage: cargo run --release --example trace [-- FILE]";
-/// How many tasks `gold` and `free` get each.
+/// How many tasks `gold` and `free` each get.
 const TASKS: usize = 400;
-/// What a task hashes, again and again: this file.
+/// The text that a task hashes repeatedly: this file.
 const TEXT: &str = include_str!("main.rs");
 
 fn main() -> ExitCode {
@@ -71,7 +73,7 @@ fn record(file: &Path) -> Result<(), Box<dyn Error>> {
         }
     }
     fair.wait_idle()?;
-    thread::sleep(Duration::from_millis(2)); // the workers fall asleep, and are woken once more
+    thread::sleep(Duration::from_millis(2)); // the workers fall asleep; the next task wakes one
     submit(&gold, 200)?;
     fair.wait_idle()?;
 
@@ -87,7 +89,7 @@ fn record(file: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A task that hashes this file so many times.
+/// Submits a task that hashes this file `times` times.
 fn submit(queue: &Queue, times: usize) -> Result<(), Box<dyn Error>> {
     let work = move || (0..times).for_each(|_| _ = black_box(xxh3_64(black_box(TEXT).as_bytes())));
     queue.spawn_detached(work).map_err(|refused| refused.to_string().into())

@@ -7,10 +7,10 @@ use std::process::Command;
 
 const CHILD: &str = "FILCH_CANARY";
 
-/// Runs a test that is to fail, in a process of its own, because a model that fails may abort.
+/// Runs a test that must fail, in a process of its own, because a failing model may abort.
 ///
-/// `test` is the name of the calling test without its module, `complaints` parts of what it may say.
-/// The call stands in the module of that test.
+/// `test` is the name of the calling test without its module, `complaints` are parts of the
+/// messages that it may fail with. The call stands in the module of that test.
 ///
 /// # Panics
 ///

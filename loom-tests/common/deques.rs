@@ -3,11 +3,11 @@
 use super::{Bound, each_once, model, spawn};
 use filch::deque::{Builder, Flavor, Stealer, Worker};
 
-/// What happens on one thread, one letter a step: `p`ush the next number, p`o`p, `r`eserve, `s`teal, steal a
-/// `b`atch of two, steal a batch of `f`our, steal a batch of two `a`nd pop.
+/// The steps of one thread, one letter for each: `p`ush the next number, p`o`p, `r`eserve, `s`teal,
+/// steal a `b`atch of two, steal a batch of `f`our, steal a batch of two `a`nd pop.
 pub type Steps = &'static str;
 
-/// A deque, what its owner does before and while thieves are there, and what each thief does.
+/// A deque, the owner's steps before and while thieves are there, and each thief's steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     pub flavor: Flavor,
@@ -56,7 +56,7 @@ impl Owner {
     }
 }
 
-/// What a thief does: returns what it took, in the order in which it came by it.
+/// Runs a thief's steps. Returns the items that it took, in the order in which it got them.
 fn thief(steps: Steps, stealer: &Stealer<u32>, dest: Flavor) -> Vec<u32> {
     let ours = Worker::with_capacity(dest, 4);
     let mut taken = Vec::new();
@@ -73,8 +73,8 @@ fn thief(steps: Steps, stealer: &Stealer<u32>, dest: Flavor) -> Vec<u32> {
     taken
 }
 
-/// Explores a program: each item that was pushed is taken once, by somebody or by the owner at the
-/// end, and never before whoever pushed it was done with it (the slots see to that).
+/// Explores a program. Each pushed item is taken once, by a thief or by the owner, and never before
+/// it is written (the slots check that).
 pub fn an_item_is_taken_once(name: &str, bound: Bound, program: Program) {
     model(name, bound, move || {
         let builder = Builder::new(program.flavor).capacity(program.capacity);

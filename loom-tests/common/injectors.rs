@@ -7,13 +7,13 @@ use loom::sync::Arc;
 use loom::thread::JoinHandle;
 use std::iter;
 
-/// What happens on one thread, one letter a step: `p`ush, push a batch of `2` or of `3`, `t`ry to push,
-/// `c`lose, `s`teal, steal a `b`atch of two, steal a batch of two `a`nd pop, ask whether it is `e`mpty, or whether its
-/// `l`ength is zero.
+/// The steps of one thread, one letter for each: `p`ush, push a batch of `2` or of `3`, `t`ry to
+/// push, `c`lose, `s`teal, steal a `b`atch of two, steal a batch of two `a`nd pop, ask whether it
+/// is `e`mpty, or whether its `l`ength is zero.
 pub type Steps = &'static str;
 
-/// What a thread did and got: items are numbered by thread, in the order of pushing, and those of one
-/// batch differ in the last digit only.
+/// The operations of a thread, with their results. Items are numbered by thread, in the order of
+/// pushing. Those of one batch differ in the last digit only.
 #[derive(Default)]
 struct Log {
     did: Vec<Did>,
@@ -45,7 +45,7 @@ impl Log {
         })
     }
 
-    /// Joins a thread, and hears of all that it did.
+    /// Joins a thread, and learns of all that it did.
     fn join(&mut self, other: JoinHandle<Log>) -> Log {
         let mut log = other.join().unwrap();
         let number = log
@@ -118,7 +118,7 @@ impl Log {
         }
     }
 
-    /// What was found, and what came to `dest` with it.
+    /// Records the item that was found, and those that came to `dest` with it.
     fn note(&mut self, found: Steal<u32>, dest: &Worker<u32>) {
         self.did.push(match found {
             Steal::Success(item) => Did::Took(iter::once(item).chain(dest.drain()).collect()),
@@ -128,16 +128,16 @@ impl Log {
     }
 }
 
-/// Runs the steps before alone, then each thread's, then takes what is left. The last thread may `j`oin the first among
-/// its steps: a switch between them is no preemption then. Steps in parentheses are done by a thread that is spawned
-/// there. Checks that
+/// Runs the steps before alone, then each thread's, then takes the items that are left. The last
+/// thread may `j`oin the first among its steps: then a switch between them is no preemption. A
+/// thread that is spawned there does the steps in parentheses. Checks that
 ///
 /// - each item that was not refused is taken once;
-/// - nobody finds nothing while it is known that something was there: one item, or a chain of items, each pushed
-///   before the one before was taken;
-/// - of two items of which one is known to have been pushed before the other, no thread takes the later before the
-///   earlier, and the earlier is not still there at the end if the later is gone. The items of one batch are pushed
-///   together.
+/// - no thread finds the queue empty while an item is known to be there, or a chain of items, each
+///   pushed before the one before it was taken;
+/// - of two items of which one is known to be pushed before the other, no thread takes the later
+///   before the earlier, and the earlier is not left at the end if the later is gone. The items of
+///   one batch are pushed together.
 ///
 /// # Panics
 ///

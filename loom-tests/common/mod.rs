@@ -1,7 +1,7 @@
-//! What every model needs: a budget, a row in the table, and proof that it explored something.
+//! The frame of every model: a bound, a row in the table, and proof that it explored something.
 //!
 //! A model passes if every execution that loom generates, up to the stated bound on preemptions,
-//! satisfies its assertions. It fails besides if it spawns no thread or explores fewer than a dozen
+//! satisfies its assertions. It also fails if it spawns no thread or explores fewer than a dozen
 //! executions, because then it shows nothing.
 
 #![allow(dead_code, unreachable_pub)] // each test target is a crate, and uses a part of this
@@ -25,22 +25,24 @@ use std::{env, fmt};
 /// How far a model is explored.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
-    /// Every execution that loom knows of.
+    /// Every execution that loom generates.
     Exhaustive,
-    /// Those with at most this many preemptions.
+    /// Executions with at most this many preemptions.
     Preemptions(usize),
-    /// As `Preemptions`, for a model that takes seconds: the audit, which runs models again for every
+    /// The same bound for a model that takes seconds. The audit, which runs models again for every
     /// site, leaves it out.
     Slow(usize),
-    /// As `Slow`, for a model that takes more than ten seconds, about as many as it says.
-    /// `cargo xtask loom --usual`, which runs for every change, leaves it out.
+    /// The same bound for a model that takes about `seconds`, more than ten. The audit and
+    /// `cargo xtask loom --usual`, which runs for every change, leave it out.
     Long { preemptions: usize, seconds: u32 },
-    /// As `Preemptions`, for what fewer preemptions do not show: the audit does not lower it.
+    /// The same bound for a model that shows nothing with fewer preemptions: the audit does not
+    /// lower it.
     Needs(usize),
 }
 
 impl Bound {
-    /// The bound to use: `FILCH_PREEMPTIONS` replaces it, `FILCH_PREEMPTIONS_AT_MOST` lowers it.
+    /// Returns the bound to use: `FILCH_PREEMPTIONS` replaces it, `FILCH_PREEMPTIONS_AT_MOST`
+    /// lowers it.
     fn effective(self) -> Option<usize> {
         let number = |name: &str| {
             let text = env::var(name).ok()?;
@@ -61,7 +63,7 @@ impl Bound {
         }
     }
 
-    /// The tier of the model, and roughly the seconds that it takes. Each bound belongs to one tier.
+    /// Returns the model's tier, and roughly its seconds. Each bound belongs to one tier.
     fn tier(self) -> (&'static str, u32) {
         match self {
             Bound::Exhaustive | Bound::Preemptions(_) | Bound::Needs(_) => ("usual", 1),
@@ -92,7 +94,7 @@ pub fn note_spawn() {
     SPAWNED.fetch_add(1, SeqCst);
 }
 
-/// Explores a program; or only declares its tier, for `cargo xtask loom`.
+/// Explores a program, or only declares its tier for `cargo xtask loom`.
 ///
 /// # Panics
 ///
@@ -124,13 +126,14 @@ pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'stati
     let seconds = start.elapsed().as_secs_f64();
     report(name, bound, executions, seconds);
     assert!(SPAWNED.load(SeqCst) > spawned, "{name} spawns no thread: it models nothing");
-    // The audit lowers bounds, and takes a failure for a witness: this would be none.
+    // The audit lowers bounds and takes each failure for a witness, which this would not be.
     if env::var_os("FILCH_WEAKEN").is_none() {
         assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
     }
 }
 
-/// Explores a program for each thread on one board; the last is the main thread's. `check` looks at what is left.
+/// Explores a program for each thread on one board; the last is the main thread's. `check` looks at
+/// the board at the end.
 pub fn on_a_board<B: 'static>(
     name: &str,
     bound: Bound,
@@ -170,7 +173,7 @@ fn append(path: &str, row: &str) {
     file.write_all(row.as_bytes()).unwrap();
 }
 
-/// Compares what was taken with what was pushed, in any order.
+/// Compares the items taken with the items pushed, in any order.
 ///
 /// # Panics
 ///

@@ -1,37 +1,39 @@
-//! Operations on a queue, what is known of their order, and whether a queue can have answered so.
+//! Operations on a queue, their known order, and whether a queue can have given their results.
 //!
-//! An operation is known to come before another one if its end happens before the other's call: both are steps of
-//! one thread, or something was handed on in between. Time in a model would order more, and answers from before a
-//! load that reads an old value would be called wrong.
+//! An operation is known to come before another if its end happens before the other's call: both
+//! are steps of one thread, or a value was handed on in between. An order by time would be too
+//! strict: it would condemn the correct result of a load that reads an old value.
 //!
-//! The conditions are those of Henzinger, Sezgin and Vafeiadis, *Aspect-oriented linearizability proofs*, CONCUR 2013.
+//! The conditions are those of Henzinger, Sezgin and Vafeiadis, *Aspect-oriented linearizability
+//! proofs*, CONCUR 2013.
 
 use std::fmt::Debug;
 
-/// What an operation did. Items are all different.
+/// An operation and its result. Items are all different.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Did {
-    /// All at once: the items of one push are not ordered.
+    /// Pushed these, all at once: the items of one push are not ordered.
     Pushed(Vec<u32>),
-    /// In this order.
+    /// Took these, in this order.
     Took(Vec<u32>),
     FoundNothing,
-    /// Spawned a thread, or ended: who has `Heard` the same number knows of all operations before this one.
+    /// Spawned a thread, or ended. A thread that has `Heard` the same number knows of all
+    /// operations before.
     Told(u32),
     Heard(u32),
 }
 
-/// What each of several threads did.
+/// The operations of several threads.
 #[derive(Debug)]
 pub struct Known<'a> {
     operations: Vec<&'a Did>,
-    /// For the call of operation `n`, in place `2n`, and its end, in place `2n + 1`: a bit for each of these that
-    /// comes later.
+    /// At `2n` for the call of operation `n`, and at `2n + 1` for its end: a bit for each call and
+    /// end that comes later.
     later: Vec<u128>,
 }
 
 impl<'a> Known<'a> {
-    /// The order that is known of what these threads did.
+    /// Returns the known order of these threads' operations.
     pub fn of(threads: &'a [Vec<Did>]) -> Self {
         let operations: Vec<_> = threads.iter().flatten().collect();
         let mut later = vec![0_u128; 2 * operations.len()];
@@ -90,7 +92,7 @@ impl<'a> Known<'a> {
         self.later[2 * one + 1] >> (2 * other) & 1 == 1
     }
 
-    /// What no queue that is first in, first out can have answered, if there is something. Every item was taken.
+    /// Returns a result that no FIFO queue can have given, if there is one. Every item was taken.
     pub fn fault(&self) -> Option<String> {
         let items: Vec<_> = self
             .items()
@@ -110,7 +112,7 @@ impl<'a> Known<'a> {
         }
         let nothing = |it: &usize| *self.operations[*it] == Did::FoundNothing;
         for nothing in (0..self.operations.len()).filter(nothing) {
-            // Never logically empty: each item of a chain was there before the one before it was taken.
+            // Never empty: each item of a chain was there before the one before it was taken.
             let mut chain: Vec<_> =
                 items.iter().filter(|it| self.is_before(it.1, nothing)).collect();
             let mut at = 0;

@@ -30,7 +30,7 @@ static mut KEPT: Kept =
 
 /// Runs `f` on the stack in the table for which `wanted` holds, if there is one.
 ///
-/// A lock of its own, since libc's may map memory.
+/// It has a lock of its own, since libc's may map memory.
 fn with<R>(wanted: impl Fn(&Stack) -> bool, f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
     while LOCKED.swap(true, Acquire) {
         spin_loop();
@@ -45,7 +45,7 @@ fn with<R>(wanted: impl Fn(&Stack) -> bool, f: impl FnOnce(&mut Stack) -> R) -> 
 
 /// # Safety
 ///
-/// That of `mmap`.
+/// The conditions of `mmap`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -79,7 +79,7 @@ unsafe extern "C" fn mmap(
 
 /// # Safety
 ///
-/// That of `mprotect`.
+/// The conditions of `mprotect`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     let ours = |it: &Stack| it.length > 0 && it.address == address;
@@ -93,7 +93,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: 
 
 /// # Safety
 ///
-/// That of `munmap`.
+/// The conditions of `munmap`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     let ours = |it: &Stack| it.in_use && it.address == address && it.length == length;

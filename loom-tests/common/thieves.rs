@@ -5,8 +5,8 @@ use filch::idle::EventCount;
 use filch::{Steal, Worker};
 use loom::sync::Arc;
 
-/// Two thieves and a deque: the one that loses a race has not found nothing. If it thinks so, it sleeps on the second
-/// item.
+/// Two thieves and a deque. The thief that loses a race has not found the deque empty; if it
+/// concludes so, it sleeps on the second item.
 pub fn retry(name: &str, is_retry_work: bool) {
     model(name, Preemptions(2), move || {
         let (owner, pushes) = (Worker::new_fifo(), Arc::new(EventCount::new()));

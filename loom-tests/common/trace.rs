@@ -1,13 +1,14 @@
-//! What a closure leaves behind.
+//! A trace: the mark by which a model sees that a closure has run.
 
 use loom::cell::UnsafeCell;
 use std::sync::Arc;
 
-/// How often a closure has run. Looking at it without being ordered after the closure fails the model.
+/// How often a closure has run. Looking at it without being ordered after the closure fails the
+/// model.
 #[derive(Clone)]
 pub struct Trace(Arc<UnsafeCell<usize>>);
 
-// SAFETY: loom checks each access to the cell; two at once fail the model rather than race.
+// SAFETY: loom checks each access to the cell; concurrent accesses fail the model rather than race.
 unsafe impl Send for Trace {}
 // SAFETY: as above.
 unsafe impl Sync for Trace {}
@@ -18,7 +19,7 @@ impl Trace {
         Trace(Arc::new(UnsafeCell::new(0)))
     }
 
-    /// A closure that leaves it.
+    /// Returns a closure that leaves a trace.
     pub fn job(&self) -> impl FnOnce() + Send + use<> {
         let trace = self.clone();
         move || trace.leave()
@@ -29,7 +30,7 @@ impl Trace {
         self.0.with_mut(|runs| unsafe { *runs += 1 });
     }
 
-    /// For what must not run twice.
+    /// Returns a closure that fails the model if it runs twice.
     pub fn leave_once(&self) {
         // SAFETY: as above.
         let before = self.0.with_mut(|runs| unsafe { std::mem::replace(&mut *runs, 1) });

@@ -1,4 +1,6 @@
-//! A tray: an executor whose jobs lie there until a thread of the model takes one; and what keeps schedulers on it small.
+//! A tray: an executor whose jobs lie there until a thread of the model takes one.
+//!
+//! A policy, a clock and a builder keep the schedulers on it small.
 
 use super::spawn;
 use super::trace::Trace;
@@ -10,12 +12,12 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// An executor whose jobs wait for somebody to take them.
+/// An executor whose jobs wait until a thread of the model takes them.
 #[derive(Clone)]
 pub(crate) struct Tray {
     pub(crate) jobs: Arc<Mutex<VecDeque<Job>>>,
     threads: usize,
-    /// Whether it says that it keeps to so many by itself.
+    /// Whether it claims to run at most `threads` jobs at a time.
     enforces: bool,
     id: ExecutorId,
 }
@@ -68,7 +70,7 @@ impl Executor for Tray {
     }
 }
 
-/// The first that is ready.
+/// A policy that picks the first ready queue.
 pub(crate) struct First;
 
 impl Policy for First {
@@ -77,7 +79,7 @@ impl Policy for First {
     }
 }
 
-/// A clock that goes on whenever somebody looks.
+/// A clock that moves on at each look.
 #[derive(Default)]
 pub(crate) struct Ticking(std::sync::atomic::AtomicU64);
 
@@ -87,7 +89,7 @@ impl Clock for Ticking {
     }
 }
 
-/// A scheduler of which each ticket runs one task.
+/// Returns a builder for a scheduler whose tickets run one task each.
 pub(crate) fn scheduler(tray: &Tray) -> Builder {
     FairScheduler::builder(tray.clone()).policy(|| First).quantum(Duration::ZERO)
 }
@@ -96,8 +98,8 @@ pub(crate) fn submit(queue: &Queue, trace: &Trace) {
     queue.spawn_detached(trace.job()).unwrap();
 }
 
-/// A task waits in this manner until another has been submitted, and then wants that to run: here, as another thread of
-/// the executor would run it.
+/// A task waits with `waits` until another task has been submitted, and then needs that task to
+/// have run, as on another thread of the executor.
 pub(crate) fn the_next_is_served(tray: &Tray, waits: fn(Box<dyn FnOnce()>)) {
     let fair = scheduler(tray).build();
     let (queue, trace) = (fair.default_queue().clone(), Trace::new());

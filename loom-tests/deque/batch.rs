@@ -5,10 +5,8 @@
 //! | `LAST_ITEM` | fence in `reserve_newest`; light fence in `look_at_bottom` | `a_batch_ends_above_what_the_owner_took` |
 //! | `PUBLISH` | release in `publish` | `a_stolen_batch_can_be_stolen_again` |
 //!
-//! A batch by announcement takes two items at most in a model (32 on the machine), so that the owner
-//! meets both kinds of item: within the reach of a batch, and beyond it. In `deques::Program` a
-//! letter is a step: `p`ush, p`o`p, `s`teal, steal a `b`atch of two, a batch of `f`our, a batch of
-//! two `a`nd pop.
+//! An announced batch takes at most two items in a model (32 on the machine), so that the owner
+//! meets items within the reach of a batch and beyond it. `deques::Program` explains the letters.
 
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 use crate::common::{Bound::*, each_once, model, spawn};
@@ -79,7 +77,8 @@ fn a_batch_takes_what_is_there_now() {
     an_item_is_taken_once("a_batch_takes_what_is_there_now", Exhaustive, program);
 }
 
-/// A withdrawn batch leaves a mark at its index: the next one there must not bring it back.
+/// A withdrawn announcement stays withdrawn: another announcement at the same index must not
+/// restore it.
 #[test]
 fn a_withdrawn_batch_stays_withdrawn() {
     let program = Program { before: "ppp", owner: "oo", thieves: &["b", "b"], ..LIFO };
@@ -119,8 +118,8 @@ fn a_batch_follows_the_owner_into_a_new_buffer_fifo() {
     an_item_is_taken_once("a_batch_follows_the_owner_into_a_new_buffer_fifo", Exhaustive, program);
 }
 
-/// Row 1 again: the buffer is replaced while nothing in it changes, and then something does. A thief
-/// that takes its buffer before it looks at `bottom` finds an old item, or none.
+/// Row 1 again: the buffer is replaced first, and its items change later. A thief that loads the
+/// buffer before it looks at `bottom` finds an old item, or none.
 #[test]
 fn a_batch_takes_its_buffer_after_its_look() {
     let program = Program { capacity: 4, before: "ppp", owner: "oorp", thieves: &["b"], ..LIFO };
@@ -133,7 +132,7 @@ fn a_batch_takes_its_buffer_after_its_look_fifo() {
     an_item_is_taken_once("a_batch_takes_its_buffer_after_its_look_fifo", Exhaustive, program);
 }
 
-/// Row 10 of the list of known bugs: what was stolen into a deque is stolen from there.
+/// Row 10 of the list of known bugs: a stolen batch is stolen again from the thief's deque.
 fn a_stolen_batch_can_be_stolen_again(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {
         let first = Worker::with_capacity(flavor, 4);
@@ -163,7 +162,7 @@ fn a_stolen_batch_can_be_stolen_again_fifo() {
     a_stolen_batch_can_be_stolen_again("a_stolen_batch_can_be_stolen_again_fifo", Flavor::Fifo);
 }
 
-/// A sink gets each item that it is told of, and no other.
+/// A sink gets each of the announced items, and no other.
 #[test]
 fn a_sink_gets_what_was_taken() {
     model("a_sink_gets_what_was_taken", Exhaustive, || {

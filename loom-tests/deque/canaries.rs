@@ -1,8 +1,8 @@
 //! Planted bugs: each of them must make a model fail, or the models of the deque show nothing.
 //!
-//! The bugs are planted in a small deque made of the library's slots, with the steps of Lê et al. and
-//! one batch steal. Without a bug it passes the programs in which each bug shows. What weakening the
-//! orderings of the real deque shows is the audit's business (`cargo xtask orderings`).
+//! The bugs are planted in a small deque made of the library's slots, with the steps of Lê et al.
+//! and one batch steal. Without a bug, it passes the programs in which each bug shows.
+//! `cargo xtask orderings` weakens the orderings of the real deque.
 
 use crate::common::{Bound::*, canary::must_fail, each_once, model, spawn};
 use filch::for_models::Slot;
@@ -31,7 +31,7 @@ struct Small {
     top: AtomicI64,
     bottom: AtomicI64,
     buffer: AtomicPtr<Buffer>,
-    /// Every buffer there ever was; touched by the owner alone, and only between loom's operations.
+    /// Every buffer that the deque ever had. Only the owner touches it, between loom's operations.
     #[allow(clippy::vec_box)] // the boxes stay where they are while the vector grows
     kept: RefCell<Vec<Box<Buffer>>>,
 }
@@ -60,7 +60,7 @@ impl Small {
         &raw mut **kept.last_mut().unwrap()
     }
 
-    /// `order`, unless this bug is planted.
+    /// Returns `order`, or `Relaxed` if this bug is planted.
     fn unless(&self, bug: Bug, order: std::sync::atomic::Ordering) -> std::sync::atomic::Ordering {
         if self.bug == bug { Relaxed } else { order }
     }
@@ -249,7 +249,7 @@ fn canary_opened_before_the_claim() {
     planted("canary_opened_before_the_claim", Bug::OpenedBeforeTheClaim, 4, "p", "o", "s");
 }
 
-/// Row 5. With a single push for the owner loom does not come to the interleaving that shows it.
+/// Row 5. If the owner only pushes once, loom does not generate the interleaving that shows it.
 #[test]
 fn canary_read_after_the_claim() {
     planted("canary_read_after_the_claim", Bug::ReadAfterTheClaim, 2, "pp", "opo", "s");
@@ -261,7 +261,7 @@ fn canary_hoisted_buffer() {
     planted("canary_hoisted_buffer", Bug::HoistedBuffer, 2, "pp", "poop", "b");
 }
 
-/// Row 6: why a batch out of a LIFO deque is announced.
+/// Row 6: the reason why a batch from a LIFO deque is announced.
 #[test]
 fn canary_batch_in_one_claim() {
     planted("canary_batch_in_one_claim", Bug::BatchInOneClaim, 4, "ppp", "oo", "b");

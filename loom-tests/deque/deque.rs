@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | `PUBLISH` | release in `publish`; acquire in `look_at_bottom` | `a_thief_can_open_what_it_took`, `an_item_is_taken_once_lifo` |
 //! | `LAST_ITEM` | fence in `reserve_newest`; light fence in `look_at_bottom` | `an_item_is_taken_once_lifo` |
-//! | `CLAIM` | all | none, but for those that `unwitnessed.md` does not list: loom does not reorder a load after a later store |
+//! | `CLAIM` | all | some model, except at the sites in `unwitnessed.md`: loom does not reorder a load after a later store |
 //!
 //! In `deques::Program` a letter is a step: `p`ush, p`o`p, `s`teal. Models with one thief are
-//! exhaustive; those with two thieves and more than two steps of the owner's are bounded.
+//! exhaustive. Those with two thieves and more than two steps of the owner are bounded.
 
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 use crate::common::{Bound::*, each_once, model, spawn};
@@ -65,7 +65,7 @@ fn pushes_and_pops_meet_two_thieves_fifo() {
     an_item_is_taken_once("pushes_and_pops_meet_two_thieves_fifo", Preemptions(5), program);
 }
 
-/// Indices wrap after two items in a model, and a buffer of two goes round at the same time.
+/// Indices wrap after two items in a model, and so does a buffer of two slots.
 #[test]
 fn a_reused_slot_does_not_change_what_was_taken_lifo() {
     let program = Program { capacity: 2, before: "pp", owner: "opo", thieves: &["ss"], ..LIFO };
@@ -78,14 +78,15 @@ fn a_reused_slot_does_not_change_what_was_taken_fifo() {
     an_item_is_taken_once("a_reused_slot_does_not_change_what_was_taken_fifo", Exhaustive, program);
 }
 
-/// Row 9 of the list of known bugs: a thief that stands still while the buffer goes round.
+/// Row 9 of the list of known bugs: a thief is suspended while the indices go once around the
+/// buffer.
 #[test]
 fn a_thief_that_stood_still_takes_nothing_stale() {
     let program = Program { capacity: 1, owner: "popopo", thieves: &["s"], ..FIFO };
     an_item_is_taken_once("a_thief_that_stood_still_takes_nothing_stale", Exhaustive, program);
 }
 
-/// What the owner wrote before it pushed is there for the thief, whichever store of `bottom` it saw.
+/// The thief sees the owner's writes before a push, whichever store of `bottom` it read.
 #[test]
 fn a_thief_can_open_what_it_took() {
     model("a_thief_can_open_what_it_took", Exhaustive, || {
@@ -101,7 +102,7 @@ fn a_thief_can_open_what_it_took() {
     });
 }
 
-/// Row 4 of the list of known bugs: if nobody has the item, nobody finds it gone.
+/// Row 4 of the list of known bugs: if neither thread takes the item, it is still there.
 fn empty_means_that_somebody_has_the_item(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {
         let worker = Worker::with_capacity(flavor, 2);
@@ -133,7 +134,7 @@ fn empty_means_that_somebody_has_the_item_fifo() {
     );
 }
 
-/// A push that happened before a steal is not reported as Empty, unless somebody took the item.
+/// A steal after a push does not report Empty, unless another thread took the item.
 fn a_completed_push_is_seen(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {
         let worker = Worker::with_capacity(flavor, 2);
@@ -163,7 +164,7 @@ fn a_completed_push_is_seen_fifo() {
     a_completed_push_is_seen("a_completed_push_is_seen_fifo", Flavor::Fifo);
 }
 
-/// Whoever comes last drops what is left, and only that.
+/// The last handle drops the items that are left, and no others.
 #[test]
 fn what_is_left_is_dropped_once() {
     struct Counted(Arc<AtomicUsize>);
@@ -187,7 +188,8 @@ fn what_is_left_is_dropped_once() {
     });
 }
 
-/// The owner pushes each item before it takes the one before: at any moment there are one or two.
+/// The owner pushes each item before it takes the previous one, so the deque always holds one or
+/// two.
 fn one_or_two_are_there(name: &str, flavor: Flavor, ask: fn(&Stealer<u32>) -> bool) {
     model(name, Exhaustive, move || {
         let worker = Worker::with_capacity(flavor, 4);

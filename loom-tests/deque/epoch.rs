@@ -1,15 +1,18 @@
-//! Models of the reclaimer that stands for epoch in models: what it lets pass, and what it must not.
+//! Models of the reclaimer that stands for epoch in models: does it notice each breach of the
+//! contract?
 //!
-//! A register: one pointer, one writer that replaces what it points to and retires the old object,
-//! readers that pin and look. The planted bugs are the ways to break epoch's contract; if one of
-//! them goes unnoticed, a passing model of a deque that shrinks shows nothing about reclamation.
+//! The structure is a register, one pointer. Its writer replaces the object and retires the old
+//! one; readers pin and read. The planted bugs are the ways to break epoch's contract. If one of
+//! them went unnoticed, a passing model of a deque that shrinks would show nothing about
+//! reclamation.
 
 use crate::common::{Bound::*, canary::must_fail, model, spawn};
 use filch::for_models::{Domain, Guard, Protected};
 use loom::sync::atomic::{AtomicPtr, Ordering::*};
 use std::sync::Arc;
 
-/// How loom reports a use that is not ordered with the reclamation, and the object one that is.
+/// The two reports of a late use: loom's if the reclamation is not ordered before it, and the
+/// object's if it is.
 const AS_FREED: &[&str] = &["Causality violation", "after it was reclaimed"];
 
 struct Register {
@@ -23,7 +26,7 @@ impl Register {
     }
 
     fn look(&self) -> &Protected<u32> {
-        // SAFETY: the model keeps reclaimed objects until the domain goes, after this borrow.
+        // SAFETY: the model keeps reclaimed objects until the domain is dropped, after this borrow.
         unsafe { &*self.current.load(Acquire) }
     }
 
@@ -36,7 +39,7 @@ impl Register {
 
 impl Drop for Register {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the register, and the last object was not retired.
+        // SAFETY: we have the register alone, and its last object was not retired.
         drop(unsafe { Box::from_raw(self.current.load(Relaxed)) });
     }
 }
@@ -46,7 +49,7 @@ fn boxed(value: u32) -> *mut Protected<u32> {
 }
 
 fn retire(guard: &Guard, old: *mut Protected<u32>) {
-    // SAFETY: from `boxed`, and retired by whoever unlinked it.
+    // SAFETY: the object is from `boxed`, and only the thread that unlinked it retires it.
     unsafe { guard.retire(old) };
 }
 
@@ -142,7 +145,7 @@ fn canary_a_free_at_once() {
                 **shared.look()
             });
             let old = register.current.swap(boxed(1), AcqRel);
-            // SAFETY: freed by nobody, but for the model as good as freed.
+            // SAFETY: the object is only poisoned, which the model treats as freed.
             unsafe { &*old }.poison();
             reader.join().unwrap();
         });

@@ -1,20 +1,21 @@
-//! Models of the fair scheduler: where it could lose a wake-up. How queues end is in `fair_ends.rs`.
+//! Models of the fair scheduler: can it lose a wake-up? How queues end is in `fair_ends.rs`.
 //!
-//! The executor is a tray: jobs lie on it until a thread of the model takes one. So a scheduler that has work and no
-//! ticket on its tray sleeps on work, and the model sees that when everybody is done.
+//! The executor is a tray: jobs lie on it until a thread of the model takes one. A scheduler with
+//! work and without a ticket on its tray sleeps on work, and the model sees that when all threads
+//! are done.
 //!
-//! A policy of its own, which takes the first queue that is ready, keeps the models small; those about `LEAST` have the
-//! one that ships.
+//! A policy that picks the first ready queue keeps the models small. Those about `LEAST` use the
+//! policy that ships.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
-//! | `LOOK` | `hide` | `submit_meets_a_queue_that_runs_dry` |
-//! | `LOOK` | `place_is_free` | `a_free_place_meets_the_exit_of_the_last_ticket` |
+//! | `LOOK` | `take_out` | `submit_meets_a_queue_that_runs_dry` |
+//! | `LOOK` | `end_lease` | `waiting_meets_the_last_completion`, in `fair_ends.rs` |
 //! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
 //! | `LOOK` | `serve`, having found work | `submit_meets_a_ticket_that_has_found_something` |
 //!
-//! The other pairs are in the parts: `fair_parts.rs`.
+//! The other pairs are in `fair_parts.rs`.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Ticking, Tray, scheduler, submit, the_next_is_served};
@@ -30,7 +31,8 @@ fn submit_meets_the_exit_of_the_last_ticket() {
         let fair = scheduler(&tray).build();
         let traces = [Trace::new(), Trace::new()];
         submit(fair.default_queue(), &traces[0]);
-        // Runs the task, comes again, finds nothing and leaves; or finds what comes meanwhile.
+        // Runs the task, returns, and finds nothing and leaves, or finds the task that comes
+        // meanwhile.
         let worker = {
             let tray = tray.clone();
             spawn(move || (0..2).for_each(|_| tray.run_one()))
@@ -60,8 +62,8 @@ fn submit_meets_a_queue_that_runs_dry() {
     });
 }
 
-/// A ticket has handed over the next, which has found nothing and is gone, before it ends itself. Who submits in between
-/// must not rely on it.
+/// A ticket has handed on to the next ticket, which has found nothing and left before the first
+/// ends. A submitter in between must not rely on the first.
 #[test]
 fn submit_meets_a_ticket_that_hands_over() {
     model("submit_meets_a_ticket_that_hands_over", Preemptions(2), || {
@@ -79,8 +81,8 @@ fn submit_meets_a_ticket_that_hands_over() {
     });
 }
 
-/// Who submits relies on the ticket that searches; which then finds something else, that lasts until the second
-/// task has run. So it has to call for help.
+/// The submitter relies on the ticket that searches. That ticket finds another task, which ends
+/// only after the second task has run. So the ticket must call for help.
 #[test]
 fn submit_meets_a_ticket_that_has_found_something() {
     model("submit_meets_a_ticket_that_has_found_something", Preemptions(2), || {
@@ -106,8 +108,8 @@ fn two_submitters_share_a_ticket() {
     });
 }
 
-/// Two threads, a queue of which one task may run at once. The one that finds no place hides the queue; the one
-/// that frees the place shows it.
+/// Two threads serve a queue that runs one task at a time. The thread that finds no place hides the
+/// queue; the thread that frees the place shows it.
 #[test]
 fn a_free_place_meets_the_exit_of_the_last_ticket() {
     model("a_free_place_meets_the_exit_of_the_last_ticket", Preemptions(3), || {
@@ -128,7 +130,7 @@ fn a_free_place_meets_the_exit_of_the_last_ticket() {
     });
 }
 
-/// At most one at once: loom would see two accesses to the trace that nothing orders.
+/// At most one task runs at a time: otherwise loom sees two unordered accesses to the trace.
 #[test]
 fn tasks_of_an_ordered_queue_are_ordered() {
     model("tasks_of_an_ordered_queue_are_ordered", Preemptions(3), || {
@@ -149,8 +151,8 @@ fn tasks_of_an_ordered_queue_are_ordered() {
     });
 }
 
-/// A task waits for another, whose queue runs one task at once and has one running. If nobody else runs it, the
-/// waiting thread does when the place is free.
+/// A task waits for another, whose queue runs one task at a time and has one running. If no other
+/// thread runs it, the waiting thread does when the place is free.
 #[test]
 fn a_free_place_meets_a_joiner() {
     model("a_free_place_meets_a_joiner", Preemptions(3), || {
@@ -166,7 +168,7 @@ fn a_free_place_meets_a_joiner() {
             awaited.join().unwrap();
             seen.runs()
         });
-        // One ticket each: what they submit again stays on the tray until both are done.
+        // One ticket each: the tickets that they submit stay on the tray until both are done.
         let worker = {
             let tray = tray.clone();
             spawn(move || tray.run_one())
@@ -181,7 +183,7 @@ fn a_free_place_meets_a_joiner() {
     });
 }
 
-/// What a lease is charged in the end is by one weight or by the other.
+/// A lease is charged by one of the two weights.
 #[test]
 fn set_weight_meets_a_lease() {
     model("set_weight_meets_a_lease", Long { preemptions: 2, seconds: 50 }, || {
@@ -209,7 +211,8 @@ fn set_weight_meets_a_lease() {
     });
 }
 
-/// A queue has been served, another has not: whatever happens at the same time, the other is next.
+/// One queue has been served and another has not: the other is next, whatever happens at the same
+/// time.
 #[test]
 fn two_changes_of_a_group_are_both_seen() {
     model("two_changes_of_a_group_are_both_seen", Preemptions(3), || {
@@ -241,7 +244,7 @@ fn two_changes_of_a_group_are_both_seen() {
     });
 }
 
-/// Each makes a queue of another priority, and so what belongs to a priority.
+/// Each thread makes a queue of another priority, and with it the parts of that priority.
 #[test]
 fn two_make_queues_at_the_same_time() {
     use filch::fair::Priority;

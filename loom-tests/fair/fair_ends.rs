@@ -1,6 +1,8 @@
-//! Models of how queues of the fair scheduler end: closed, cancelled, paused, or with their executor.
+//! Models of how queues of the fair scheduler end: closed, cancelled, paused, or with their
+//! executor.
 //!
-//! On a tray, as those in `fair.rs`: what was accepted runs once, or is reported cancelled, and who waits is told.
+//! They use a tray, as in `fair.rs`. Each accepted task runs once or is reported cancelled, and
+//! waiting threads are told.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit};
@@ -18,7 +20,7 @@ fn submit_meets_close() {
             spawn(move || queue.spawn_detached(job).is_ok())
         };
         queue.close();
-        // Nobody serves it yet: all that it has accepted is there.
+        // No ticket serves the queue yet, so all accepted tasks are in it.
         let pending = queue.metrics().pending;
         tray.run_all();
         let accepted = submitter.join().unwrap();
@@ -29,7 +31,8 @@ fn submit_meets_close() {
     });
 }
 
-/// The slot of a queue is free once it is over, whoever notices; and is then used again.
+/// When a queue has ended, its slot becomes free, whichever thread notices the end. The slot is
+/// then used again.
 #[test]
 fn close_meets_the_last_completion() {
     model("close_meets_the_last_completion", Preemptions(3), || {
@@ -53,7 +56,7 @@ fn close_meets_the_last_completion() {
     });
 }
 
-/// `wait_idle` sees what the tasks did.
+/// `wait_idle` returns after the tasks' writes.
 #[test]
 fn waiting_meets_the_last_completion() {
     model("waiting_meets_the_last_completion", Preemptions(3), || {

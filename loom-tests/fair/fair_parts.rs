@@ -1,10 +1,10 @@
-//! Models of what the fair scheduler is made of: the word of a queue, places that are filled once, the set of what is
-//! ready, and the f-array that knows the least.
+//! Models of the fair scheduler's parts: the word of a queue, cells that are filled once, the set
+//! of ready queues, and the f-array that knows the least.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `MADE` | `get_or_make`, `get` | `what_is_made_once_is_seen` |
-//! | `OPENED` | `open`, `begin_lease` | `settings_are_seen_by_who_serves` |
+//! | `MADE` | `make`, `get` | `what_is_made_once_is_seen` |
+//! | `OPENED` | `open`, `begin` | `settings_are_seen_by_who_serves` |
 //! | `ENDED` | `end_tasks`, `look` | `who_finds_a_queue_idle_sees_its_tasks` |
 //! | `ENDED` | `end_tasks`, `end_lease`, `let_go` | `one_finds_a_queue_over_and_sees_all` |
 //! | `READY` | `insert`, `members` | `who_finds_a_member_sees_what_came_before` |
@@ -37,7 +37,7 @@ fn what_is_made_once_is_seen() {
     });
 }
 
-/// Takes a place: as tickets do, or as those who must not be kept out.
+/// Begins a lease as tickets do, or as threads do that must not be refused.
 fn begin(life: &Life, anyway: bool) -> bool {
     if anyway { life.begin_lease_anyway() } else { life.begin_lease(2) }
 }
@@ -83,7 +83,8 @@ fn who_finds_a_queue_idle_sees_its_tasks() {
     });
 }
 
-/// A task ends, a lease ends, the handle goes: one of them is told that the queue is over.
+/// A task ends, a lease ends, the handle is dropped: exactly one of them is told that the queue has
+/// ended.
 #[test]
 fn one_finds_a_queue_over_and_sees_all() {
     model("one_finds_a_queue_over_and_sees_all", Exhaustive, || {
@@ -115,7 +116,7 @@ fn one_finds_a_queue_over_and_sees_all() {
     });
 }
 
-/// A ticket comes to a slot whose queue is about to be over, or is: nobody is told twice.
+/// A ticket comes to a slot whose queue is ending or has ended: the end is told once.
 #[test]
 fn a_lease_that_comes_late_frees_nothing() {
     model("a_lease_that_comes_late_frees_nothing", Exhaustive, || {
@@ -134,7 +135,8 @@ fn a_lease_that_comes_late_frees_nothing() {
     });
 }
 
-/// Accepted before the queue was closed, or refused: whoever finds it closed and idle has seen the last task.
+/// Each task is accepted before the close, or refused: a thread that finds the queue closed and
+/// idle has seen the last task.
 #[test]
 fn accepting_and_closing_have_one_order() {
     model("accepting_and_closing_have_one_order", Exhaustive, || {
@@ -151,7 +153,7 @@ fn accepting_and_closing_have_one_order() {
     });
 }
 
-/// Closed by one of them: the other is told that it was closed before.
+/// One of two threads closes the queue; the other is told that it was closed before.
 #[test]
 fn closing_meets_closing() {
     model("closing_meets_closing", Exhaustive, || {
@@ -222,7 +224,8 @@ fn two_refreshes_see_both_changes() {
     });
 }
 
-/// One changes a time, and its refresh fails twice, because of two others: the second of them has seen the change.
+/// A thread changes a time, and its refresh fails twice, because of two others. The second of them
+/// has seen the change.
 #[test]
 fn a_refresh_that_fails_twice_was_done_by_another() {
     model("a_refresh_that_fails_twice_was_done_by_another", Needs(3), || {

@@ -1,11 +1,11 @@
-//! Models of promises that meet: a queue whose tasks block, whose executor grows, that has a bound, or loses its last
-//! handle while it is paused.
+//! Models of promises that meet: a queue whose tasks block, whose executor grows, that has a
+//! capacity, or that loses its last handle while it is paused.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `ENDED` | `note_ended`, `submitted` | `submitted_is_never_too_large` |
+//! | `ENDED` | `tell`, `submitted` | `submitted_is_never_too_large` |
 //!
-//! `LOOK` in `step_aside` and in `end` is for litmus tests: `loom-tests/unwitnessed.md`.
+//! Litmus tests judge `LOOK` in `step_aside` and in `end`: `loom-tests/unwitnessed.md`.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{Tray, scheduler, submit, the_next_is_served};
@@ -13,7 +13,8 @@ use crate::common::{Bound::*, model, spawn};
 use filch::pool;
 use filch::task::Cancel;
 
-/// The executor has one thread. It begins to block while somebody submits, who finds a ticket where there may be one.
+/// The executor has one thread, which begins to block while another thread submits. The submitter
+/// finds a ticket already there, and there may be only one.
 #[test]
 fn submit_meets_a_ticket_that_steps_aside() {
     model("submit_meets_a_ticket_that_steps_aside", Preemptions(3), || {
@@ -21,7 +22,7 @@ fn submit_meets_a_ticket_that_steps_aside() {
     });
 }
 
-/// The executor has one thread and keeps to that by itself: a ticket waits there, for when it has another.
+/// The executor has one thread and enforces that: a ticket waits there until it has another thread.
 #[test]
 fn submit_meets_an_executor_that_grows() {
     model("submit_meets_an_executor_that_grows", Preemptions(2), || {
@@ -29,8 +30,8 @@ fn submit_meets_an_executor_that_grows() {
     });
 }
 
-/// A task of a bounded queue is cancelled while it may begin: it gives its place back once, before its handle says what
-/// became of it.
+/// A task of a queue with a capacity is cancelled while it may begin. It gives its room back once,
+/// before its handle returns an outcome.
 #[test]
 fn a_cancelled_task_gives_one_place_back() {
     model("a_cancelled_task_gives_one_place_back", Preemptions(2), || {
@@ -53,7 +54,7 @@ fn a_cancelled_task_gives_one_place_back() {
     });
 }
 
-/// Whoever asks how many tasks were accepted hears of no more than were, and never of fewer than before.
+/// The reported number of accepted tasks is never too large, and never decreases.
 #[test]
 fn submitted_is_never_too_large() {
     model("submitted_is_never_too_large", Preemptions(2), || {
@@ -76,7 +77,7 @@ fn submitted_is_never_too_large() {
     });
 }
 
-/// The last handle of a paused queue goes while the last ticket leaves.
+/// The last handle of a paused queue is dropped while the last ticket leaves.
 #[test]
 fn the_last_handle_of_a_paused_queue_meets_the_exit_of_the_last_ticket() {
     let name = "the_last_handle_of_a_paused_queue_meets_the_exit_of_the_last_ticket";

@@ -1,9 +1,9 @@
 //! Models of the event count. A sleeper that is not woken is a deadlock, which loom reports.
 //!
-//! Whoever waits here does as users do: prepare, look, commit or cancel. What is looked at is read
-//! without ordering, so that it is the event count that has to bring it.
+//! Threads wait as users do: prepare, look, commit or cancel. Their looks are relaxed loads, so
+//! only the event count can order the change before the look.
 //!
-//! The stamp starts below its wrap, so each model that wakes a sleeper, or everybody, goes over it.
+//! The stamp starts just below its wrap, so each model that wakes a sleeper crosses it.
 
 use crate::common::{Bound, Bound::*, model, on_a_board, spawn};
 use filch::idle::{EventCount, Park, ThreadPark};
@@ -12,7 +12,7 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::task::Waker;
 use std::time::Duration;
 
-/// What there is to take, and those who wait for it.
+/// The items to take, and the event count on which threads wait for them.
 struct Board {
     events: EventCount,
     items: AtomicUsize,
@@ -28,7 +28,7 @@ impl Board {
         })
     }
 
-    /// Puts one item there, without saying so.
+    /// Puts one item there, without a notification.
     fn put(&self) {
         self.items.fetch_add(1, Relaxed);
     }
@@ -56,7 +56,7 @@ impl Board {
         }
     }
 
-    /// Sleeps until it is over.
+    /// Sleeps until the board is over.
     fn wait_for_the_end(&self) {
         while !self.is_over.load(Relaxed) {
             let prepared = self.events.prepare();
@@ -139,7 +139,7 @@ fn notify_all_tells_whoever_prepared_before() {
     );
 }
 
-/// Those who wait for the end may not have their notification taken by one who prepares later.
+/// A thread that prepares later must not take the notification of one that waits for the end.
 #[test]
 fn notify_all_against_notify_one() {
     program(
@@ -152,7 +152,8 @@ fn notify_all_against_notify_one() {
     );
 }
 
-/// Whoever finds an item by looking may have been told of another meanwhile, and never comes back.
+/// A thread that finds an item by its look may have been told of another meanwhile, and leaves for
+/// good.
 #[test]
 fn notify_against_cancel() {
     program(
@@ -174,7 +175,7 @@ fn notify_against_cancel() {
     );
 }
 
-/// Whoever prepares and does not look passes on what it was told.
+/// A thread that prepares and does not look passes its notification on.
 #[test]
 fn a_dropped_plan_passes_the_notification_on() {
     program(
@@ -184,7 +185,8 @@ fn a_dropped_plan_passes_the_notification_on() {
     );
 }
 
-/// In a model a timeout passes at once; so this one leaves the list while it is told, or not.
+/// In a model a timeout passes at once, so the sleeper leaves the list while a notifier may tell
+/// it.
 fn wait_for_a_moment(board: &Board) {
     let prepared = board.events.prepare();
     if board.take() {
@@ -192,7 +194,7 @@ fn wait_for_a_moment(board: &Board) {
     }
     let is_told = prepared.commit_in(&mut ThreadPark::new(), Some(Duration::ZERO));
     if is_told && !board.take() {
-        // Somebody else has the item.
+        // Another thread has the item.
         assert_eq!(board.items.load(Relaxed), 0);
     }
 }
@@ -212,7 +214,8 @@ fn notify_against_timeout() {
     });
 }
 
-/// One may leave, and the other must be woken all the same: by the notifier, or by an item's taker.
+/// One sleeper may leave, and the other must still be woken: by the notifier, or by an item's
+/// taker.
 #[test]
 fn a_sleeper_under_one_that_leaves() {
     program(
@@ -226,14 +229,14 @@ fn a_sleeper_under_one_that_leaves() {
             Board::wait_for_the_end,
             |board| {
                 put_and_notify(board);
-                // Whoever is left takes it.
+                // The sleeper that is left takes it.
                 board.take();
             },
         ],
     );
 }
 
-/// Three leave while one sleeps under them, so the list is cleared.
+/// Three sleepers leave above one that sleeps on, so the list is cleared.
 #[test]
 fn a_list_of_those_who_left_is_cleared() {
     program(
@@ -246,7 +249,8 @@ fn a_list_of_those_who_left_is_cleared() {
     );
 }
 
-/// One leaves its place under another; a notification takes the place off, and the next sleeper has it.
+/// A sleeper leaves its waiter below another's. A notifier takes that waiter off, and the next
+/// sleeper uses it.
 #[test]
 fn a_place_left_behind_is_used_again() {
     program(
@@ -263,7 +267,7 @@ fn a_place_left_behind_is_used_again() {
     );
 }
 
-/// What was done before a notification is seen by whoever it reaches, without another look.
+/// The thread that a notification reaches sees the notifier's earlier writes, without another look.
 fn it_is_seen(name: &str, bound: Bound, another: Option<fn(&Board)>) {
     model(name, bound, move || {
         let board = Board::new();
@@ -298,7 +302,7 @@ fn what_came_before_one_that_was_passed_on_is_seen() {
     );
 }
 
-/// A park that returns for reasons of its own, once.
+/// A park that wakes up spuriously, once.
 struct Restless(ThreadPark, bool);
 
 impl Park for Restless {

@@ -1,7 +1,9 @@
-//! Planted bugs: each of them must make a model deadlock, or the models of the event count show nothing.
+//! Planted bugs: each of them must make a model deadlock, or the models of the event count show
+//! nothing.
 //!
-//! Some are planted in the use of the real event count, some in a small one made of a lock, a bell and
-//! the same protocol. What weakening the orderings of the real one shows is the audit's business.
+//! Some are planted in the use of the real event count, some in a small one made of a lock, a
+//! condition variable and the same protocol. `cargo xtask orderings` weakens the orderings of the
+//! real one.
 
 use crate::common::{Bound::*, canary::must_fail, model, spawn, thieves::retry};
 use filch::idle::EventCount;
@@ -114,7 +116,8 @@ fn canary_notifies_before() {
     planted("canary_notifies_before", small, Bug::NotifiesBefore);
 }
 
-/// The real one, by a user who goes to sleep without looking again, or who notifies too early.
+/// The real event count, used by a thread that sleeps without a second look, or that notifies too
+/// early.
 fn real(name: &str, bug: Bug) {
     model(name, Exhaustive, move || {
         let shared = Arc::new((EventCount::new(), AtomicBool::new(false)));

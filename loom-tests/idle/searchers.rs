@@ -1,6 +1,7 @@
-//! Models of looking for a while before sleeping. A sleeper that is not woken is a deadlock, which loom reports.
+//! Models of threads that search before they sleep. A sleeper that is not woken is a deadlock,
+//! which loom reports.
 //!
-//! What is looked at is read without ordering, so that it is the fences that have to bring it.
+//! Their looks are relaxed loads, so only the fences can order the change before the look.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
@@ -12,7 +13,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// What there is to take, and those who look for it.
+/// The items to take, and the threads that search for them.
 struct Board {
     searchers: Searchers,
     items: [AtomicUsize; 2],
@@ -34,8 +35,9 @@ impl Board {
         self.items.iter().any(|it| it.load(Relaxed) == 1 && it.swap(0, Relaxed) == 1)
     }
 
-    /// As `wait_and_take`, by somebody who after sleeping takes what there is without having searched: he owes a look to
-    /// whoever relied on him before. So did the pool's workers.
+    /// Does as `wait_and_take`, except that after sleeping it takes an item without searching
+    /// again. It then owes a look to a notifier that relied on it. An early version of the pool's
+    /// workers did so.
     fn wait_and_take_what_comes(&self) {
         let mut search = self.searchers.search();
         while !self.take() {
@@ -50,10 +52,10 @@ impl Board {
         search.found(|| self.is_there_more());
     }
 
-    /// Looks, and sleeps once at most, then is gone, without having taken anything.
+    /// Looks, sleeps at most once, and leaves for good without having taken an item.
     fn wait_and_leave(&self) {
         let resting = self.searchers.search().prepare();
-        // There is no time in a model: it may be told, or wake up because nobody tells it.
+        // There is no time in a model: the thread is told, or its timeout passes.
         drop(resting.commit_in(&mut ThreadPark::new(), Some(Duration::from_secs(1))));
     }
 
@@ -61,7 +63,7 @@ impl Board {
         self.items.iter().any(|it| it.load(Relaxed) == 1)
     }
 
-    /// Takes an item; looks, and sleeps until there is one.
+    /// Takes an item. Searches, and sleeps until there is one.
     fn wait_and_take(&self) {
         let mut search = self.searchers.search();
         while !self.take() {
@@ -83,7 +85,7 @@ fn one_searcher_one_notifier() {
     program("one_searcher_one_notifier", Exhaustive, threads);
 }
 
-/// Both trust in the searcher.
+/// Both notifiers rely on the searcher.
 #[test]
 fn one_searcher_two_notifiers() {
     program(
@@ -97,7 +99,8 @@ fn one_searcher_two_notifiers() {
     );
 }
 
-/// Two jobs, each for one of two searchers; whoever puts the second may have seen the first searcher search.
+/// Two jobs, each for one of two searchers. The notifier of the second job may have seen the first
+/// searcher search.
 #[test]
 fn a_searcher_that_finds_wakes_the_next() {
     program(
@@ -109,7 +112,7 @@ fn a_searcher_that_finds_wakes_the_next() {
     );
 }
 
-/// A pool that shrinks: a worker that is told leaves for good. What it was told of is for another.
+/// A pool that shrinks: a worker that is told leaves for good, so another must take the job.
 #[test]
 fn a_searcher_that_leaves_passes_it_on() {
     program(
@@ -119,7 +122,7 @@ fn a_searcher_that_leaves_passes_it_on() {
     );
 }
 
-/// Two pools: each has one worker, who takes a job that puts one into the other pool.
+/// Two pools with one worker each. Each worker takes a job that puts one into the other pool.
 #[test]
 fn two_boards_feed_each_other() {
     model("two_boards_feed_each_other", Preemptions(2), || {

@@ -1,5 +1,5 @@
-//! Models of queues that block: an injector, or deques, with an event count to sleep on. A receiver that is not woken is
-//! a deadlock, which loom reports.
+//! Models of queues that block: an injector, or deques, with an event count to sleep on. A receiver
+//! that is not woken is a deadlock, which loom reports.
 
 use crate::common::thieves::retry;
 use crate::common::{Bound::*, each_once, model, spawn};
@@ -7,7 +7,7 @@ use filch::idle::EventCount;
 use filch::{Injector, Steal};
 use loom::sync::Arc;
 
-/// Takes from an injector, and sleeps until there is something.
+/// Takes an item from an injector, and sleeps until there is one.
 fn receive(queue: &Injector<u32>, pushes: &EventCount) -> u32 {
     loop {
         if let Steal::Success(item) = queue.steal() {
@@ -60,7 +60,8 @@ fn retry_counts_as_work() {
     retry("retry_counts_as_work", true);
 }
 
-/// As [`receive`], until the queue is closed and nothing comes any more: `examples/blocking_queue.rs`.
+/// Takes items as [`receive`] does, until the queue is closed and empty:
+/// `examples/blocking_queue.rs`.
 fn receive_until_closed(queue: &Injector<u32>, pushes: &EventCount) -> Option<u32> {
     loop {
         if let Steal::Success(item) = queue.steal() {
@@ -73,7 +74,8 @@ fn receive_until_closed(queue: &Injector<u32>, pushes: &EventCount) -> Option<u3
         }
         match (is_closed, queue.is_empty()) {
             (true, true) => return None,
-            // An item is on its way, whose sender has been stopped: a steal goes around that, and says Empty.
+            // An item is on its way, and its sender is suspended: a steal passes it by, and returns
+            // `Empty`.
             (true, false) => {
                 prepared.cancel();
                 loom::thread::yield_now();

@@ -1,8 +1,9 @@
-//! Models of Empty: who is told so was told what was true at some moment of the call.
+//! Models of `Empty`: a thread that gets this answer gets it truly, for some moment of its call.
 //!
-//! A queue can be never empty although no single item is there for the whole of a call: a *chain* of items covers it,
-//! each pushed before the one before it is taken. Here one thread pushes a first item and asks; a thread that it spawned
-//! in between pushes a second item and takes the first. `is_a_queue` knows of chains.
+//! A *chain* of items keeps a queue from ever being empty, although no single item is there for a
+//! whole call: each is pushed before the previous one is taken. Here one thread pushes a first item
+//! and asks. A thread that it spawned in between pushes a second item and takes the first.
+//! `is_a_queue` knows of chains.
 
 use crate::common::Bound::*;
 use crate::common::injectors::is_a_queue;
@@ -11,13 +12,13 @@ use filch::Injector;
 use loom::sync::Arc;
 use loom::sync::atomic::{Ordering::*, fence};
 
-/// A sweep that began before the first item was there ends when it has been taken.
+/// A sweep begins before the first item is pushed, and ends after it has been taken.
 #[test]
 fn a_chain_is_not_empty_by_a_sweep() {
     is_a_queue("a_chain_is_not_empty_by_a_sweep", Preemptions(2), "ps", &["p(ps)e", "e"]);
 }
 
-/// In the third segment, which does not last: so a steal asks as `is_empty` does.
+/// The same in the third segment, which does not last: there a steal asks as `is_empty` does.
 #[test]
 fn a_chain_is_not_empty_by_a_sweep_for_a_steal() {
     is_a_queue(
@@ -28,7 +29,7 @@ fn a_chain_is_not_empty_by_a_sweep_for_a_steal() {
     );
 }
 
-/// The last thread is a producer that has been stopped: what it leaves is an orphan.
+/// The last thread is a producer that may be suspended in a push: its slot becomes an orphan.
 #[test]
 fn a_chain_is_not_empty_around_an_orphan() {
     is_a_queue(
@@ -39,7 +40,7 @@ fn a_chain_is_not_empty_around_an_orphan() {
     );
 }
 
-/// Who pushed an item asks for the length while another gives up the slot.
+/// A producer asks for the length while another thread gives up the slot of its item.
 #[test]
 fn a_length_of_zero_is_empty() {
     is_a_queue("a_length_of_zero_is_empty", Preemptions(3), "", &["s", "pl"]);
@@ -50,7 +51,7 @@ fn a_chain_has_a_length() {
     is_a_queue("a_chain_has_a_length", Preemptions(2), "ps", &["p(ps)l", "e"]);
 }
 
-/// The one that took the last item need not be the one that goes to sleep on the strength of that.
+/// The thread that sleeps because the queue is empty need not be the one that took the last item.
 #[test]
 fn a_push_that_says_not_empty_has_one_of_two_awake() {
     let bound = Long { preemptions: 2, seconds: 14 };

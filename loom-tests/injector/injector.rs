@@ -1,8 +1,8 @@
-//! Models of the injector. A segment has two slots here, numbers wrap after the first, and a consumer
-//! gives up a slot as soon as it finds it empty, so that orphans are everywhere.
+//! Models of the injector.
 //!
-//! In `injectors` a letter is a step: `p`ush, a batch of `2` or `3`, `t`ry to push, `c`lose,
-//! `s`teal, steal a `b`atch of two, steal a batch `a`nd pop, ask whether it is `e`mpty.
+//! A segment has two slots here, numbers wrap after the first segment, and a consumer gives up a
+//! slot as soon as it finds it empty, so that orphans are frequent.
+//! `loom-tests/common/injectors.rs` explains the letters of a program.
 
 use crate::common::injectors::is_a_queue;
 use crate::common::{Bound::*, model, spawn};
@@ -40,7 +40,7 @@ fn two_producers_two_consumers() {
     );
 }
 
-/// The one that pushes looks for its own item, while another may be giving up its slot.
+/// A producer looks for its own item, while another thread may be giving up the item's slot.
 #[test]
 fn who_pushed_finds_it_or_it_is_taken() {
     is_a_queue("who_pushed_finds_it_or_it_is_taken", Preemptions(3), "", &["s", "ps"]);
@@ -57,7 +57,7 @@ fn a_segment_is_handed_over() {
     is_a_queue("a_segment_is_handed_over", Preemptions(3), "ps", &["ss", "pp"]);
 }
 
-/// Both find the segment used up; one links, both go on.
+/// Both producers find the segment used up. One links the next, and both go on.
 #[test]
 fn two_producers_add_one_segment() {
     is_a_queue("two_producers_add_one_segment", Preemptions(3), "pp", &["p", "p"]);
@@ -69,7 +69,7 @@ fn a_claim_behind_the_newest_segment() {
     is_a_queue("a_claim_behind_the_newest_segment", Preemptions(4), "p", &["p", "pp"]);
 }
 
-/// Meanwhile the newest segment may be another one already.
+/// A producer must find its segment even if a newer one is there by then.
 #[test]
 fn a_claim_two_segments_behind() {
     is_a_queue("a_claim_two_segments_behind", Preemptions(2), "p", &["p", "pp", "p"]);
@@ -85,7 +85,7 @@ fn segments_are_used_again_under_a_slow_consumer() {
     );
 }
 
-/// The third segment does not last, and is freed while somebody is about to look.
+/// The third segment does not last, and is freed while a consumer is about to look at it.
 #[test]
 fn a_look_before_the_claim_finds_its_segment() {
     is_a_queue(
@@ -106,7 +106,7 @@ fn segments_are_used_again_under_a_slow_producer() {
     );
 }
 
-/// Slots that kept what they held in their first life would be taken for settled, and their segment for free.
+/// A slot that kept its mark from its first life would count as settled, and its segment as free.
 #[test]
 fn a_segment_has_a_second_life_under_a_slow_producer() {
     is_a_queue(
@@ -132,7 +132,8 @@ fn an_orphan_is_not_overtaken_by_a_third() {
     );
 }
 
-/// Who gives a slot up has counted it, and has still to look: it is not for others yet.
+/// A consumer that gives a slot up counts the orphan first, and then looks: until then no other may
+/// take it.
 #[test]
 fn an_orphan_is_not_taken_after_its_successor() {
     is_a_queue(
@@ -148,7 +149,7 @@ fn a_batch_does_not_overtake_an_orphan() {
     is_a_queue("a_batch_does_not_overtake_an_orphan", Preemptions(2), "", &["s", "ppa"]);
 }
 
-/// The one that asks has pushed; the other may be giving up the slot, or have done so.
+/// The thread that asks has pushed. The other may be giving up the slot, or have done so.
 #[test]
 fn it_is_not_empty_while_an_orphan_is_there() {
     is_a_queue("it_is_not_empty_while_an_orphan_is_there", Preemptions(3), "", &["s", "pe"]);
@@ -189,7 +190,7 @@ fn close_against_push_and_steal() {
     );
 }
 
-/// Whoever goes to sleep fences before its last look, and so does a push that asks.
+/// A thread that goes to sleep fences before its last look, and so does a push that asks.
 #[test]
 fn a_push_that_says_not_empty_has_somebody_awake() {
     model("a_push_that_says_not_empty_has_somebody_awake", Preemptions(3), || {
@@ -211,7 +212,7 @@ fn a_push_that_says_not_empty_has_somebody_awake() {
     });
 }
 
-/// What is left goes with the injector, once.
+/// The injector drops each item that is left once.
 #[test]
 fn what_is_left_is_dropped_once() {
     model("what_is_left_is_dropped_once", Preemptions(3), || {
@@ -231,7 +232,7 @@ fn what_is_left_is_dropped_once() {
     });
 }
 
-/// What a producer did before its push is there for whoever takes the item.
+/// The consumer of an item sees the producer's writes before the push.
 #[test]
 fn what_came_before_a_push_comes_before_its_steal() {
     model("what_came_before_a_push_comes_before_its_steal", Preemptions(3), || {

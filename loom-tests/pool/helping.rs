@@ -1,4 +1,5 @@
-//! Models of who runs a half: its owner, a thief, or a worker that waits for what brought it about.
+//! Models of the thread that runs a half of a `join`: its owner, a thief, or a worker that waits
+//! for a half that led to it.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
@@ -14,7 +15,7 @@ const FIRST: usize = 1;
 const SECOND: usize = 2;
 const AFTER: u32 = 3;
 
-/// The items of services are as their latches.
+/// The item that a service pushes has the number of its latch.
 fn item(latch: usize) -> u32 {
     latch as u32
 }
@@ -28,7 +29,7 @@ fn a_helper_takes_what_the_service_has_pushed_and_no_stranger() {
             deque.push(BEFORE);
             let (stealer, same): (Stealer<u32>, _) = (deque.stealer(), services.clone());
             let helper = spawn(move || {
-                // Thieves make the way free.
+                // Thefts take the oldest items away, so that the wanted one can become the oldest.
                 let stolen = (0..thefts).filter(|_| stealer.steal().is_success()).count();
                 (stolen, same.help(&stealer, wanted))
             });
@@ -47,7 +48,7 @@ fn a_helper_takes_what_the_service_has_pushed_and_no_stranger() {
     }
 }
 
-/// The owner takes its half back, or a helper takes it: one of them.
+/// Either the owner takes its half back, or a helper takes it.
 #[test]
 fn a_half_is_run_by_its_owner_or_by_a_helper() {
     model("a_half_is_run_by_its_owner_or_by_a_helper", Preemptions(3), || {

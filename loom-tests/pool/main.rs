@@ -1,4 +1,5 @@
-//! Models of the stealing pool, of whom its workers help, and of the snapshot that it reads.
+//! Models of the stealing pool, of workers that help each other, and of the snapshot that the pool
+//! reads.
 #![cfg(loom)]
 
 #[path = "../common/mod.rs"]

@@ -1,27 +1,23 @@
 //! Models of the stealing pool: how its workers sleep, wake and leave.
 //!
-//! A worker that sleeps on work shows in one of two ways: `wait_idle` takes the pool for idle and
-//! returns before the job has run, or a job waits for ever for another, which loom reports as a
-//! deadlock. For that the main thread must wait before it drops the pool, since closing wakes
-//! everybody.
+//! A worker that sleeps on work shows in one of two ways. Either `wait_idle` takes the pool for
+//! idle, and returns before the job has run. Or a job waits for ever for another, which loom
+//! reports as a deadlock. For that, the main thread waits before it drops the pool, since closing
+//! wakes all workers.
 //!
-//! A whole pool is large for loom: with one worker and no preemption there are tens of thousands of executions, with
-//! two workers too many. So each of its parts has models of its own, with higher bounds (`snapshot.rs`
-//! and the folders `idle`, `task`, `injector` and `deque`), and here it is whether they fit together. Two workers,
-//! and pools that grow and shrink, are for the random programs of `tests/pool/random_programs.rs`.
-//!
-//! | pair | site | fails when weakened |
-//! |---|---|---|
-//! | `RESTED` | `rest`, `is_quiet` | `an_accepted_job_runs` |
-//! | `GONE` | `go`, `wait_until_gone` | `a_closed_pool_runs_what_it_accepted` |
-//! | `JOINED` | `end`, `wait_for_half` | `both_halves_of_a_join_run` |
+//! A whole pool is large for loom: one worker and no preemption make tens of thousands of
+//! executions, and two workers make too many. So these models ask whether the parts fit together.
+//! The parts have models of their own, with higher bounds: `snapshot.rs` and the folders `idle`,
+//! `task`, `injector` and `deque`. Two workers, and pools that grow and shrink, are for the random
+//! programs of `tests/pool/random_programs.rs`. No model here judges the pool's orderings:
+//! `unwitnessed.md` says what does.
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, note_spawn, spawn};
 use filch::ThreadPool;
 use filch::pool::{Shutdown, Start};
 
-/// A pool of so many modelled threads.
+/// Makes a pool of up to `threads` modelled threads.
 fn pool(threads: usize) -> ThreadPool {
     (0..threads).for_each(|_| note_spawn());
     ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()
@@ -61,7 +57,7 @@ fn a_closed_pool_runs_what_it_accepted() {
     });
 }
 
-/// Whoever comes first starts the threads; whoever closes keeps them from being started.
+/// The first submitter starts the threads; a thread that closes the pool keeps them from starting.
 #[test]
 fn a_pool_that_starts_while_it_closes_runs_what_it_accepted() {
     model("a_pool_that_starts_while_it_closes_runs_what_it_accepted", Slow(1), || {
@@ -126,7 +122,7 @@ fn a_worker_waits_for_what_it_spawned() {
     });
 }
 
-/// Dropped unrun, or run: either way the handle says so.
+/// The task is dropped unrun, or runs: the handle reports which.
 #[test]
 fn cancelling_shutdown_and_spawn() {
     model("cancelling_shutdown_and_spawn", Slow(1), || {

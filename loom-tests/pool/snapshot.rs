@@ -1,8 +1,8 @@
-//! Models of a snapshot: replaced while it is looked at.
+//! Models of a snapshot that is replaced while a thread reads it.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `SNAPSHOT` | release in `replace`; acquire in `with`, `replace` | `look_and_replace` |
+//! | `SNAPSHOT` | release in `replace`; acquire in `with` | `look_and_replace` |
 
 use crate::common::{Bound::*, model, spawn};
 use filch::for_models::Snapshot;
@@ -10,7 +10,8 @@ use filch::{Steal, Stealer, Worker};
 use loom::sync::Arc;
 
 fn replace(snapshot: &Snapshot<Vec<u32>>, next: u32) {
-    // SAFETY: the calls of each model come one after the other.
+    // SAFETY: each model orders its calls one after the other, and its values may be dropped
+    // anywhere.
     unsafe { snapshot.replace(|old| old.iter().copied().chain([next]).collect()) };
 }
 
@@ -43,7 +44,7 @@ fn two_look_and_one_replaces() {
     });
 }
 
-/// The pool's registry: thieves steal while a worker comes, and the other goes.
+/// The pool's registry: thieves steal while one worker is added and another leaves.
 #[test]
 fn steal_while_workers_come_and_go() {
     model("steal_while_workers_come_and_go", Preemptions(2), || {

@@ -1,4 +1,5 @@
-//! Models of what meets in tokens and groups: refusals, waits on threads that may run a task, tokens whose handles go.
+//! Models of tokens and groups: refused tasks, waits on threads that may run a task, tokens whose
+//! handles are dropped.
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, spawn};
@@ -8,7 +9,7 @@ use filch::task::{CancelToken, TaskGroup};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
-/// An executor that keeps a job for somebody to run it, and refuses further ones.
+/// An executor that keeps one job until a thread of the model runs it, and refuses further ones.
 struct Kept(ExecutorId, Mutex<Option<Job>>);
 
 impl Kept {
@@ -16,7 +17,8 @@ impl Kept {
         Kept(ExecutorId::new(), Mutex::new(None))
     }
 
-    /// A job on a thread of which tasks of this executor may run.
+    /// Returns a job that waits for `group`. The thread that runs it may run tasks of this executor
+    /// meanwhile.
     fn job_that_waits(&self, group: &TaskGroup) -> Job {
         let group = group.clone();
         drop(TaskBuilder::on(self).spawn(move || drop(group.wait())));
@@ -53,7 +55,7 @@ fn what_is_refused_is_not_run_by_a_thread_that_waits() {
         let waiter = spawn(move || waits.run());
         let left = trace.clone();
         let refused = TaskBuilder::on(&kept).group(&group).try_spawn(move || left.leave_once());
-        // It comes back, or this panics.
+        // This returns, or it panics.
         drop(refused.unwrap_err().f);
         last.run();
         waiter.join().unwrap();
@@ -61,7 +63,7 @@ fn what_is_refused_is_not_run_by_a_thread_that_waits() {
     });
 }
 
-/// Nobody else runs the task.
+/// No other thread runs the task.
 #[test]
 fn what_is_accepted_wakes_a_thread_that_waits() {
     model("what_is_accepted_wakes_a_thread_that_waits", Preemptions(2), || {
@@ -91,7 +93,7 @@ fn a_token_reaches_below_one_that_goes() {
     });
 }
 
-/// The last of two that keep a token drops it, and those above it; and what is above forgets them.
+/// The last child of a token drops that token, which the root then forgets.
 #[test]
 fn the_last_below_takes_its_tokens_along() {
     model("the_last_below_takes_its_tokens_along", Exhaustive, || {

@@ -1,12 +1,12 @@
-//! Models of a task: who claims it, who gets its result, and who frees it.
+//! Models of a task: which thread claims it, gets its result, and frees it?
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `RESULT` | release in `finish`; acquire in `is_done`, `wait`, `let_go` | `join_and_finish`, `poll_and_finish`, `drop_the_handle_and_finish` |
 //! | `WAITER` | release in `wait`; acquire in `finish` | `join_and_finish` |
 //! | `FREED` | both in `release` | `join_and_finish` |
-//! | `CANCELLED` | release in `cancel`; acquire in `is_cancelled` | `whoever_sees_a_token_cancelled_sees_what_was_done` |
-//! | `GROUP` | both in `Place::drop`; acquire in `is_done` | `a_group_waits_for_its_members` |
+//! | `CANCELLED` | release in `close`; acquire in `is_cancelled` | `whoever_sees_a_token_cancelled_sees_what_was_done` |
+//! | `GROUP` | release in `Place::drop`; acquire in `is_done` | `a_group_waits_for_its_members` |
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, spawn};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// A result that loom misses if it leaks, and that reports its second drop.
+/// A result by which loom notices a leak, and which reports a second drop.
 struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
 
 impl Precious {
@@ -93,7 +93,7 @@ fn give_up_waiting_and_finish() {
     model("give_up_waiting_and_finish", Exhaustive, || {
         let (job, handle) = Job::with_handle(Precious::new);
         let runner = spawn(move || job.run());
-        // There is no time in a model: this gives up at once, or comes too late for that.
+        // There is no time in a model: this gives up at once, or comes too late to give up.
         match handle.join_timeout(Duration::from_secs(1)) {
             Ok(result) => drop(result.unwrap()),
             Err(handle) => drop(handle.join().unwrap()),
@@ -102,7 +102,7 @@ fn give_up_waiting_and_finish() {
     });
 }
 
-/// The waker of a future that counts how often it was woken, and is gone when nobody needs it.
+/// A waker that counts its calls. A model checks that it is dropped when it is no longer needed.
 struct Bell(Mutex<usize>);
 
 impl Wake for Bell {
@@ -135,7 +135,7 @@ fn poll_and_finish() {
     });
 }
 
-/// The job in a deque, popped by its owner or stolen, while the handle claims the task.
+/// The job is in a deque: the owner pops it or a thief steals it, while the handle claims the task.
 #[test]
 fn claim_pop_and_steal() {
     model("claim_pop_and_steal", Preemptions(3), || {
@@ -153,7 +153,7 @@ fn claim_pop_and_steal() {
         let popped = worker.pop().is_some_and(Job::try_run);
         let stolen = thief.join().unwrap();
         let (cancelled, is_ok) = canceller.join().unwrap();
-        // A thief may have been told to try again, with nobody left to do so: then the job is dropped with the
+        // A thief may have been told to retry, and does not. Then the job is dropped with the
         // deque, after all of this.
         let has_run = popped || stolen;
         assert!(!(popped && stolen), "it ran twice");
@@ -162,7 +162,7 @@ fn claim_pop_and_steal() {
     });
 }
 
-/// An executor that keeps the job, for somebody to run it.
+/// An executor that keeps the job until a thread of the model runs it.
 #[derive(Default)]
 struct Kept(Mutex<Option<Job>>);
 
@@ -217,7 +217,7 @@ fn whoever_sees_a_token_cancelled_sees_what_was_done() {
             left.leave_once();
             same_token.cancel();
         });
-        // A child is told in the same way.
+        // A child token is told in the same way.
         let child = token.child();
         for token in [&token, &child, &token] {
             if token.is_cancelled() {

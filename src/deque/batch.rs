@@ -1,8 +1,8 @@
 //! Stealing several items at once.
 //!
 //! A batch out of a FIFO deque is one claim. Out of a LIFO deque it is an announcement and a claim,
-//! because the owner takes from the other end without claiming: between our look at `bottom` and
-//! our claim it could take any number of items, down into the batch.
+//! because the owner takes from the other end without claiming. Between the thief's look at
+//! `bottom` and its claim, the owner could take any number of items, down into the batch.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -14,12 +14,12 @@
 //!  4  copy the items                           d  yes: (t, ANNOUNCED) ─▶ (t, WITHDRAWN)
 //!  5  top: (t, ANNOUNCED) ─▶ (t + k, OPEN)     e  take item n
 //!
-//!  Never: 3 misses a, c misses 1, and n is within the batch. So n is below the end of the batch only
-//!  if the owner comes to d; and of 5 and d, only one succeeds.
+//!  Never: 3 misses a, c misses 1, and n is within the batch.
+//!  So n is below the end of the batch only if the owner comes to d; and only one of 5 and d succeeds.
 //! ```
 //!
-//! A thief that stops between 1 and 5 holds up nobody: single steals go on from `ANNOUNCED`, and the
-//! owner withdraws.
+//! A thief that stops between 1 and 5 holds up no other thread: single steals go on from
+//! `ANNOUNCED`, and the owner withdraws.
 
 use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
@@ -31,10 +31,9 @@ use core::mem::MaybeUninit;
 impl<T> Stealer<T> {
     /// Moves about half of the items, at most 32, into another deque.
     ///
-    /// Returns `Success(())` if `dest` has items now because of it, [`Steal::Retry`] if somebody
-    /// else took the first item meanwhile, and [`Steal::Empty`] if there was none. `dest` pops them
-    /// in the order in which this deque's owner would have, or in the reverse, whichever its own
-    /// flavor gives; see [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    /// Returns `Success(())` if items have moved, [`Steal::Retry`] if another thread was quicker to
+    /// the first item, and [`Steal::Empty`] if there was none. See
+    /// [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Examples
     ///
@@ -53,16 +52,16 @@ impl<T> Stealer<T> {
 
     /// Moves about half of the items, at most `limit`, into another deque.
     ///
-    /// With both deques FIFO, or both LIFO, `dest` holds the batch as this deque held it. Otherwise
-    /// it is reversed, so that popping from `dest` gives the same order as popping here would have.
+    /// `dest` pops the batch in the order in which this deque's owner would have popped it. If the
+    /// flavors differ, the batch is reversed for that.
     ///
-    /// If `dest` is this deque's own worker, or is at its maximum capacity, nothing moves, and
-    /// `Success(())` says that `dest` has items to pop.
+    /// If `dest` is this deque's own worker, or is at its maximum capacity, nothing moves.
+    /// `Success(())` then means that `dest` has items to pop.
     ///
     /// # Progress
     ///
-    /// Wait-free, apart from growing `dest`. From a FIFO deque: one compare-exchange in all. From a
-    /// LIFO deque: two for every 32 items.
+    /// Wait-free, apart from growing `dest`. A batch from a FIFO deque takes one compare-exchange
+    /// in all, and one from a LIFO deque two for every 32 items.
     ///
     /// # Panics
     ///
@@ -82,8 +81,9 @@ impl<T> Stealer<T> {
         self.steal_batch_while(dest, limit, |_| true)
     }
 
-    /// As `steal_batch_with_limit`, and, out of a LIFO deque, the batch ends before the first item that is not such a
-    /// one; `is_such` may also get words of several items, which are then not taken.
+    /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
+    /// the first item that `is_such` rejects. `is_such` may also get a mixture of the words of
+    /// several items, which is then not taken.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -124,9 +124,9 @@ impl<T> Stealer<T> {
 
     /// Moves about half of the items, at most `limit`, into another deque, and pops one of them.
     ///
-    /// The item returned is the one of the batch that this deque's owner would have popped first.
-    /// Otherwise as [`steal_batch_with_limit`](Self::steal_batch_with_limit); from its own worker
-    /// this pops, and with `dest` at its maximum capacity it takes one item.
+    /// Returns the item of the batch that this deque's owner would have popped first. From its own
+    /// worker this pops, and if `dest` is at its maximum capacity it takes one item. Otherwise the
+    /// same as [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Panics
     ///
@@ -155,16 +155,16 @@ impl<T> Stealer<T> {
         self.move_oldest(top, room, dest, true, |_| true).map(|moved| {
             let popped = after(dest.bottom(), moved - 1);
             dest.publish(popped);
-            // SAFETY: I2 — `move_oldest` put a claimed item there, and it is not published.
+            // SAFETY: I2 — `move_oldest` has put a claimed item there, and it is not published.
             unsafe { dest.take(popped) }
         })
     }
 
     /// Takes up to `limit` of the oldest items, one by one, and hands each to `sink`.
     ///
-    /// Returns how many. It stops early when the deque is empty or somebody else takes an item at
-    /// the same moment; [`Steal::Retry`] means that this happened at the first. An item is the
-    /// sink's as soon as it is taken, so a sink that panics loses nothing else.
+    /// Returns the number of items taken. It stops early if the deque is empty, or if another
+    /// thread is quicker to an item. [`Steal::Retry`] means that this happened at the first. An
+    /// item is the sink's as soon as it is taken, so a sink that panics loses no other.
     ///
     /// # Progress
     ///
@@ -199,16 +199,16 @@ impl<T> Stealer<T> {
         Steal::Success(limit)
     }
 
-    /// Where a batch begins, and of how many items it is: half of those there are, as far as the
-    /// limit and the room in `dest` allow. Nothing if there are none.
+    /// Returns where a batch begins, and its size: half of the items, within the limit and the room
+    /// in `dest`. Returns `None` if there are no items.
     fn plan(&self, dest: &Worker<T>, limit: usize) -> Option<(Top, usize)> {
         let (top, bottom) = self.look();
         let len = distance(top.index(), bottom);
         (len > 0).then(|| (top, dest.make_room(len.div_ceil(2).min(limit))))
     }
 
-    /// Moves up to `count` items from `top` into slots of `dest` that are not published yet, as
-    /// `dest` is to hold them. With `and_pop`, the one to pop comes last.
+    /// Moves up to `count` items from `top` into unpublished slots of `dest`, in the order in which
+    /// `dest` has to hold them. With `and_pop`, the item to pop comes last.
     ///
     /// The caller is pinned, has found `count` items, and has made room for them.
     fn move_oldest(
@@ -243,7 +243,7 @@ impl<T> Stealer<T> {
                 }
             }
             Flavor::Fifo => {
-                // The oldest is the one to pop.
+                // The oldest item is the one to pop.
                 let popped = usize::from(and_pop);
                 let (oldest, next) = ((from, top.index()), (from, after(top.index(), popped)));
                 copy_slots(oldest, (to, after(free, count - 1)), popped);
@@ -274,7 +274,7 @@ impl<T> Stealer<T> {
         moved
     }
 
-    /// Moves up to `wanted` items, at most a batch's reach, to slots of `dest` from `free` on.
+    /// Moves up to `wanted` items, at most a batch's reach, into slots of `dest` from `free` on.
     #[inline]
     fn move_some(
         &self,
@@ -284,14 +284,14 @@ impl<T> Stealer<T> {
         free: Index,
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> usize {
-        // One item needs no announcement. Where somebody else has announced, or the owner has
-        // withdrawn, there can be no other batch at this index; a single item there can.
+        // One item needs no announcement. After one announcement at an index there can be no other
+        // batch there, but a single item can be taken.
         let alone = wanted == 1 || !top.is_open();
         let claimed = if alone { top } else { top.announced() };
         if !alone {
             let success = LAST_ITEM.strong(Relaxed);
-            // Relaxed, both: nothing is published, and nothing read; LAST_ITEM orders it before
-            // our look at `bottom`.
+            // Relaxed, both: nothing is published or read. LAST_ITEM orders this before our look at
+            // `bottom`.
             if self.shared.top.compare_exchange(top.0, claimed.0, success, Relaxed).is_err() {
                 return 0;
             }
@@ -301,7 +301,7 @@ impl<T> Stealer<T> {
         let to = dest.slots();
         // Worth nothing until the claim (I5).
         copy_slots((self.buffer().slots(), top.index()), (to, free), most);
-        // SAFETY: I1 — the slots are of the caller's own deque.
+        // SAFETY: I1 — the slots are of the caller's own deque, so only this thread writes them.
         let copy = |i: usize| unsafe { slot_in(to, after(free, i)).peek() };
         let is_such = |i: &usize| copy(*i).words().is_none_or(&is_such);
         let count = (0..most).take_while(is_such).count();

@@ -6,7 +6,7 @@ use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
 use alloc::boxed::Box;
 
-/// A power of two of slots, addressed by indices that wrap.
+/// A power of two of slots, addressed by wrapping indices.
 pub(super) struct Buffer<T> {
     slots: Box<[Slot<T>]>,
     /// The buffer that this one replaced, if it is kept.
@@ -14,7 +14,7 @@ pub(super) struct Buffer<T> {
 }
 
 impl<T> Buffer<T> {
-    /// A buffer with nothing in it, on the heap.
+    /// Allocates an empty buffer.
     ///
     /// # Panics
     ///
@@ -28,7 +28,7 @@ impl<T> Buffer<T> {
         Box::into_raw(Box::new(Protected::new(Buffer { slots, outgrown })))
     }
 
-    /// The slot of an index.
+    /// Returns the slot of an index.
     #[inline(always)]
     pub(super) fn slot(&self, index: Index) -> &Slot<T> {
         slot_in(&self.slots, index)
@@ -49,7 +49,7 @@ impl<T> Buffer<T> {
     }
 }
 
-/// The slot of an index, among all slots of a buffer.
+/// Returns the slot of an index among all slots of a buffer.
 #[inline(always)]
 pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
     let place = place(index) & (slots.len() - 1);
@@ -57,8 +57,8 @@ pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
     unsafe { slots.get_unchecked(place) }
 }
 
-/// Copies `count` slots of one buffer, from one index on, to those of another: in up to three runs
-/// that do not go around.
+/// Copies `count` slots of one buffer to another, each from an index on, in up to three runs that
+/// do not wrap around.
 #[inline]
 pub(super) fn copy_slots<T>(from: (&[Slot<T>], Index), to: (&[Slot<T>], Index), mut count: usize) {
     let ((source, mut first), (dest, mut free)) = (from, to);

@@ -1,10 +1,10 @@
-//! How a deque is set up.
+//! Settings of a deque.
 
 use super::Worker;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// From which end the owner takes.
+/// The end from which the owner takes.
 ///
 /// Thieves always take the oldest item.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -44,7 +44,7 @@ impl<T> Builder<T> {
         Builder { flavor, capacity, max_capacity, shrinking, items: PhantomData }
     }
 
-    /// Makes room for this many items from the beginning. Rounded up to a power of two, at least 1.
+    /// Makes room for this many items from the beginning, rounded up to a power of two, at least 1.
     ///
     /// # Examples
     ///
@@ -58,8 +58,8 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Holds this many items at most: [`try_push`](Worker::try_push) then gives further items back.
-    /// Not rounded.
+    /// Limits the deque to this many items, not rounded: [`try_push`](Worker::try_push) gives
+    /// further items back.
     ///
     /// # Panics
     ///
@@ -79,12 +79,12 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Gives memory back: when less than a quarter of the buffer is in use, `pop` halves it, down to
-    /// the initial capacity, and outgrown buffers are freed while stealers live.
+    /// Gives memory back: when less than a quarter of the buffer is in use, `pop` halves it, down
+    /// to the initial capacity. Outgrown buffers are freed while stealers live.
     ///
     /// The price is that each steal pins the thread through crossbeam-epoch. A search over many
     /// victims pays it once if it calls `crossbeam_epoch::pin` around the search. Without this
-    /// setting outgrown buffers are kept until the deque is dropped; all of them together are
+    /// setting, outgrown buffers are kept until the deque is dropped; all of them together are
     /// smaller than the current one.
     ///
     /// # Examples
@@ -122,7 +122,7 @@ impl<T> Builder<T> {
     }
 }
 
-// By hand, since a derive would ask the same of `T`, of which a builder has none.
+// By hand: a derive would demand `T: Clone`, and a builder has no `T`.
 impl<T> Clone for Builder<T> {
     fn clone(&self) -> Self {
         Builder { items: PhantomData, ..*self }

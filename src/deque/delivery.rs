@@ -1,4 +1,4 @@
-//! Taking in what comes from elsewhere.
+//! Taking in items that come out of an injector.
 
 use super::batch::reverse;
 use super::buffer::slot_in;
@@ -6,12 +6,12 @@ use super::index::after;
 use super::{Flavor, Worker};
 
 impl<T> Worker<T> {
-    /// Whether it holds its maximum of items. Thieves may be taking some of them.
+    /// Returns whether the deque holds its maximum of items. Thieves may be taking some of them.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.max_capacity
     }
 
-    /// Pushes an item for which there is room, unless it is to be kept.
+    /// Pushes an item for which there is room, or returns it if `and_keep`.
     pub(crate) fn take_in(&self, item: T, and_keep: bool) -> Option<T> {
         if and_keep {
             return Some(item);
@@ -20,9 +20,9 @@ impl<T> Worker<T> {
         None
     }
 
-    /// Pushes items for which there is room, so that they are popped in the order in which they came,
-    /// except for the first if it is to be kept. Returns nothing if there is no item at all, and else
-    /// what is kept.
+    /// Pushes items for which there is room, so that they are popped in the order in which they
+    /// came. With `and_keep` the first is not pushed. Returns `None` if there is no item at all,
+    /// and otherwise the item that is kept, if any.
     pub(crate) fn take_in_batch(
         &self,
         mut items: impl Iterator<Item = T>,

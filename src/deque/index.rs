@@ -1,4 +1,4 @@
-//! Indices, and what else `top` says.
+//! Indices, and the state that `top` holds beside its index.
 //!
 //! An index is a counter that wraps, in steps of [`ONE`]: its two lowest bits are free. `bottom`
 //! leaves them zero. In `top` of a LIFO deque they are a state:
@@ -13,13 +13,13 @@
 //!      │                                          │    │    │
 //!      │ one item taken                           │    │    │ the batch taken: (t + n, OPEN)
 //!      ▼                                          │    ▼
-//!  (t + 1, OPEN)  ◀── one item taken ─────────────┘  (t, WITHDRAWN)  ── one item taken ──▶ (t + 1, OPEN)
+//!  (t + 1, OPEN)  ◀── one item taken ─────────────┘  (t, WITHDRAWN)  ── one taken ──▶ (t + 1, OPEN)
 //!                                                     the owner withdrew it
 //! ```
 //!
-//! No transition leads back to an earlier word, so a compare-exchange on `top` succeeds only if
-//! nothing has happened to it since it was read: at most three words share an index, in this
-//! order, and indices only grow.
+//! No transition leads back to an earlier word: at most three words share an index, in this order,
+//! and indices only grow. So a compare-exchange on `top` succeeds only if nothing has happened to
+//! `top` since it was read.
 
 use crate::sync::{Index, STEPS_TO_THE_WRAP};
 
@@ -27,15 +27,15 @@ const STATE_BITS: u32 = 2;
 
 /// One step of an index.
 const ONE: Index = 1 << STATE_BITS;
-/// Where indices start: a little below their wrap, so that every deque soon goes through it, on
-/// every user's machine and in every test.
+/// Where indices start: a little below their wrap, so that every deque soon passes it, on every
+/// user's machine and in every test.
 pub(super) const FIRST: Index = Index::MIN.wrapping_sub(STEPS_TO_THE_WRAP * ONE);
 
 const STATE: Index = ONE - 1;
 const ANNOUNCED: Index = 1;
 const WITHDRAWN: Index = 2;
 
-/// What `top` holds: how many items have ever been taken there, and whether a batch is announced.
+/// The word in `top`: the index of the oldest item, and whether a batch is announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Top(pub(super) Index);
 
@@ -46,52 +46,52 @@ impl Top {
         self.0 & !STATE
     }
 
-    /// Whether a batch may be announced: none has been at this index.
+    /// Returns whether a batch may be announced: none has been at this index.
     #[inline(always)]
     pub(super) fn is_open(self) -> bool {
         self.0 & STATE == 0
     }
 
-    /// Whether a thief may take several items at once.
+    /// Returns whether a batch is announced, so that a thief may take several items at once.
     #[inline(always)]
     pub(super) fn is_announced(self) -> bool {
         self.0 & ANNOUNCED != 0
     }
 
-    /// Whether at most `few` items, counted in steps of an index, are from here to `bottom`.
+    /// Returns whether at most `few` items, counted in index steps, are from here to `bottom`.
     #[inline(always)]
     pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
         // The state takes less than a step off the difference.
         bottom.wrapping_sub(self.0) <= few
     }
 
-    /// Whether exactly one item is from here to `bottom`.
+    /// Returns whether exactly one item is from here to `bottom`.
     #[inline(always)]
     pub(super) fn is_below(self, bottom: Index) -> bool {
         self.index() == before(bottom)
     }
 
-    /// The same word, or an earlier one of this index: no batch is announced there.
+    /// The same word, or the one of this index from before the announcement.
     #[inline(always)]
     pub(super) fn unannounced(self) -> Top {
         Top(self.0 & !ANNOUNCED)
     }
 
-    /// After a thief has announced that it is going to take several items.
+    /// The word after a thief has announced a batch.
     #[inline(always)]
     pub(super) fn announced(self) -> Top {
         debug_assert_eq!(self.0 & STATE, 0, "a second announcement could be taken for the first");
         Top(self.0 | ANNOUNCED)
     }
 
-    /// After the owner has withdrawn the announcement.
+    /// The word after the owner has withdrawn the announcement.
     #[inline(always)]
     pub(super) fn withdrawn(self) -> Top {
         debug_assert!(self.is_announced());
         Top(self.index() | WITHDRAWN)
     }
 
-    /// After `count` items have been taken.
+    /// The word after `count` items have been taken.
     #[inline(always)]
     pub(super) fn taken(self, count: usize) -> Top {
         debug_assert!(count > 0);
@@ -111,7 +111,7 @@ pub(super) fn before(index: Index) -> Index {
     index.wrapping_sub(ONE)
 }
 
-/// The number of items between two indices: negative if the first is ahead of the second.
+/// The number of items between two indices; negative if the first is ahead of the second.
 #[inline(always)]
 pub(super) fn signed_distance(from: Index, to: Index) -> Index {
     to.wrapping_sub(from) >> STATE_BITS
@@ -123,7 +123,7 @@ pub(super) fn distance(from: Index, to: Index) -> usize {
     signed_distance(from, to).max(0) as usize
 }
 
-/// Where in a buffer an index is, before the mask.
+/// The slot of an index, before the mask.
 #[inline(always)]
 pub(super) fn place(index: Index) -> usize {
     (index >> STATE_BITS) as usize

@@ -15,33 +15,34 @@
 //! # Invariants
 //!
 //! - **I1** Only the owner writes `bottom`, `buffer` and the slots of the current buffer.
-//! - **I2** Every slot in `top..bottom` holds an item that nobody has taken.
-//! - **I3** `top` only grows, and whoever makes it grow owns the items it passed.
+//! - **I2** Every slot in `top..bottom` holds an item that is not taken.
+//! - **I3** `top` only grows, and the thread that makes it grow owns the items it passed.
 //! - **I4** While the owner of a LIFO deque takes an item without touching `top`, no thief reaches
-//!   that item: by single steals, because one of the two sees the other (`LAST_ITEM`); by a
-//!   batch, because a batch is announced in `top` first, takes at most `MAX_ANNOUNCED` items, and
-//!   the owner withdraws it before it takes an item within that reach (`index.rs`).
+//!   that item. A single steal does not, because one of the two threads sees the other
+//!   (`LAST_ITEM`). A batch does not, because it is announced in `top` first and takes at most
+//!   `MAX_ANNOUNCED` items. The owner withdraws the announcement before it takes an item within
+//!   that reach (`index.rs`).
 //! - **I5** A slot is written only while its index is at or above `bottom`, and not before `top`
 //!   has passed the index that used it last. So a copy is whole if `top` is still at its index, or
 //!   below, after the copy was made.
 //! - **I6** A buffer that has been replaced is never written again. It is freed with the deque, or
-//!   through epoch if the deque shrinks; then whoever uses it is pinned.
+//!   through epoch if the deque shrinks; then every thread that uses it is pinned.
 //! - **I7** `bottom - top` is at most the capacity of the current buffer, which is a power of two.
 //!
 //! # Orderings
 //!
-//! The constants below are the only orderings in this module stronger than `Relaxed`. Each is
-//! argued in DESIGN.md under its own name; `cargo xtask orderings` says which model fails when one
-//! of its sites is weakened, and `loom-tests/unwitnessed.md` at which sites none does, and why.
+//! The constants below are the only orderings here stronger than `Relaxed`. DESIGN.md argues each
+//! under its name. `cargo xtask orderings` says which model fails when one of its sites is
+//! weakened, and `loom-tests/unwitnessed.md` lists the sites where none does, and why.
 //!
 //! # Sources
 //!
 //! Chase and Lev, *Dynamic circular work-stealing deque*, SPAA 2005. Lê, Pop, Cohen and Zappa
-//! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013, with the
-//! correction of Norris and Demsky, *CDSChecker*, OOPSLA 2013 (the buffer is published), and one for
-//! C++20 (`pop` reserves with a release store). Ours differs in four points: the owner looks at
-//! `top` only when the deque seems full; a last item is decided by `top` alone; indices start just
-//! below their wrap; outgrown buffers are kept, so that stealing needs no epoch.
+//! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013. Two
+//! corrections: the buffer is published (Norris and Demsky, *CDSChecker*, OOPSLA 2013), and `pop`
+//! reserves with a release store (C++20). Ours differs in four points. `push` looks at `top` only
+//! when the deque seems full. A last item is decided by `top` alone. Indices start just below their
+//! wrap. Outgrown buffers are kept, so that stealing needs no epoch.
 //!
 //! # Step by step
 //!
@@ -73,28 +74,28 @@ use index::{FIRST, Top, after};
 
 /// A thief that sees an index below `bottom` also sees the item stored there.
 ///
-/// Every store that leaves items below `bottom` releases, and that includes the store by which
-/// `pop` reserves the newest: a thief may learn about the older items from that one alone.
+/// Every store that leaves items below `bottom` releases. That includes the store by which `pop`
+/// reserves the newest: a thief may learn about the older items from that one alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// Whoever sees `top` beyond an index knows that its taker has made its copy, and sees the `bottom`
-/// and the `buffer` that the taker saw.
+/// A thread that sees `top` beyond an index knows that the taker has made its copy, and sees the
+/// `bottom` and the `buffer` that the taker saw.
 ///
-/// The owner needs the first before it writes the slot again; thieves and `pop` need the second, so
+/// The owner needs the first before it writes the slot again. Thieves and `pop` need the second, so
 /// that Empty is not an answer from the past.
 const CLAIM: Pair = Pair::named("deque::CLAIM");
 
 /// A thief that sees a new buffer also sees the items that were copied into it.
 const GROWN: Pair = Pair::named("deque::GROWN");
 
-/// The owner writes `bottom`, then reads `top`; a thief has moved `top`, then reads `bottom`. Of
-/// the two, at least one sees that the other is after the same item (I4). LIFO only.
+/// The owner writes `bottom`, then reads `top`; a thief has moved `top`, then reads `bottom`. At
+/// least one of the two sees that the other is after the same item (I4). LIFO only.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
-/// The most that a batch steal takes, unless it is given a smaller limit.
+/// The most items that a batch steal takes if the caller sets no limit.
 pub(crate) const MAX_BATCH: usize = 32;
 
-/// What the owner and the thieves share.
+/// The state that the owner and the thieves share.
 struct Shared<T> {
     top: CachePadded<AtomicIndex>,
     bottom: CachePadded<AtomicIndex>,
@@ -120,7 +121,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Pins the thread, if a buffer may be freed under it.
+    /// Pins the thread if a buffer may be freed while the thread uses it.
     #[inline]
     fn pin(&self) -> Option<Guard> {
         self.rarely_written.domain.as_ref().map(Domain::pin)
@@ -133,8 +134,7 @@ struct Chain<T>(*mut Protected<Buffer<T>>);
 impl<T> Drop for Chain<T> {
     fn drop(&mut self) {
         while !self.0.is_null() {
-            // SAFETY: I6 — kept buffers are freed here and nowhere else, when no other handle can
-            // look at them.
+            // SAFETY: I6 — a kept buffer is freed only here, when no other handle can use it.
             let buffer = unsafe { Box::from_raw(self.0) };
             self.0 = buffer.outgrown();
         }
@@ -155,9 +155,9 @@ impl<T> Drop for Shared<T> {
                 while *top != *bottom {
                     let index = *top;
                     *top = after(index, 1);
-                    // SAFETY: I1 — only the owner writes slots, and the last handle is going.
+                    // SAFETY: I1 — only the owner writes slots, and this is the last handle.
                     let copy = unsafe { self.buffer.slot(index).peek() };
-                    // SAFETY: I2 — nobody has taken it.
+                    // SAFETY: I2 — it was between `top` and `bottom`, so it is not taken.
                     drop(unsafe { copy.assume_init() });
                 }
             }
@@ -169,10 +169,10 @@ impl<T> Drop for Shared<T> {
             }
         }
 
-        // Relaxed, all: the last handle is going, and `Arc` has ordered the others before us.
+        // Relaxed, all: this is the last handle, and `Arc` has ordered the others before it.
         let chain = Chain(self.rarely_written.buffer.load(Relaxed));
         let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
-        // SAFETY: I6 — the current buffer; `chain` outlives the borrow.
+        // SAFETY: I6 — it is the current buffer, and `chain` outlives the borrow.
         let buffer = unsafe { &*chain.0 };
         let mut rest = Rest { buffer, indices };
         rest.drop_all();

@@ -19,9 +19,9 @@ impl<T> Worker<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the deque has a maximum capacity and has reached it (the item is dropped; see
-    /// [`try_push`](Self::try_push)), or with "capacity overflow" if the buffer would take more than
-    /// `isize::MAX` bytes.
+    /// Panics if the deque has a maximum capacity and has reached it; the item is dropped (see
+    /// [`try_push`](Self::try_push)). Panics with "capacity overflow" if the buffer would take more
+    /// than `isize::MAX` bytes.
     ///
     /// # Examples
     ///
@@ -70,11 +70,11 @@ impl<T> Worker<T> {
         Ok(())
     }
 
-    /// Pushes an item to the bottom and tells whether the deque was empty.
+    /// Pushes an item to the bottom, and returns whether the deque was empty.
     ///
-    /// `true` is certain: this item was the only one. `false` may be out of date by the time it
-    /// arrives, since thieves take without asking; so it can save a wake-up that would be one of
-    /// many, and cannot replace the check of a thread about to sleep.
+    /// `true` is certain: this item was the only one. `false` may be out of date when it arrives,
+    /// because thieves take at any time. So the answer can save a wake-up that would be one of
+    /// many. It cannot replace the check of a thread that is about to sleep.
     ///
     /// Progress, ordering and panics are those of [`push`](Self::push).
     ///
@@ -87,20 +87,20 @@ impl<T> Worker<T> {
     /// ```
     #[inline]
     pub fn push_was_empty(&self, item: T) -> bool {
-        // Before, not after: a thief may take the item as soon as it is published.
+        // Asked before the push: a thief may take the item as soon as it is published.
         let was_empty = self.is_empty();
         self.push(item);
         was_empty
     }
 
-    /// Pushes every item of an iterator, after making room for as many as it promises.
+    /// Pushes every item of an iterator, after making room for those that it promises.
     ///
-    /// Thieves may take the first before the last is pushed. If the iterator panics, what it had
-    /// given stays in the deque.
+    /// Thieves may take the first item before the last is pushed. If the iterator panics, the items
+    /// that it gave before stay in the deque.
     ///
     /// # Panics
     ///
-    /// Panics as [`push`](Self::push) does. For a deque with a maximum capacity use
+    /// Panics where [`push`](Self::push) does. For a deque with a maximum capacity use
     /// [`try_push`](Self::try_push).
     ///
     /// # Examples
@@ -111,8 +111,8 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        // A release store costs a plain store, so publishing one by one loses nothing, and no item
-        // is ever in a slot that is not published: the iterator may push into this very deque.
+        // A release store costs a plain store, so publishing each item loses nothing. No item is
+        // ever in a slot that is not published, so the iterator may push into this very deque.
         let items = items.into_iter();
         self.reserve(items.size_hint().0);
         items.for_each(|item| self.push(item));
@@ -120,12 +120,12 @@ impl<T> Worker<T> {
 
     /// Takes an item: the newest of a LIFO deque, the oldest of a FIFO deque.
     ///
-    /// Returns `None` if the deque is empty, or if thieves were quicker to its last item.
+    /// Returns `None` if the deque is empty, or if thieves were quicker to take its last item.
     ///
     /// # Progress
     ///
     /// LIFO: wait-free, one locked instruction. FIFO: lock-free, a compare-exchange that is
-    /// repeated when a thief took an item meanwhile. A deque built with
+    /// repeated if a thief took an item meanwhile. A deque built with
     /// [`shrinking`](super::Builder::shrinking) may allocate and copy, amortised O(1).
     ///
     /// # Examples
@@ -143,20 +143,21 @@ impl<T> Worker<T> {
     pub fn pop(&self) -> Option<T> {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let read = |slot: &Slot<T>| unsafe { slot.peek() };
-        // SAFETY: I2, I3, I4 — `take_next` calls this once the item is ours. Each further move of a
-        // large item would take as much of the stack again.
+        // SAFETY: I2, I3, I4 — `take_next` calls this only once the item is ours. The copy is
+        // opened where it is: each further move of a large item would take as much of the stack
+        // again.
         self.take_next(read, |copy| unsafe { copy.assume_init() })
     }
 
-    /// Where the next item goes that is pushed to a LIFO deque.
+    /// Returns the index of the next item that is pushed to a LIFO deque.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn next_place(&self) -> Index {
         self.bottom()
     }
 
-    /// Takes the newest item out of a LIFO deque, if it is at this place and nobody has taken it, and forgets it.
-    /// Returns nothing if there is another above it.
+    /// Takes the newest item out of a LIFO deque, if it is at this index, and forgets it. Returns
+    /// `Some(false)` if a thief has taken it, and `None` if there is another item above it.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, place: Index) -> Option<bool> {
@@ -166,22 +167,22 @@ impl<T> Worker<T> {
         Some(self.take_next(|_| (), |()| ()).is_some())
     }
 
-    /// Takes the next item: reads it, makes sure that it is ours, and gives what `give` makes of it.
+    /// Takes the next item: reads it, makes sure that it is ours, and applies `give` to it.
     ///
-    /// It runs straight on to the fence or the claim. Where a call is needed, the item is read again
-    /// after it: kept across the call, the copy would have to be saved in every `pop`.
+    /// Runs straight on to the fence or the claim. Where a call is needed, the item is read again
+    /// after it. A copy that is kept across the call would have to be saved in every `pop`.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
         // `top_seen` may be out of date, but then `top` has grown: there are at most as many items
-        // as it says.
+        // as it shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
-            // Before the fence: behind it each load waits for the one before.
+            // Read before the fence: behind it each load would wait for the one before.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
-            // I2, I4: if `top` has not changed, thieves have older items to take first, and none has
-            // announced a batch. Otherwise `settle` looks closer.
+            // I2, I4: if `top` has not changed, thieves have older items to take first, and none
+            // has announced a batch. Otherwise `settle` decides.
             if top == seen {
                 return Some(give(copy));
             }
@@ -189,8 +190,8 @@ impl<T> Worker<T> {
         }
         let mut top = seen;
         if self.is_to_be_claimed(seen, bottom) {
-            // Of this item `top` alone decides (I3), without a reservation and its fence. If `seen`
-            // is out of date, the claim fails and says so.
+            // `top` alone decides about this item (I3), without a reservation and its fence. If
+            // `seen` is out of date, the claim fails and returns the present `top`.
             let copy = read(self.slot(seen.index()));
             match self.advance(seen, seen.taken(1)) {
                 Ok(()) => return Some(give(copy)),
@@ -201,15 +202,15 @@ impl<T> Worker<T> {
         Some(give(read(self.slot(index))))
     }
 
-    /// Whether `pop` claims the item at `top`, when it does not reserve the newest. Otherwise the
-    /// deque is empty, or its buffer is to be halved first.
+    /// Returns whether `pop` claims the item at `top`, where it does not reserve the newest. If
+    /// not, the deque is empty, or its buffer is to be halved first.
     #[inline(always)]
     fn is_to_be_claimed(&self, top: Top, bottom: Index) -> bool {
         !top.is_near(bottom, self.sparse.get()) || top.is_below(bottom)
     }
 
     /// Takes the next item where there may be none, or a buffer to halve, and returns its index.
-    /// `top` is the last value that was seen.
+    /// `top` is the last value that the owner saw.
     #[cold]
     fn take_slow(&self, mut top: Top, bottom: Index) -> Option<Index> {
         loop {
@@ -230,16 +231,17 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Reserves the newest item, then looks how far the thieves are.
+    /// Reserves the newest item, then reads how far the thieves are.
     #[inline(always)]
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
         LAST_ITEM.fence();
-        // LAST_ITEM orders it. Acquire for `push`, which goes by what `settle` remembers.
+        // LAST_ITEM orders this. Acquire is for `push`, which relies on the `top` that is
+        // remembered.
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
-    /// Decides whose the item is that we reserved: thieves are close to it, or have taken it.
+    /// Returns whether the reserved item is ours. Thieves are close to it, or have taken it.
     #[cold]
     fn settle(&self, mut top: Top, bottom: Index) -> bool {
         let newest = before(bottom);
@@ -258,14 +260,14 @@ impl<T> Worker<T> {
                 Err(moved) => top = moved,
             }
         };
-        // The deque is empty, and as long as we thought before.
+        // The deque is empty, and `bottom` returns to where it was before the reservation.
         self.own_bottom.set(bottom);
         // Relaxed: there is nothing below `bottom` to publish.
         self.shared.bottom.store(bottom, Relaxed);
         last
     }
 
-    /// Moves `top` on, if it is still as we think. Either way we learn what it says now.
+    /// Changes `top` to `next` if it is unchanged. Either way the owner learns its present value.
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
         let success = both(CLAIM.acquire(), CLAIM.release());
@@ -279,8 +281,8 @@ impl<T> Worker<T> {
         result
     }
 
-    /// Remembers how far the takers are. An announced batch is forgotten, so that `take_next` looks
-    /// closer as long as there is one.
+    /// Remembers how far takers are, without an announcement. So while a batch is announced,
+    /// `take_next` finds `top` changed and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {
         self.top_seen.set(top.unannounced());
@@ -291,7 +293,7 @@ impl<T> Worker<T> {
         self.top_seen.get().is_near(self.bottom(), self.room.get()) || self.make_room(1) > 0
     }
 
-    /// Stores an item for which there is room.
+    /// Stores an item for which there is room, and publishes it.
     #[inline(always)]
     fn put(&self, item: T) {
         let bottom = self.bottom();
@@ -299,7 +301,7 @@ impl<T> Worker<T> {
         self.publish(after(bottom, 1));
     }
 
-    /// Lets thieves see the items below `bottom`.
+    /// Stores `bottom`, so that thieves see the items below it.
     #[inline(always)]
     pub(super) fn publish(&self, bottom: Index) {
         self.own_bottom.set(bottom);

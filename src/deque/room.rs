@@ -7,7 +7,7 @@ use crate::sync::{Arc, Index, Relaxed};
 use core::ptr;
 
 impl<T> Worker<T> {
-    /// The number of items for which the current buffer has slots: a power of two.
+    /// Returns the number of slots in the current buffer, which is a power of two.
     ///
     /// # Examples
     ///
@@ -20,7 +20,8 @@ impl<T> Worker<T> {
         self.buffer().capacity()
     }
 
-    /// The most items that the deque holds, if [`Builder::max_capacity`](super::Builder) set it.
+    /// Returns the most items that the deque holds, if [`Builder::max_capacity`](super::Builder)
+    /// set a maximum.
     ///
     /// # Examples
     ///
@@ -35,8 +36,8 @@ impl<T> Worker<T> {
         (self.max_capacity < usize::MAX).then_some(self.max_capacity)
     }
 
-    /// Makes room for `additional` more items, or for as many as the maximum capacity leaves, so
-    /// that pushing them does not allocate.
+    /// Makes room for `additional` more items, within the maximum capacity, so that pushing them
+    /// does not allocate.
     ///
     /// # Panics
     ///
@@ -57,8 +58,8 @@ impl<T> Worker<T> {
 
     /// Gives back the memory that the present items do not need.
     ///
-    /// A deque that shrinks gives back whatever its stealers are done with. Any other deque keeps
-    /// its buffers while a [`Stealer`](super::Stealer) exists, and then this does nothing.
+    /// A deque that shrinks gives back every buffer that its stealers no longer use. Any other
+    /// deque keeps its buffers while a [`Stealer`](super::Stealer) exists: then this does nothing.
     ///
     /// # Examples
     ///
@@ -79,7 +80,7 @@ impl<T> Worker<T> {
         let (top, bottom) = (self.see_top(), self.bottom());
         let capacity = power_of_two(distance(top, bottom));
         if keeps {
-            // SAFETY: I6 — there is no stealer, so nobody but us looks at the buffers.
+            // SAFETY: I6 — there is no stealer, so only this handle uses the buffers.
             unsafe { self.replace_alone(capacity, top, bottom) };
         } else if capacity < self.capacity() {
             self.replace(capacity, top, bottom);
@@ -88,25 +89,24 @@ impl<T> Worker<T> {
         self.set_limits();
     }
 
-    /// Moves to a new buffer and frees the old one, with those it outgrew.
+    /// Moves the items to a new buffer, and frees the old one with those it outgrew.
     ///
     /// # Safety
     ///
     /// No stealer exists.
     unsafe fn replace_alone(&mut self, capacity: usize, top: Index, bottom: Index) {
         let new = Buffer::boxed(capacity, ptr::null_mut());
-        // SAFETY: I6 — the new buffer is ours alone, and nothing has retired it.
+        // SAFETY: I6 — the new buffer is ours alone, and not retired.
         let slots = unsafe { &*new }.slots();
         copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
-        // Relaxed: nobody else has a handle.
+        // Relaxed: there is no other handle.
         self.shared.rarely_written.buffer.store(new, Relaxed);
         let old = self.buffer.get();
         self.set_buffer(new);
         drop(Chain(old));
     }
 
-    /// Makes room for `wanted` more items, or for as many as the maximum capacity leaves. Returns
-    /// for how many.
+    /// Makes room for `wanted` more items, within the maximum capacity. Returns for how many.
     #[cold]
     pub(crate) fn make_room(&self, wanted: usize) -> usize {
         let (top, bottom) = (self.see_top(), self.bottom());
@@ -119,8 +119,8 @@ impl<T> Worker<T> {
         wanted.min(needed - len)
     }
 
-    /// Looks how far the takers are: whoever took the items below has made its copies, so that
-    /// their slots are free.
+    /// Reads how far takers are, and remembers it. They have made their copies of all items below
+    /// (CLAIM), so those slots are free.
     fn see_top(&self) -> Index {
         let top = Top(self.shared.top.load(CLAIM.acquire()));
         self.see(top);
@@ -145,27 +145,27 @@ impl<T> Worker<T> {
         self.set_limits();
     }
 
-    /// Moves to a buffer of another capacity, which holds at least `bottom - top`.
+    /// Moves the items to a buffer of another capacity, which is at least `bottom - top`.
     fn replace(&self, capacity: usize, top: Index, bottom: Index) {
         debug_assert!(distance(top, bottom) <= capacity, "I7");
         let old = self.buffer.get();
         let domain = &self.shared.rarely_written.domain;
         let kept = if domain.is_some() { ptr::null_mut() } else { old };
         let new = Buffer::boxed(capacity, kept);
-        // SAFETY: I6 — the new buffer is ours alone as yet, and nothing has retired it.
+        // SAFETY: I6 — the new buffer is ours alone as yet, and not retired.
         let slots = unsafe { &*new }.slots();
         copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
         self.set_buffer(new);
         self.shared.rarely_written.buffer.store(new, GROWN.release());
         if let Some(domain) = domain {
-            // SAFETY: I6 — unlinked by the store above and never written again. Its items have
-            // been copied, and a buffer does not drop any.
+            // SAFETY: I6 — the store above has unlinked it, and it is never written again. Its
+            // items have been copied, and a buffer does not drop any.
             unsafe { domain.pin().retire(old) };
         }
     }
 }
 
-/// The smallest capacity that holds this many items.
+/// Returns the smallest capacity that holds this many items.
 pub(super) fn power_of_two(items: usize) -> usize {
     let capacity = items.checked_next_power_of_two();
     capacity.filter(|&it| it <= isize::MAX as usize / 2 + 1).expect("capacity overflow")

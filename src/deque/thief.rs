@@ -31,17 +31,17 @@ pub struct Stealer<T> {
     pub(super) flavor: Flavor,
 }
 
-// SAFETY: handles share nothing but `Shared`, whose fields are atomics. `T: Send`, since a thief
-// takes items that another thread made. `T: Sync` is not needed: an item has one taker (I3).
+// SAFETY: handles share only `Shared`, whose fields are atomics. `T: Send` is needed, since a thief
+// takes items that another thread made. `T: Sync` is not: an item has one taker (I3).
 unsafe impl<T: Send> Send for Stealer<T> {}
-// SAFETY: as for `Send`; every method takes `&self` and claims by compare-exchange (I3).
+// SAFETY: I3 — every method takes `&self` and claims by compare-exchange, so `T: Send` suffices.
 unsafe impl<T: Send> Sync for Stealer<T> {}
 // No method runs code of the user's while an invariant is broken.
 impl<T> UnwindSafe for Stealer<T> {}
 impl<T> RefUnwindSafe for Stealer<T> {}
 
 impl<T> Stealer<T> {
-    /// How far the takers are, and how far the owner: in this order.
+    /// Reads how far takers are, and then how far the owner is: in this order.
     #[inline(always)]
     pub(super) fn look(&self) -> (Top, Index) {
         let top = Top(self.shared.top.load(LAST_ITEM.strong(CLAIM.acquire())));
@@ -49,44 +49,44 @@ impl<T> Stealer<T> {
         (top, bottom)
     }
 
-    /// How far the owner is, after whatever we know of `top`.
+    /// Reads `bottom`, after all that this thread knows of `top`.
     #[inline(always)]
     pub(super) fn look_at_bottom(&self) -> Index {
-        // The owner of a FIFO deque takes by compare-exchange, as we do, and never lowers
-        // `bottom`: an old one shows fewer items than there are, and nothing else.
+        // The owner of a FIFO deque takes by compare-exchange, as thieves do, and never lowers
+        // `bottom`. So an old `bottom` shows fewer items than there are, and does no other harm.
         if self.flavor == Flavor::Lifo {
             LAST_ITEM.light_fence();
         }
         self.shared.bottom.load(LAST_ITEM.strong(PUBLISH.acquire()))
     }
 
-    /// The buffer. To be called after `bottom` was read, each time: an older buffer lacks items
-    /// that were pushed after it was replaced (RUSTSEC-2021-0093).
+    /// Reads the buffer. To be called after each read of `bottom`: an older buffer lacks items that
+    /// were pushed after it was replaced (RUSTSEC-2021-0093).
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
         let buffer = self.shared.rarely_written.buffer.load(GROWN.acquire());
-        // SAFETY: I6 — it is kept until the last handle goes, or our caller is pinned.
+        // SAFETY: I6 — the buffer is kept until the last handle goes, or the caller is pinned.
         unsafe { &*buffer }
     }
 
-    /// Makes the `count` items at `top` ours, if that is still what `top` says.
+    /// Claims the `count` items at `top`, if `top` is unchanged.
     #[inline(always)]
     pub(super) fn claim(&self, top: Top, count: usize) -> bool {
         let success = LAST_ITEM.strong(CLAIM.release());
-        // Relaxed, on failure: we forget what we copied.
+        // Relaxed, on failure: the thief discards its copies.
         self.shared.top.compare_exchange(top.0, top.taken(count).0, success, Relaxed).is_ok()
     }
 
     /// Takes the oldest item.
     ///
-    /// One attempt: [`Steal::Retry`] means that somebody else took that item meanwhile, and that
-    /// there may be more.
+    /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: it took that
+    /// item, or announced or withdrew a batch there. There may be more items.
     ///
     /// # Progress
     ///
-    /// Wait-free: one compare-exchange, or two loads if there is nothing to take. Lock-free in a
-    /// loop that repeats on `Retry`: each is due to another's success, or to one of the two marks
-    /// that an index can get when somebody announces a batch there.
+    /// Wait-free: one compare-exchange, or two loads if there is nothing to take. A loop that
+    /// repeats on `Retry` is lock-free. Each `Retry` is due to another thread's success, or to one
+    /// of the two marks that an index can get when a batch is announced there.
     ///
     /// # Ordering
     ///
@@ -107,11 +107,11 @@ impl<T> Stealer<T> {
         self.steal_if(1)
     }
 
-    /// Takes the oldest item if the deque holds at least `min_len`.
+    /// Takes the oldest item if the deque holds at least `min_len` items.
     ///
-    /// With fewer items it returns [`Steal::Empty`] and touches nothing: leaving an owner its last
-    /// few items avoids cascades of thieves that steal from thieves. Zero means one. Otherwise as
-    /// [`steal`](Self::steal).
+    /// With fewer items it returns [`Steal::Empty`] and changes nothing. Leaving an owner its last
+    /// few items avoids cascades of thieves that steal from thieves. A `min_len` of zero counts as
+    /// one. Otherwise the same as [`steal`](Self::steal).
     ///
     /// # Examples
     ///
@@ -135,26 +135,30 @@ impl<T> Stealer<T> {
         }
     }
 
-    #[cold] // keeps what a guard needs out of the other path
+    #[cold] // keeps the code for a guard out of the other path
     fn take_pinned(&self, top: Top, domain: &Domain) -> Steal<T> {
         let _guard = domain.pin();
         self.take(top)
     }
 
-    /// Takes the item at `top`, which is there, if that is still what `top` says.
+    /// Takes the item that was seen at `top`, if `top` is unchanged.
     #[inline(always)]
     fn take(&self, top: Top) -> Steal<T> {
-        // Worth nothing until the claim (I5): after it the owner may write the slot again.
+        // Copied before the claim, after which the owner may write the slot again. Worth nothing
+        // until then (I5).
         let copy = self.buffer().slot(top.index()).copy();
         if !self.claim(top, 1) {
             return Steal::Retry;
         }
-        // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during the copy.
+        // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during the
+        // copy.
         Steal::Success(unsafe { copy.assume_init() })
     }
 
-    /// Takes the oldest item if it is such a one. `is_such` gets its place and its words, which were in the deque
-    /// together if the claim succeeds, and may else be of several items; its last look comes before the claim.
+    /// Takes the oldest item if `is_such` accepts it.
+    ///
+    /// `is_such` gets the item's index and words, before the claim. If the claim fails, those words
+    /// may be a mixture of several items.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn steal_such(
         &self,
@@ -172,13 +176,14 @@ impl<T> Stealer<T> {
         if !self.claim(top, 1) {
             return Steal::Retry;
         }
-        // SAFETY: I2, I3, I5 — as in `take`.
+        // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during the
+        // copy.
         Steal::Success(unsafe { copy.assume_init() })
     }
 
-    /// The number of items in the deque, at some moment during this call.
+    /// Returns the number of items in the deque at some moment during this call.
     ///
-    /// Lock-free: repeats when an item was taken meanwhile.
+    /// Lock-free: repeats if an item was taken meanwhile.
     ///
     /// # Examples
     ///
@@ -191,7 +196,8 @@ impl<T> Stealer<T> {
     pub fn len(&self) -> usize {
         loop {
             let (top, bottom) = self.look();
-            // Relaxed: `bottom` has shown which items had been taken when the last of these was pushed.
+            // Relaxed: `bottom` has shown the `top` that the owner knew when it pushed the last
+            // item.
             let now = Top(self.shared.top.load(Relaxed));
             if now.index() == top.index() {
                 return distance(top.index(), bottom);
@@ -199,7 +205,7 @@ impl<T> Stealer<T> {
         }
     }
 
-    /// Whether the deque was empty, at some moment during this call.
+    /// Returns whether the deque was empty at some moment during this call.
     ///
     /// Wait-free.
     ///
@@ -218,7 +224,7 @@ impl<T> Stealer<T> {
         distance(top.index(), bottom) == 0
     }
 
-    /// Whether this handle steals from `worker`'s deque.
+    /// Returns whether this handle steals from `worker`'s deque.
     ///
     /// # Examples
     ///

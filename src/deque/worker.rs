@@ -1,4 +1,4 @@
-//! The owner's handle: `Worker`, and what is not pushing, popping or making room.
+//! The owner's handle: `Worker`, apart from pushing, popping and making room.
 
 use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
@@ -14,8 +14,8 @@ use core::ptr;
 
 /// The owner's handle of a deque: pushes and pops.
 ///
-/// Exactly one thread at a time holds it (it is `Send` but not `Sync`). Other threads take items
-/// through a [`Stealer`].
+/// One thread at a time holds it: it is `Send` but not `Sync`. Other threads take items through a
+/// [`Stealer`].
 ///
 /// # Examples
 ///
@@ -42,31 +42,31 @@ use core::ptr;
 pub struct Worker<T> {
     pub(super) shared: Arc<Shared<T>>,
     pub(super) flavor: Flavor,
-    /// The current buffer (I1: nobody else changes it).
+    /// The current buffer (I1: only the owner changes it).
     pub(super) buffer: Cell<*mut Protected<Buffer<T>>>,
     /// The current buffer's slots.
     slots: Cell<*const [Slot<T>]>,
-    /// What `bottom` is (I1: nobody else changes it).
+    /// The value of `bottom` (I1: only the owner changes it).
     pub(super) own_bottom: Cell<Index>,
-    /// The newest `top` that we have seen, announced batches left out: the present one, or an earlier
-    /// (I3). It was read with acquire. It saves `pop` a load that would wait for the locked
+    /// The newest `top` that the owner has seen, without announcements: the present one or an
+    /// earlier (I3). It was read with acquire. It saves `pop` a load that would wait for the locked
     /// instruction before it, and `push` the load of a line that thieves write.
     pub(super) top_seen: Cell<Top>,
-    /// The most items, by `top_seen` and in steps of an index, at which `push` has room for another.
+    /// The most items, by `top_seen` and in index steps, at which `push` has room for another.
     pub(super) room: Cell<Index>,
-    /// The most items, counted likewise, of which `pop` claims the oldest. With more it reserves the
-    /// newest: so one for a LIFO deque, or `sparse`; any number for a FIFO deque.
+    /// The most items, counted likewise, at which `pop` claims the oldest. With more it reserves
+    /// the newest. One for a LIFO deque, or `sparse` if that is more; any number for a FIFO deque.
     pub(super) few: Cell<Index>,
     /// The most items, counted likewise, at which the buffer is to be halved, unless there is only
-    /// one: a quarter of the capacity, or none if it does not shrink.
+    /// one: a quarter of the capacity, or none if the deque does not shrink.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
 }
 
-// SAFETY: the handle may move to another thread together with the right to write `bottom` and the
-// slots (I1). `T: Send`, since another thread then pops what this one pushed. `T: Sync` is not
-// needed: no two threads see one item.
+// SAFETY: I1 — the right to write `bottom` and the slots moves with the handle. `T: Send` is
+// needed, since another thread then pops what this one pushed. `T: Sync` is not: no two threads see
+// one item.
 unsafe impl<T: Send> Send for Worker<T> {}
 // No method runs code of the user's while an invariant is broken.
 impl<T> UnwindSafe for Worker<T> {}
@@ -75,7 +75,7 @@ impl<T> RefUnwindSafe for Worker<T> {}
 impl<T> Worker<T> {
     /// Creates a LIFO deque: `pop` takes the newest item.
     ///
-    /// It has 64 slots, grows without limit and keeps its memory; see [`Builder`] for the rest.
+    /// It has 64 slots, grows without limit and keeps its memory; [`Builder`] has other settings.
     ///
     /// # Examples
     ///
@@ -92,7 +92,7 @@ impl<T> Worker<T> {
 
     /// Creates a FIFO deque: `pop` takes the oldest item.
     ///
-    /// Otherwise as [`new_lifo`](Self::new_lifo).
+    /// Otherwise the same as [`new_lifo`](Self::new_lifo).
     ///
     /// # Examples
     ///
@@ -129,7 +129,7 @@ impl<T> Worker<T> {
     pub(super) fn from_builder(builder: &Builder<T>) -> Self {
         let capacity = power_of_two(builder.capacity);
         let shared = Arc::new(Shared::new(capacity, builder.shrinking));
-        // Relaxed: nobody else has a handle yet.
+        // Relaxed: there is no other handle yet.
         let buffer = shared.rarely_written.buffer.load(Relaxed);
         let worker = Worker {
             shared,
@@ -149,27 +149,27 @@ impl<T> Worker<T> {
         worker
     }
 
-    /// The buffer. It is not freed while the borrow lives: only `replace` retires it.
+    /// Returns the buffer. It is not freed while the borrow lives: only `replace` retires it.
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
-        // SAFETY: I6 — it is current, and only we replace it.
+        // SAFETY: I6 — it is the current buffer, and only the owner replaces it.
         unsafe { &*self.buffer.get() }
     }
 
-    /// The slot of an index.
+    /// Returns the slot of an index.
     #[inline(always)]
     pub(super) fn slot(&self, index: Index) -> &Slot<T> {
         slot_in(self.slots(), index)
     }
 
-    /// The buffer's slots, which stay as long as it does.
+    /// Returns the buffer's slots, which stay as long as it does.
     #[inline(always)]
     pub(super) fn slots(&self) -> &[Slot<T>] {
-        // SAFETY: I6 — they are the current buffer's, and only we replace it.
+        // SAFETY: I6 — they are the current buffer's, and only the owner replaces it.
         unsafe { &*self.slots.get() }
     }
 
-    /// Makes a buffer the owner's current one.
+    /// Makes a buffer the current one of this handle.
     pub(super) fn set_buffer(&self, buffer: *mut Protected<Buffer<T>>) {
         self.buffer.set(buffer);
         self.slots.set(self.buffer().slots());
@@ -182,9 +182,9 @@ impl<T> Worker<T> {
     /// The item is ours (I2): it was claimed, or no thief can reach it, or it is not published.
     #[inline(always)]
     pub(super) unsafe fn take(&self, index: Index) -> T {
-        // SAFETY: I1 — only we write slots.
+        // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let copy = unsafe { self.slot(index).peek() };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller owns the item, and the copy is whole, since only we write slots.
         unsafe { copy.assume_init() }
     }
 
@@ -210,7 +210,7 @@ impl<T> Worker<T> {
         Stealer { shared: Arc::clone(&self.shared), flavor: self.flavor }
     }
 
-    /// From which end [`pop`](Self::pop) takes.
+    /// Returns the flavor: from which end [`pop`](Self::pop) takes.
     ///
     /// # Examples
     ///
@@ -223,7 +223,7 @@ impl<T> Worker<T> {
         self.flavor
     }
 
-    /// The number of items in the deque.
+    /// Returns the number of items in the deque.
     ///
     /// Items that thieves are taking at this moment may be counted. Wait-free: two loads.
     ///
@@ -240,10 +240,10 @@ impl<T> Worker<T> {
         distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
     }
 
-    /// Whether the deque is empty.
+    /// Returns whether the deque is empty.
     ///
-    /// `true` is certain until this handle pushes; `false` may be out of date by the time it
-    /// arrives, since thieves take without asking.
+    /// `true` is certain until this handle pushes. `false` may be out of date when it arrives,
+    /// because thieves take at any time.
     ///
     /// # Examples
     ///
@@ -258,10 +258,10 @@ impl<T> Worker<T> {
         self.len() == 0
     }
 
-    /// Takes items until the deque is empty, in the order of [`pop`](Self::pop).
+    /// Returns an iterator that pops until the deque is empty.
     ///
-    /// Thieves go on stealing meanwhile. What the iterator has not given when it is dropped stays
-    /// in the deque.
+    /// Thieves go on stealing meanwhile. Items that the iterator has not given when it is dropped
+    /// stay in the deque.
     ///
     /// # Examples
     ///
@@ -277,7 +277,7 @@ impl<T> Worker<T> {
 }
 
 impl<T> Default for Worker<T> {
-    /// A LIFO deque: [`new_lifo`](Worker::new_lifo).
+    /// Returns a LIFO deque: [`new_lifo`](Worker::new_lifo).
     fn default() -> Self {
         Worker::new_lifo()
     }
@@ -320,7 +320,7 @@ impl<T> Iterator for Drain<'_, T> {
     }
 }
 
-/// The item that a deque at its maximum capacity gave back.
+/// The item that a deque at its maximum capacity refused.
 ///
 /// # Examples
 ///
@@ -333,7 +333,7 @@ impl<T> Iterator for Drain<'_, T> {
 pub struct Full<T>(pub T);
 
 impl<T> Full<T> {
-    /// The item.
+    /// Returns the item.
     ///
     /// # Examples
     ///

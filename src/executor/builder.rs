@@ -235,7 +235,9 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let member = self.group.map(|it| it.group().join());
-        let (id, limited) = (self.executor.id(), self.executor.limited());
+        let limited = self.executor.limited();
+        // A scheduler chooses the queue by the thread, and has one id.
+        let id = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         let (job, handle) = task::task_of(f, id, limited, member);
         if let (Some(token), Some(place)) = (self.token, place) {
             match token.link(handle.any()) {

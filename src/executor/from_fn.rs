@@ -1,6 +1,6 @@
 //! Other people's executors.
 
-use super::{Executor, ExecutorId, Rejected};
+use super::{AtLeastOne, Executor, ExecutorId, Rejected};
 use crate::task::Job;
 use alloc::boxed::Box;
 use core::fmt;
@@ -8,7 +8,7 @@ use core::num::NonZeroUsize;
 
 /// Returns an executor made of a function that takes a job and has it run.
 ///
-/// `parallelism` is how many of the jobs can run at once.
+/// `parallelism` is the number of jobs that can run at once.
 ///
 /// A [scheduler](crate::FairScheduler) over it leaves the threads to jobs of others after each quantum: its next job
 /// is to begin after those that wait already. That takes:
@@ -21,6 +21,10 @@ use core::num::NonZeroUsize;
 /// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
 ///
+/// # Panics
+///
+/// Panics if `parallelism` is zero.
+///
 /// # Examples
 ///
 /// A pool of one thread that takes jobs from a channel:
@@ -28,12 +32,11 @@ use core::num::NonZeroUsize;
 /// ```
 /// use filch::executor::{from_fn, Reason, Rejected, TaskBuilder};
 /// use filch::Job;
-/// use std::num::NonZeroUsize;
 /// use std::sync::mpsc;
 ///
 /// let (queue, jobs) = mpsc::sync_channel::<Job>(16);
 /// let thread = std::thread::spawn(move || jobs.iter().for_each(Job::run));
-/// let executor = from_fn(NonZeroUsize::MIN, move |job| {
+/// let executor = from_fn(1, move |job| {
 ///     queue.try_send(job).map_err(|refused| match refused {
 ///         mpsc::TrySendError::Full(job) => Rejected { job, reason: Reason::Full },
 ///         mpsc::TrySendError::Disconnected(job) => Rejected { job, reason: Reason::Closed },
@@ -43,10 +46,12 @@ use core::num::NonZeroUsize;
 /// drop(executor);
 /// thread.join().unwrap();
 /// ```
-pub fn from_fn<F>(parallelism: NonZeroUsize, execute: F) -> FromFn<F>
+#[track_caller]
+pub fn from_fn<F>(parallelism: impl AtLeastOne, execute: F) -> FromFn<F>
 where
     F: Fn(Job) -> Result<(), Rejected> + Send + Sync,
 {
+    let parallelism = parallelism.get();
     FromFn { id: ExecutorId::new(), parallelism, execute, execute_last: None, yield_now: None }
 }
 
@@ -92,12 +97,11 @@ impl<F> FromFn<F> {
     /// use filch::executor::from_fn;
     /// use filch::{Executor, Job};
     /// use std::collections::VecDeque;
-    /// use std::num::NonZeroUsize;
     /// use std::sync::{Arc, Mutex};
     ///
     /// let stack = Arc::new(Mutex::new(VecDeque::new()));
     /// let (top, bottom) = (stack.clone(), stack.clone());
-    /// let executor = from_fn(NonZeroUsize::MIN, move |job| Ok(top.lock().unwrap().push_back(job)))
+    /// let executor = from_fn(1, move |job| Ok(top.lock().unwrap().push_back(job)))
     ///     .with_execute_last(move |job| Ok(bottom.lock().unwrap().push_front(job)));
     ///
     /// let (log, same) = (Arc::new(Mutex::new(vec![])), stack.clone());
@@ -147,7 +151,6 @@ impl<F> FromFn<F> {
     /// ```
     /// use filch::executor::from_fn;
     /// use filch::{FairScheduler, Job};
-    /// use std::num::NonZeroUsize;
     /// use std::sync::{Arc, Mutex};
     /// use std::time::Duration;
     ///
@@ -157,7 +160,7 @@ impl<F> FromFn<F> {
     ///     let newest = stack.lock().unwrap().pop();
     ///     newest.map(Job::run).is_some()
     /// };
-    /// let executor = from_fn(NonZeroUsize::MIN, move |job| Ok(ours.lock().unwrap().push(job)))
+    /// let executor = from_fn(1, move |job| Ok(ours.lock().unwrap().push(job)))
     ///     .with_yield_now(move || _ = run_one(&theirs));
     ///
     /// let fair = FairScheduler::builder(executor).quantum(Duration::ZERO).build();

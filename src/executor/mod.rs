@@ -3,6 +3,7 @@
 //! An executor accepts a job or hands it back; there is no third outcome. What it has accepted it
 //! runs, once, or drops; then the job's handle says that it was cancelled.
 
+mod at_least_one;
 mod builder;
 mod from_fn;
 #[cfg(feature = "async")]
@@ -12,6 +13,7 @@ mod panic;
 mod rejected;
 mod thread_per_job;
 
+pub use at_least_one::AtLeastOne;
 pub use builder::{SpawnError, TaskBuilder};
 pub use from_fn::{FromFn, from_fn};
 #[cfg(feature = "async")]

@@ -117,7 +117,8 @@ pub enum Reason {
     Closed,
     /// It holds as many jobs as it may, or the system has no thread to run them; later it may take this one.
     Full,
-    /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler.
+    /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler. A job of
+    /// others is refused in the same way if the executor runs it while it is given a ticket, and it spawns there.
     WouldDeadlock,
 }
 

@@ -7,7 +7,7 @@ use super::shared::Shared;
 use super::table::Table;
 use super::tickets::Tickets;
 use super::tiers::{MakePolicy, Tiers};
-use crate::executor::{Executor, ExecutorId, PanicHandler};
+use crate::executor::{AtLeastOne, Executor, ExecutorId, PanicHandler};
 use crate::sync::clock;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, AtomicUsize};
@@ -15,7 +15,6 @@ use crate::task::{ContextFlow, Flow};
 use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
-use core::num::NonZeroUsize;
 use core::time::Duration;
 
 /// How long a lease lasts, unless somebody says otherwise.
@@ -108,18 +107,22 @@ impl Builder {
 
     /// Goes on with the same queue for this many tasks at most. By default 1024.
     ///
+    /// # Panics
+    ///
+    /// Panics if `tasks` is zero.
+    ///
     /// # Examples
     ///
     /// ```
     /// use filch::executor::Inline;
     /// use filch::fair::FairScheduler;
-    /// use std::num::NonZeroUsize;
     ///
-    /// let fair = FairScheduler::builder(Inline).tasks_per_lease(NonZeroUsize::MIN).build();
+    /// let fair = FairScheduler::builder(Inline).tasks_per_lease(1).build();
     /// # drop(fair);
     /// ```
-    pub fn tasks_per_lease(mut self, tasks: NonZeroUsize) -> Self {
-        self.tasks_per_lease = tasks.get();
+    #[track_caller]
+    pub fn tasks_per_lease(mut self, tasks: impl AtLeastOne) -> Self {
+        self.tasks_per_lease = tasks.get().get();
         self
     }
 

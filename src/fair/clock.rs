@@ -1,15 +1,16 @@
 //! What time it is for a scheduler.
 
 use crate::executor::PanicHandler;
-use crate::sync::clock::{self, Instant};
+use crate::sync::clock::{self, Stopwatch};
 use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
 /// What a fair scheduler measures tasks with.
 ///
-/// It must not go backwards on a thread; if it does, no time has passed. By default it is the system's monotonic
-/// clock, and so a task is charged for the time from its beginning to its end.
+/// It must not go backwards on a thread; if it does, no time has passed. By default it is the processor's time-stamp
+/// counter where the system's clock is made of that, and else the system's monotonic clock; so a task is charged for the
+/// time from its beginning to its end.
 ///
 /// # Examples
 ///
@@ -47,7 +48,7 @@ pub trait Clock: Send + Sync + 'static {
 }
 
 pub(super) enum Time {
-    System(Instant),
+    System(Stopwatch),
     Own {
         clock: Box<dyn Clock>,
         panics: PanicHandler,
@@ -58,7 +59,7 @@ pub(super) enum Time {
 
 impl Time {
     pub(super) fn system() -> Self {
-        Time::System(clock::now())
+        Time::System(Stopwatch::new())
     }
 
     pub(super) fn own(clock: Box<dyn Clock>, panics: PanicHandler) -> Self {
@@ -69,7 +70,7 @@ impl Time {
     #[inline]
     pub(super) fn nanos(&self) -> u64 {
         match self {
-            Time::System(start) => clock::nanos_since(*start),
+            Time::System(stopwatch) => stopwatch.nanos(),
             Time::Own { clock, panics, last } => ask(&**clock, panics, last),
         }
     }

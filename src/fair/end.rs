@@ -1,7 +1,7 @@
-//! How queues end, and what happens when the executor does, which may be while nobody serves.
+//! How queues end, and how the scheduler drops its tasks when the executor ends.
 
 use super::LOOK;
-use super::counters::add;
+use super::counters::tell;
 use super::line::Line;
 use super::shared::Shared;
 use crate::executor::ExecutorId;
@@ -15,12 +15,12 @@ use core::ptr;
 use core::task::Waker;
 
 per_thread! {
-    /// Of which scheduler this thread cancels everything.
+    /// The scheduler whose queued tasks this thread is dropping.
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static CANCELLING: Cell<*const Shared> = Cell::new(ptr::null());
 }
 
-/// Drops what a scheduler holds, if it is still there.
+/// Drops a scheduler's queued tasks when the executor ends, if the scheduler still exists.
 struct Ended(Weak<Shared>);
 
 impl Wake for Ended {
@@ -32,8 +32,8 @@ impl Wake for Ended {
 }
 
 impl Shared {
-    /// Counts among those that serve a queue, so that it cannot be over. `false` if it is over, or another queue,
-    /// by now.
+    /// Takes a hold, a lease without serving, so that the queue cannot be over. Returns `false` if
+    /// the queue `id` is over by now.
     pub(super) fn hold(this: &Arc<Self>, line: &Line, id: Option<ExecutorId>) -> bool {
         if !line.life.begin_lease_anyway() {
             return false;
@@ -45,7 +45,7 @@ impl Shared {
         is_same
     }
 
-    /// Drops what is queued, and returns how many tasks that were. The caller has a lease or a hold.
+    /// Drops the queued tasks and returns their number. The caller has a lease or a hold.
     pub(super) fn discard(&self, line: &Line) -> usize {
         let mut dropped = 0;
         while let Some(entry) = line.take() {
@@ -54,15 +54,15 @@ impl Shared {
         dropped
     }
 
-    /// Drops a job unrun: its handle, if there is one, says that it was cancelled. Returns whether it was there to be
-    /// dropped. The caller has a lease or a hold.
+    /// Drops a job unrun. Its handle, if there is one, reports the task cancelled. Returns whether
+    /// this call has ended the task. The caller has a lease or a hold.
     pub(super) fn drop_job(&self, line: &Line, job: Job) -> bool {
         let count = |_has_panicked| {
-            add(&line.counters.cancelled, 1);
             self.end_task(line);
+            tell(&line.counters.cancelled, 1);
         };
         let Some(task) = job.task().filter(|task| task.is_counted()) else {
-            // It counts as cancelled, whatever its destructor does.
+            // It counts as cancelled even if its destructor panics.
             self.panics.take(|| drop(job));
             count(false);
             return true;
@@ -74,17 +74,18 @@ impl Shared {
         is_ours
     }
 
-    /// Somebody has come to the job of a counted task that somebody else has ended. The caller has a lease or a hold.
+    /// Sweeps the tombstone of a counted task, which another thread has ended. The caller has a
+    /// lease or a hold.
     pub(super) fn sweep(&self, line: &Line, task: &AnyTask) {
         if task.is_left() {
-            add(&line.counters.tombstones, 1);
             self.end_task(line);
+            tell(&line.counters.tombstones, 1);
         } else {
             line.litter.fetch_sub(1, Relaxed); // Relaxed: a statistic
         }
     }
 
-    /// Takes nothing further. Returns whether it did until now. The caller has a handle.
+    /// Closes the queue. Returns whether it was open. The caller has a handle.
     pub(super) fn close_queue(this: &Arc<Self>, line: &Line) -> bool {
         let closes = line.life.close();
         if line.life.look().is_idle() {
@@ -93,20 +94,22 @@ impl Shared {
         closes
     }
 
-    /// The queue is over, or runs nothing any more. The caller keeps it from being another.
+    /// Cancels the token for the end of the queue, which is over or cancelled. The caller keeps the
+    /// slot from getting another queue.
     pub(super) fn tell_end(&self, line: &Line) {
         if let Err(payload) = line.end.tell() {
             self.panics.handle(payload);
         }
     }
 
-    /// Takes nothing further, and begins nothing when this has returned. The caller has a hold, or a handle.
+    /// Cancels the queue and returns how many tasks it dropped. No task begins after this has
+    /// returned. The caller has a hold or a handle.
     pub(super) fn cancel(this: &Arc<Self>, line: &Line) -> usize {
         line.life.cancel();
-        // First what waits, then what runs: otherwise what runs would stop, and its thread drop what waits,
-        // uncounted.
+        // The queued tasks go first. If the running tasks were told first, they would stop, and
+        // their threads would drop queued tasks that this call does not count.
         let dropped = this.discard(line);
-        line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read nothing on the strength of it
+        line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read no other data because of it
         this.tell_end(line);
         #[cfg(feature = "async")]
         let dropped = dropped + line.flight.discard();
@@ -114,11 +117,12 @@ impl Shared {
         dropped
     }
 
-    /// There is nobody any more who would run what is queued.
+    /// Drops the queued tasks of all queues, because no thread will run them any more.
     #[cold]
     pub(super) fn cancel_all(this: &Arc<Self>) {
-        // A place that becomes free meanwhile asks for a ticket, which is refused. What waits then is for the
-        // second round, or for whoever is pushing it.
+        // A lease that ends meanwhile asks for a ticket. The executor refuses it, and this function
+        // is called again on this thread. The guard ends that recursion: the second round, or the
+        // thread that pushes a task, drops what is then queued.
         let outer = CANCELLING.try_with(|it| it.replace(&**this)).unwrap_or(ptr::null());
         if !ptr::eq(outer, &**this) {
             Shared::cancel_each(this);
@@ -127,8 +131,9 @@ impl Shared {
     }
 
     fn cancel_each(this: &Arc<Self>) {
-        // As when a queue has run dry: what is pushed after the first round is seen to by whoever pushes. The
-        // second is for what members that were taken out have hidden, in their group, from a ticket that left.
+        // As when a queue has run dry, the pushing thread sees to tasks that are pushed after the
+        // first round. A member that is taken out of the ready set may hide others of its group
+        // from a ticket that leaves; the second round drops their tasks.
         for is_first in [true, false] {
             for line in this.table.iter() {
                 if Shared::hold(this, line, line.id()) {
@@ -144,7 +149,7 @@ impl Shared {
         }
     }
 
-    /// Closes whatever queue is there.
+    /// Closes the queue of the line, if there is one, and cancels or resumes it.
     pub(super) fn close(this: &Arc<Self>, line: &Line, how: Shutdown) {
         if Shared::hold(this, line, line.id()) {
             line.life.close();
@@ -159,33 +164,35 @@ impl Shared {
         }
     }
 
-    /// The last handle of a queue goes.
+    /// Closes a queue for its last handle, which goes.
     pub(super) fn let_go(this: &Arc<Self>, line: &Line) {
-        // The queue may be over with it, and the slot another's: from here on, only what holds for any queue.
+        // From here on the queue may be over, and the slot may have another queue. The calls below
+        // are right for any queue.
         if line.life.let_go().is_over_now() {
             this.reclaim(line);
         } else {
-            // It may have been paused.
+            // The queue may have been paused, and is to be served again.
             Shared::changed(this, line);
         }
     }
 
-    /// A queue is over, and this was told so: its slot is free (I3).
+    /// Frees the slot of a queue that is over. The caller is the thread that learned so (I3).
     #[cold]
     pub(super) fn reclaim(&self, line: &Line) {
-        // If it is in the set, that is for the next ticket to find out: whoever takes a member out may hide others
-        // of its group for a moment, so he has to look again, as tickets do.
+        // If the queue is in the ready set, it stays there until the next ticket takes it out. A
+        // thread that takes a member out may hide others of its group for a moment, and has to look
+        // again, as tickets do.
         let link = line.link.lock().take();
         self.tell_end(line);
-        // Of tasks that have ended elsewhere. They hold what holds the queue.
+        // These jobs are tombstones. They hold references that keep the scheduler alive.
         while line.take().is_some() {}
         line.life.free();
         self.registry.lock().free.push(line.slot);
         drop(link);
     }
 
-    /// From now on, what is queued is dropped when the executor ends: also what is paused, for which there is no
-    /// ticket that the executor could drop.
+    /// Has the queued tasks dropped when the executor ends. A paused queue needs this, because it
+    /// has no ticket that the executor could drop.
     pub(super) fn watch_end(this: &Arc<Self>) {
         let Some(token) = this.panics.take(|| this.executor.end()).flatten() else { return };
         let waker = Waker::from(Unwatched::new(Ended(weak(this))));
@@ -195,9 +202,9 @@ impl Shared {
         }
     }
 
-    /// The executor runs nothing any more.
+    /// Drops all queued tasks, because the executor has ended.
     fn end(this: &Arc<Self>) {
-        this.is_ended.store(true, Relaxed); // Relaxed: the fence orders it before the look for tasks
+        this.is_ended.store(true, Relaxed); // Relaxed: the fence below orders it
         LOOK.fence();
         Shared::cancel_all(this);
         this.table.iter().for_each(|line| this.tell_end(line));

@@ -1,8 +1,8 @@
-//! What can be wrong with a queue.
+//! The errors of making and changing queues.
 
 use core::fmt;
 
-/// Why there is no such queue.
+/// The reason why a queue cannot be made or changed.
 ///
 /// # Examples
 ///
@@ -19,11 +19,11 @@ use core::fmt;
 pub enum QueueError {
     /// A weight of zero, or above 2³².
     Weight,
-    /// A limit on what runs at once, of zero.
+    /// A limit of zero on the tasks that run at once.
     Parallel,
-    /// A limit on futures in flight, of zero.
+    /// A limit of zero on the futures in flight.
     InFlight,
-    /// Room for no task.
+    /// A capacity of zero.
     Capacity,
     /// The scheduler has 65,536 queues already, the default one included.
     TooMany,

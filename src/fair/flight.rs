@@ -1,6 +1,6 @@
 //! Futures of a queue: each has a place from when it begins until it ends.
 
-use super::counters::add;
+use super::counters::{add, tell};
 use super::handle::LineRef;
 use super::life::MAX_TASKS;
 use super::queue::Queue;
@@ -145,8 +145,8 @@ impl Drop for Stay {
         if self.has_place.load(Relaxed) {
             line.flight.leave();
         }
-        add(&line.counters.completed, 1);
         Shared::begin_end(&self.queue.shared, line);
+        tell(&line.counters.completed, 1);
         Shared::end_lease(&self.queue.shared, line);
     }
 }

@@ -1,4 +1,4 @@
-//! Those who know a queue, and those who keep it open.
+//! References to queues: `LineRef` only refers to one, and `Handle` keeps it open.
 
 use super::line::Line;
 use super::shared::Shared;
@@ -7,43 +7,44 @@ use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 
-/// A queue, for whoever serves it or wants something of it. Does not keep it open, nor in its slot.
+/// A reference to a line. It keeps the queue neither open nor in its slot.
 #[derive(Clone)]
 pub(super) struct LineRef {
     pub(super) shared: Arc<Shared>,
-    /// Found once, instead of by three loads for each task.
+    /// The address is kept because finding the line takes three loads for each task.
     line: NonNull<Line>,
 }
 
-// SAFETY: I1 — the line stays, and is `Sync`.
+// SAFETY: I1 — the line stays as long as `shared`, and is `Sync`, so any thread may use it.
 unsafe impl Send for LineRef {}
-// SAFETY: I1 — as above.
+// SAFETY: I1 — a shared `LineRef` gives out `&Line` only, and `Line` is `Sync`.
 unsafe impl Sync for LineRef {}
 
 impl LineRef {
-    /// One of the lines in the table of `shared`.
+    /// Refers to one of the lines in the table of `shared`.
     pub(super) fn new(shared: &Arc<Shared>, line: &Line) -> Self {
         LineRef { shared: Arc::clone(shared), line: NonNull::from(line) }
     }
 
     #[inline]
     pub(super) fn line(&self) -> &Line {
-        // SAFETY: I1 — it belongs to the table of `shared`.
+        // SAFETY: I1 — the line belongs to the table of `shared`, which `self` keeps alive.
         unsafe { self.line.as_ref() }
     }
 }
 
-/// As long as it is there, the queue is open to those who have it.
+/// A queue's handle, shared by its clones. The queue closes at the latest when it is dropped.
 pub(super) struct Handle {
     pub(super) id: ExecutorId,
     pub(super) queue: LineRef,
     pub(super) token: CancelToken,
     pub(super) limited: Limited,
-    /// What goes with its tasks: its own, or the scheduler's.
+    /// The context that goes with the queue's tasks: its own, or the scheduler's.
     pub(super) context: Option<Flow>,
 }
 
-// Panics of tasks, policies, clocks and executors are caught before they could leave anything half done.
+// Panics of tasks, policies, clocks and executors are caught before they could leave shared state
+// half changed.
 impl RefUnwindSafe for Handle {}
 
 impl Drop for Handle {

@@ -1,4 +1,4 @@
-//! Threads that wait for a place to run a task of a queue in.
+//! Joiners: threads that wait until a queue may run one more task.
 
 use super::LOOK;
 use crate::sync::lock::Mutex;
@@ -6,7 +6,7 @@ use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
 use core::task::Waker;
 
-/// Who is to be woken when the queue has a place again (I5).
+/// The wakers of the threads that wait until the queue may run one more task (I5).
 #[derive(Default)]
 #[allow(missing_debug_implementations)] // no part of the public API
 pub struct Joiners {
@@ -15,7 +15,8 @@ pub struct Joiners {
 }
 
 impl Joiners {
-    /// From now on the waker is woken when a place becomes free. The caller looks once more afterwards.
+    /// Registers a waker, which is woken when the queue may run one more task, and returns its
+    /// number. The caller then looks once more whether it may run its task now.
     pub fn add(&self, waker: Waker) -> usize {
         let mut wakers = self.wakers.lock();
         let number = wakers.last().map_or(0, |it| it.0 + 1);
@@ -27,17 +28,18 @@ impl Joiners {
         number
     }
 
-    /// No longer.
+    /// Removes the waker with this number.
     pub fn remove(&self, number: usize) {
         let mut wakers = self.wakers.lock();
         let place = wakers.iter().position(|it| it.0 == number);
         let waker = place.map(|at| wakers.remove(at));
-        self.waiting.store(wakers.len(), Relaxed); // Relaxed: as above
+        self.waiting.store(wakers.len(), Relaxed); // Relaxed: a joiner that leaves needs no wake-up
         drop(wakers);
         drop(waker);
     }
 
-    /// A place has become free; the caller has fenced since.
+    /// Wakes the joiners, because the queue may run one more task. Between that change and this
+    /// call the caller has passed a fence of `LOOK`.
     #[inline]
     pub fn wake(&self) {
         // Relaxed: that fence orders it.

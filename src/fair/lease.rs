@@ -1,7 +1,7 @@
 //! Leases: how a thread runs tasks of a queue for a while.
 
 use super::LOOK;
-use super::counters::{add, raise};
+use super::counters::{add, raise, tell};
 use super::life::Look;
 use super::line::{Entry, Line};
 use super::policy::{Pick, Service};
@@ -12,8 +12,8 @@ use crate::sync::thread::{self, per_thread};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{AnyTask, ExecutorId, Job, current};
 use core::cell::Cell;
-use core::ptr;
 use core::time::Duration;
+use core::{mem, ptr};
 
 /// After so many tasks, or so many nanoseconds, those that have ended are taken off the queue's count: one by one,
 /// the word would go to and fro between who spawns and who serves.
@@ -23,6 +23,8 @@ const TOLD_AFTER_NANOS: u64 = 10_000;
 const ROOMY: u64 = 1024;
 /// How many jobs without anything to run are swept away between two looks at the clock.
 const SWEEP: u64 = 32;
+/// A clock that goes back by more than this many nanoseconds has begun anew.
+const ANEW: u64 = 1_000_000;
 
 /// A queue, and the right to run tasks of it until the quantum is over.
 pub(super) struct Lease<'a> {
@@ -61,6 +63,7 @@ pub(super) struct Progress {
     away: u64,
     ended: u64,
     ran: u64,
+    panicked: u64,
     tombstones: u64,
     /// How many jobs had nothing to run.
     swept: u64,
@@ -69,8 +72,17 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(start: u64) -> Self {
         let [told, now] = [start; 2];
-        let [away, ended, ran, tombstones, swept] = [0; 5];
-        Progress { start, now, tasks: 0, told, away, ended, ran, tombstones, swept }
+        let [away, ended, ran, panicked, tombstones, swept] = [0; 6];
+        Progress { start, now, tasks: 0, told, away, ended, ran, panicked, tombstones, swept }
+    }
+
+    /// The clock says this. If it has gone back, no time has passed.
+    fn has_come_to(&mut self, now: u64) {
+        if now >= self.now {
+            self.now = now;
+        } else if self.now - now > ANEW {
+            [self.start, self.told, self.now] = [now; 3];
+        }
     }
 
     fn is_worth_telling(&self) -> bool {
@@ -183,7 +195,8 @@ impl Shared {
                     has_run
                 }
                 Err(payload) => {
-                    self.report(line, payload);
+                    progress.panicked += 1;
+                    self.panics.handle(payload);
                     true
                 }
             }
@@ -194,7 +207,7 @@ impl Shared {
             progress.swept += 1;
         }
         if has_run || progress.swept % SWEEP == 0 {
-            progress.now = self.clock.nanos().max(progress.now);
+            progress.has_come_to(self.clock.nanos());
         }
     }
 
@@ -205,14 +218,14 @@ impl Shared {
         let panics = Cell::new(false);
         let count = |has_panicked| {
             panics.set(has_panicked);
-            add(completed, u64::from(!has_panicked));
             self.end_task(line);
+            tell(completed, u64::from(!has_panicked));
         };
         let Some(task) = job.task() else { return false };
         let has_run = match thread::catch(|| task.run_counted(Some(&count))) {
             Ok(has_run) => {
                 // It is its handle's to tell.
-                add(completed, u64::from(panics.get()));
+                tell(completed, u64::from(panics.get()));
                 has_run
             }
             // Or the destructor of what it has returned.
@@ -221,7 +234,8 @@ impl Shared {
                 true
             }
             Err(payload) => {
-                self.report(line, payload);
+                tell(&line.counters.panicked, 1);
+                self.panics.handle(payload);
                 true
             }
         };
@@ -231,7 +245,7 @@ impl Shared {
         has_run
     }
 
-    /// Counts what has been done: before those who wait for it can see that it has.
+    /// Counts what has been done. Whoever waits until the queue is idle waits for the end of the lease, and so sees it.
     fn tell(&self, line: &Line, progress: &mut Progress) -> Look {
         let counters = &line.counters;
         let away = SERVING.try_with(Cell::get).unwrap_or(NOTHING).away;
@@ -243,13 +257,13 @@ impl Shared {
 
     /// As `tell`, but for the time.
     fn tell_ends(&self, line: &Line, progress: &mut Progress) -> Look {
-        add(&line.counters.completed, progress.ran);
-        add(&line.counters.tombstones, progress.tombstones);
-        let look = match progress.ended {
-            0 => line.life.look(),
-            ended => self.end_tasks(line, ended),
-        };
-        (progress.ended, progress.ran, progress.tombstones) = (0, 0, 0);
+        if progress.ended == 0 {
+            return line.life.look();
+        }
+        let look = line.life.end_tasks(mem::take(&mut progress.ended));
+        tell(&line.counters.completed, mem::take(&mut progress.ran));
+        tell(&line.counters.panicked, mem::take(&mut progress.panicked));
+        tell(&line.counters.tombstones, mem::take(&mut progress.tombstones));
         look
     }
 

@@ -1,75 +1,82 @@
-//! The word of a queue.
+//! The life word of a queue: its states, its leases and its pending tasks.
 
 use super::{ENDED, OPENED};
 use crate::executor::Reason;
 use crate::sync::order::both;
 use crate::sync::{AtomicU64, Relaxed};
 
-/// Takes nothing further.
+/// The queue is closed.
 const CLOSED: u64 = 1;
-/// Runs nothing further.
+/// The queue is cancelled.
 const CANCELLED: u64 = 1 << 1;
-/// There is a handle.
+/// The queue has a handle.
 const HELD: u64 = 1 << 2;
-/// There is a queue in the slot.
+/// The slot has a queue.
 const TAKEN: u64 = 1 << 3;
-/// Is not to be served for now.
+/// The queue is paused.
 const PAUSED: u64 = 1 << 4;
-/// Leases are counted from here on.
+/// One lease, in the word's count of leases.
 const LEASE: u64 = 1 << 8;
-/// Accepted tasks that have not ended are counted from here on.
+/// One task, in the word's count of accepted tasks that have not ended.
 const TASK: u64 = 1 << 24;
 
-/// The most tasks of one queue that may run at once.
+/// The most leases that a queue may have at once.
 pub(super) const MAX_LEASES: usize = 0xFFFF;
 /// The most tasks that a queue may hold.
 pub(super) const MAX_TASKS: u64 = (1 << 40) - 2;
 
-/// How far a queue has come, how many run tasks of it, and how many tasks it has accepted that have not ended.
-/// One word, so that accepting and closing, ending and reclaiming, and taking one of its limited places have one
-/// order (I2, I3).
+/// The state of a queue, the number of its leases, and the number of accepted tasks that have not
+/// ended.
+///
+/// A slot is *taken* from `open` to `free`. Its queue is *held* while it has a handle. A *closed*
+/// queue accepts no task from outside, and a *cancelled* one begins no task. A *paused* queue is
+/// not served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it
+/// is closed, without handle, without lease and without task.
+///
+/// All this is in one word, so that accepting and closing, ending and reclaiming, and beginning a
+/// lease within the limit have one order (I2, I3).
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
-/// What the word said at some moment.
+/// The word at some moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Look(u64);
 
 impl Look {
-    /// Takes nothing further.
+    /// Returns whether the queue is closed.
     pub fn is_closed(self) -> bool {
         self.0 & CLOSED != 0
     }
-    /// Runs nothing further.
+    /// Returns whether the queue is cancelled.
     pub fn is_cancelled(self) -> bool {
         self.0 & CANCELLED != 0
     }
-    /// There is a queue in the slot.
+    /// Returns whether the slot has a queue.
     pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
-    /// There is no queue, or one that is over: whoever brought that about frees the slot, and nobody else is to be
-    /// told so again.
+    /// Returns whether there is no queue, or one that is over. The thread that made it over frees
+    /// the slot, and no other thread may learn the same.
     fn is_gone(self) -> bool {
         !self.is_taken() || self.is_over_now()
     }
-    /// Is not to be served for now.
+    /// Returns whether the queue is paused.
     #[inline]
     pub fn is_paused(self) -> bool {
         self.0 & PAUSED != 0
     }
-    /// How many serve it.
+    /// Returns how many leases the queue has.
     #[inline]
     pub fn leases(self) -> usize {
         (self.0 / LEASE) as usize & MAX_LEASES
     }
-    /// How many tasks it has accepted that have not ended.
+    /// Returns how many accepted tasks have not ended.
     #[inline]
     pub fn tasks(self) -> u64 {
         self.0 / TASK
     }
-    /// Whether one more task may be accepted, or why not. Tasks of the queue itself may spawn into it when it is
-    /// closed.
+    /// Returns the reason if one more task may not be accepted. Tasks of the queue itself may spawn
+    /// into it after it was closed.
     #[inline]
     pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
         if self.is_cancelled() || (self.is_closed() && !is_inside()) {
@@ -80,12 +87,13 @@ impl Look {
         }
         Ok(())
     }
-    /// Nothing is pending, and nobody serves it.
+    /// Returns whether the queue has no pending task and no lease.
     #[inline]
     pub fn is_idle(self) -> bool {
         self.tasks() == 0 && self.leases() == 0
     }
-    /// Whether whoever brought the word here is the one that frees the slot (I3).
+    /// Returns whether the queue is over, and the caller, whose step made it so, has to free the
+    /// slot (I3).
     #[inline]
     pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED) == TAKEN | CLOSED
@@ -93,34 +101,35 @@ impl Look {
 }
 
 impl Life {
-    /// A slot without a queue.
+    /// Returns the word of a slot without a queue.
     pub fn nothing() -> Self {
         Life(AtomicU64::new(0))
     }
 
-    /// What the word says now.
+    /// Reads the word.
     #[inline]
     pub fn look(&self) -> Look {
         Look(self.0.load(ENDED.acquire()))
     }
 
-    /// A queue with a handle comes into the slot. To be called by whoever has the slot.
+    /// Opens a queue with a handle in the slot, which the caller has to itself.
     pub fn open(&self, is_paused: bool) {
         let flags = TAKEN | HELD | if is_paused { PAUSED } else { 0 };
         self.0.store(flags, OPENED.release());
     }
 
-    /// The slot is free. To be called by whoever was told that the queue is over.
+    /// Marks the slot as free. The caller is the thread that learned that the queue is over.
     pub fn free(&self) {
-        // Relaxed: the lock of the registry orders it before the next `open`. Nobody changes the word of a queue
-        // that is over.
+        // Relaxed: the lock of the registry orders it before the next `open`. No thread changes the
+        // word of a queue that is over.
         self.0.store(0, Relaxed);
     }
 
-    /// Accepts one more task, or says why not.
+    /// Accepts one more task, or returns the reason why not.
     #[inline]
     pub fn accept(&self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
-        // Relaxed: the task goes through the queue's injector, which brings along what came before.
+        // Relaxed: the task goes through the queue's injector, which orders the submitter's writes
+        // before the task.
         let mut word = self.0.load(Relaxed);
         loop {
             Look(word).may_accept(capacity, &is_inside)?;
@@ -131,20 +140,22 @@ impl Life {
         }
     }
 
-    /// So many tasks have ended. The queue may be over with it.
+    /// Takes `count` ended tasks off the count. The queue may then be over.
     #[inline]
     pub fn end_tasks(&self, count: u64) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
-    /// Takes one of the places that the queue may have at once, if there is one.
+    /// Begins a lease if the queue has fewer than `limit` and is not paused. Returns whether it
+    /// did.
     #[inline]
     pub fn begin_lease(&self, limit: usize) -> bool {
         self.begin(|look| !look.is_paused() && look.leases() < limit)
     }
 
-    /// Takes a place, whether there is one or not. Returns whether there is a queue, or else has taken none.
+    /// Begins a lease even above the limit and in a paused queue. Returns `false` if there is no
+    /// queue.
     pub fn begin_lease_anyway(&self) -> bool {
         self.begin(|_| true)
     }
@@ -152,42 +163,43 @@ impl Life {
     #[inline]
     fn begin(&self, may: impl Fn(Look) -> bool) -> bool {
         let begun = |word| (!Look(word).is_gone() && may(Look(word))).then_some(word + LEASE);
-        // Relaxed: what the exchange reads counts.
+        // Relaxed: only the value that a successful exchange reads is relied on.
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 
-    /// Gives the place back.
+    /// Ends a lease. The queue may then be over.
     #[inline]
     pub fn end_lease(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         Look(self.0.fetch_sub(LEASE, order) - LEASE)
     }
 
-    /// Takes nothing further. Returns whether it did until now.
+    /// Closes the queue. Returns whether it was open.
     pub fn close(&self) -> bool {
-        // Relaxed: nothing is read on the strength of it.
+        // Relaxed: no data is read because of it.
         self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
     }
 
-    /// Takes and runs nothing further. A cancelled queue is not paused: what comes late is to be dropped.
+    /// Closes and cancels the queue. It is then not paused, so that servers drop tasks that arrive
+    /// late.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
         // Relaxed: as in `close`.
         let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
     }
 
-    /// Is not to be served, or is again. Returns whether this changes something.
+    /// Pauses or resumes the queue. Returns whether this changed its state.
     pub fn pause(&self, is_paused: bool) -> bool {
         let paused = |word| match is_paused {
             true => (word & (PAUSED | CANCELLED) == 0).then_some(word | PAUSED),
             false => (word & PAUSED != 0).then_some(word & !PAUSED),
         };
-        // Relaxed: a fence of `LOOK` follows.
+        // Relaxed: the caller's fence of `LOOK` orders it.
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
-    /// The last handle goes: takes nothing further, and is over with its last task. Nobody could resume it, so it
-    /// is not paused any more.
+    /// Closes the queue for its last handle, which goes. The queue is over with its last task. It
+    /// is resumed, because no handle is left to do that.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| (word | CLOSED) & !(HELD | PAUSED);

@@ -1,4 +1,4 @@
-//! What there is of a queue, whoever has a handle to it.
+//! Lines: the shared state of a queue, one for each slot.
 
 use super::counters::Counters;
 use super::joiners::Joiners;
@@ -12,52 +12,57 @@ use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
 use crate::task::{CancelToken, End, ExecutorId, Job, Link};
-use crossbeam_utils::CachePadded;
 
 /// A job in a queue.
 pub(super) struct Entry {
     pub(super) job: Job,
-    /// When it was accepted, in nanoseconds; 0 if nobody wants to know.
+    /// When the job was accepted, in nanoseconds; 0 if waits are not measured.
     pub(super) since: u64,
 }
 
-/// A queue: one per slot, made when the slot is first used, and used again by the queues that come after.
+/// The shared state of a queue. It is made when its slot is first used, and reused by the slot's
+/// later queues.
+///
+/// The order is that of the cache lines, of which a task touches few: the life word, which spawners
+/// and servers change, with the counters that a server changes right after it; the jobs, on lines of
+/// their own; and the fields that both only read.
+#[repr(C)]
 pub(super) struct Line {
-    pub(super) slot: usize,
-    /// Apart from the rest: spawners and servers change it, and both read the rest.
-    pub(super) life: CachePadded<Life>,
+    pub(super) life: Life,
+    pub(super) counters: Counters,
     pub(super) jobs: Injector<Entry>,
-    pub(super) counters: CachePadded<Counters>,
-    /// Who waits for a place to run a task of this queue in.
-    pub(super) joiners: Joiners,
-    /// Tells running tasks that they may stop.
-    pub(super) is_cancelled: AtomicBool,
-    /// How many of its jobs are of tasks that have ended and left the count.
-    pub(super) litter: AtomicUsize,
-    /// How often it was paused and not resumed. Tells who serves it to look whether it is paused: `life` is too dear to
-    /// look at after each task.
-    pauses: AtomicUsize,
-    /// Told when it has nothing pending, once somebody waits for that.
-    pub(super) quiet: Once<EventCount>,
-    /// Told when it is over or runs nothing any more, once somebody wants to know.
-    pub(super) end: End,
-    pub(super) name: Mutex<Option<Text>>,
-    /// How long tasks waited, if the scheduler wants to know.
-    pub(super) waits: Once<Waits>,
+    pub(super) slot: usize,
+    /// The id of the slot's present or last queue; 0 before the first.
+    id: AtomicU64,
     weight: AtomicU64,
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// The queue that is in the slot, or was; 0 before the first.
-    id: AtomicU64,
-    /// The token that cancels the queue, and that it does: also when there is no handle any more.
+    /// How often the queue was paused, less how often it was resumed. Only if it is not zero does a
+    /// server look whether `life` is paused, which would cost too much after each task.
+    pauses: AtomicUsize,
+    /// Tells running tasks that the queue is cancelled, so they may stop.
+    pub(super) is_cancelled: AtomicBool,
+    /// How many queued jobs belong to tasks that have ended and left the count.
+    pub(super) litter: AtomicUsize,
+    /// The threads that wait until the queue may run one more task.
+    pub(super) joiners: Joiners,
+    /// Notified when the queue is idle. Made when a thread first waits for that.
+    pub(super) quiet: Once<EventCount>,
+    /// Cancelled when the queue is over or cancelled. Its token is made when first asked for.
+    pub(super) end: End,
+    pub(super) name: Mutex<Option<Text>>,
+    /// How long tasks waited, if the scheduler measures that.
+    pub(super) waits: Once<Waits>,
+    /// The token that cancels the queue, and the link by which it does so after the last handle has
+    /// gone.
     pub(super) link: Mutex<Option<(CancelToken, Link)>>,
-    /// Which futures of it are under way.
+    /// The futures of the queue that have begun and not ended.
     #[cfg(feature = "async")]
     pub(super) flight: super::flight::Flight,
 }
 
-/// What a queue is made with.
+/// The settings of a queue.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) name: Option<Text>,
@@ -71,30 +76,30 @@ pub(super) struct Settings {
 impl Line {
     pub(super) fn new(slot: usize) -> Self {
         Line {
-            slot,
-            life: CachePadded::new(Life::nothing()),
+            life: Life::nothing(),
+            counters: Counters::default(),
             jobs: Injector::new(),
-            counters: CachePadded::default(),
-            joiners: Joiners::default(),
-            is_cancelled: AtomicBool::new(false),
-            litter: AtomicUsize::new(0),
-            pauses: AtomicUsize::new(0),
-            quiet: Once::empty(),
-            end: End::default(),
-            name: Mutex::default(),
-            waits: Once::empty(),
+            slot,
+            id: AtomicU64::new(0),
             weight: AtomicU64::new(1),
             limit: AtomicUsize::new(usize::MAX),
             capacity: AtomicU64::new(u64::MAX),
             tier: AtomicUsize::new(0),
-            id: AtomicU64::new(0),
+            pauses: AtomicUsize::new(0),
+            is_cancelled: AtomicBool::new(false),
+            litter: AtomicUsize::new(0),
+            joiners: Joiners::default(),
+            quiet: Once::empty(),
+            end: End::default(),
+            name: Mutex::default(),
+            waits: Once::empty(),
             link: Mutex::default(),
             #[cfg(feature = "async")]
             flight: super::flight::Flight::default(),
         }
     }
 
-    /// A new queue comes into the slot, and gets an id. To be called by whoever has the slot.
+    /// Opens a new queue in the slot, which the caller has to itself, and returns its id.
     pub(super) fn open(&self, settings: Settings) -> ExecutorId {
         let id = ExecutorId::new();
         let Settings { name, weight, limit, capacity, tier, is_paused } = settings;
@@ -104,7 +109,7 @@ impl Line {
         if let Some(waits) = self.waits.get() {
             waits.reset();
         }
-        // Relaxed: `open` publishes them.
+        // Relaxed: `life.open` publishes them.
         self.is_cancelled.store(false, Relaxed);
         self.pauses.store(usize::from(is_paused), Relaxed);
         self.litter.store(0, Relaxed);
@@ -117,7 +122,7 @@ impl Line {
         id
     }
 
-    /// Whether it is worth a look: there is a job, and a place to run it in.
+    /// Returns whether the queue is ready: it has a job, is below its limit, and is not paused.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         let look = self.life.look();
@@ -127,10 +132,10 @@ impl Line {
             && !self.jobs.is_empty()
     }
 
-    /// Is not to be served, or is again. Returns whether this changes something.
+    /// Pauses or resumes the queue. Returns whether this changed its state.
     pub(super) fn pause(&self, is_paused: bool) -> bool {
         let changes = self.life.pause(is_paused);
-        // Relaxed, both: a hint. Who pauses and who resumes take turns, so the sum is right whatever the order.
+        // Relaxed, both: a hint. Pausing and resuming alternate, so the sum is right in any order.
         match is_paused {
             _ if !changes => {}
             true => _ = self.pauses.fetch_add(1, Relaxed),
@@ -139,13 +144,13 @@ impl Line {
         changes
     }
 
-    /// Whether a lease is to end with its current task.
+    /// Returns whether the queue is paused, so that a lease ends with its current task.
     #[inline]
     pub(super) fn is_halted(&self) -> bool {
         self.pauses.load(Relaxed) != 0 && self.life.look().is_paused() // Relaxed: a hint
     }
 
-    /// The token that is cancelled when it is over or runs nothing any more.
+    /// Returns the token that is cancelled when the queue is over or cancelled.
     pub(super) fn end(&self, has_ended: impl FnOnce() -> bool) -> CancelToken {
         self.end.token(|| {
             let look = self.life.look();
@@ -153,14 +158,14 @@ impl Line {
         })
     }
 
-    /// Whether its tasks leave the count before their handles say that they are done: where there is a bound, whoever
-    /// has waited for one may rely on its place.
+    /// Returns whether tasks leave the count before their handles report that they are done. With a
+    /// capacity they do, so a caller that has joined a task may rely on its room.
     #[inline]
     pub(super) fn is_exact(&self) -> bool {
         self.capacity() < MAX_TASKS
     }
 
-    /// The oldest job.
+    /// Takes the oldest job.
     #[inline]
     pub(super) fn take(&self) -> Option<Entry> {
         loop {
@@ -172,13 +177,13 @@ impl Line {
         }
     }
 
-    /// Which queue this is, of those that come into the slot.
+    /// Returns the id of the slot's present or last queue.
     #[inline]
     pub(super) fn id(&self) -> Option<ExecutorId> {
         ExecutorId::from_number(self.id.load(Relaxed))
     }
 
-    // Relaxed, all of them: they are settings, and take effect with the next decision.
+    // Relaxed, all of them: a setting takes effect at the next decision that reads it.
 
     #[inline]
     pub(super) fn weight(&self) -> u64 {

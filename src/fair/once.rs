@@ -1,32 +1,32 @@
-//! A value that is made when it is first wanted, and stays.
+//! A cell whose value is made when it is first needed, and stays.
 
 use super::MADE;
 use crate::sync::{AtomicPtr, const_on_the_machine};
 use alloc::boxed::Box;
 use core::ptr;
 
-/// A place that is empty, and then holds one value until it is dropped. Lock-free: of several that make
-/// the value at the same time, one is kept.
+/// A cell that is empty, and then holds one value until the cell is dropped. Lock-free: if several
+/// threads make a value at the same time, the cell keeps one of them.
 #[derive(Debug)]
 pub struct Once<T>(AtomicPtr<T>);
 
 impl<T> Once<T> {
     const_on_the_machine! {
-        /// An empty place.
+        /// Returns an empty cell.
         pub fn empty() -> Self {
             Once(AtomicPtr::new(ptr::null_mut()))
         }
     }
 
-    /// The value, if it has been made.
+    /// Returns the value, if it has been made.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         let value = self.0.load(MADE.acquire());
-        // SAFETY: I1 — it was made, and stays for as long as `self`.
+        // SAFETY: I1 — a pointer that is not null is to a value that stays as long as `self`.
         unsafe { value.as_ref() }
     }
 
-    /// The value; `make` makes it if there is none yet.
+    /// Returns the value, which `make` makes if there is none yet.
     #[inline]
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         self.get().unwrap_or_else(|| self.make(make))
@@ -39,28 +39,31 @@ impl<T> Once<T> {
         let kept = match self.0.compare_exchange(ptr::null_mut(), made, success, failure) {
             Ok(_) => made,
             Err(theirs) => {
-                // SAFETY: I1 — it was not kept, so nobody has seen it.
+                // SAFETY: I1 — the exchange failed, so no other thread has seen this value.
                 drop(unsafe { Box::from_raw(made) });
                 theirs
             }
         };
-        // SAFETY: I1 — as in `get`.
+        // SAFETY: I1 — `kept` is the cell's value, which stays as long as `self`.
         unsafe { &*kept }
     }
 }
 
 impl<T> Drop for Once<T> {
     fn drop(&mut self) {
-        // Relaxed: whoever drops a place is alone with it.
+        // Relaxed: the thread that drops the cell has exclusive access to it.
         let value = self.0.load(crate::sync::Relaxed);
         if !value.is_null() {
-            // SAFETY: I1 — it came out of a box, and nobody can ask for it any more.
+            // SAFETY: I1 — the value came out of a box, and `drop` has the only reference to the
+            // cell.
             drop(unsafe { Box::from_raw(value) });
         }
     }
 }
 
-// SAFETY: I1 — it gives out `&T`, and drops what other threads have made.
+// SAFETY: I1 — a cell gives out `&T`, so `T: Sync`; it drops a value that another thread has made,
+// so `T: Send`.
 unsafe impl<T: Send + Sync> Sync for Once<T> {}
-// SAFETY: I1 — as above.
+// SAFETY: I1 — the new owner of a cell drops its value, so `T: Send`; `T: Sync` is more than
+// needed.
 unsafe impl<T: Send + Sync> Send for Once<T> {}

@@ -1,6 +1,6 @@
 //! Running a task of a queue on a thread that waits for it.
 
-use super::counters::add;
+use super::counters::{add, tell};
 use super::handle::LineRef;
 use super::lease::Progress;
 use super::policy::{Pick, Service};
@@ -71,9 +71,9 @@ impl Gate for Pass {
 
     fn ends(&self) {
         let line = self.0.line();
-        add(&line.counters.tombstones, 1);
         line.litter.fetch_add(1, Relaxed); // Relaxed: a statistic
         Shared::begin_end(&self.0.shared, line);
+        tell(&line.counters.tombstones, 1);
     }
 
     fn has_ended(&self) {

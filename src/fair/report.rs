@@ -1,4 +1,4 @@
-//! What queues have got, and how fair that was.
+//! Metrics of queues, and reports of how fairly they were served.
 
 use super::counters::read;
 use super::line::Line;
@@ -9,11 +9,12 @@ use crate::sync::Text;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// What there is to know about a [`Queue`](super::Queue), since it was made.
+/// The metrics of a [`Queue`](super::Queue) since it was made.
 ///
-/// Numbers are exact when nothing of the queue runs, and of about the same time. What a lease has done is counted at
-/// its end, and after 64 tasks or 10 µs; in a queue with a [capacity](super::QueueBuilder::capacity), before each
-/// handle says that its task is done.
+/// The numbers are read one after the other. They are exact while no task of the queue runs. A
+/// lease updates them at its end, and after a task if 64 tasks have ended or 10 µs have passed
+/// since the last update. In a queue with a [capacity](super::QueueBuilder::capacity), it updates
+/// them before a handle reports that its task is done.
 ///
 /// # Examples
 ///
@@ -28,48 +29,52 @@ use core::time::Duration;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct QueueMetrics {
-    /// Its name; `None` for the default queue.
+    /// The queue's name; `None` for the default queue.
     pub name: Option<Text>,
-    /// Its slot.
+    /// The queue's slot.
     pub slot: usize,
-    /// Its weight, now.
+    /// The queue's current weight.
     pub weight: u64,
-    /// Tasks that it has accepted: never more than it has, never less than it said before.
+    /// Tasks that the queue has accepted. Never too many, and never fewer than in an earlier
+    /// answer.
     pub submitted: u64,
-    /// Tasks that were refused.
+    /// Tasks that the queue has refused.
     pub refused: u64,
-    /// Tasks that it has accepted and that have not ended, those that run included. Without a capacity, it may still
-    /// count what ended in the last 10 µs, or the last 64 tasks, of each lease.
+    /// Accepted tasks that have not ended, including those that run. Without a capacity, this may
+    /// include, for each lease, at most 64 tasks that have ended.
     pub pending: u64,
-    /// Threads that run tasks of it now.
+    /// Threads that serve the queue now.
     pub running: usize,
     /// Tasks that have returned.
     pub completed: u64,
-    /// Detached tasks that have panicked. A panic of another is its handle's to tell.
+    /// Detached tasks that have panicked. The handle of any other task reports its panic.
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
-    /// Jobs of which somebody had run or cancelled the task, through its handle.
+    /// Tombstones: jobs whose task was run or cancelled through its handle before a server reached
+    /// them.
     pub tombstones: u64,
     /// Tasks that ran on a thread that waited for them.
     pub inlined: u64,
-    /// How often it was served.
+    /// How many leases the queue has had.
     pub leases: u64,
-    /// How long its tasks have run, together.
+    /// The total time for which the queue's tasks have run.
     pub service: Duration,
-    /// The longest time for which it was served at once.
+    /// The length of the longest lease.
     pub longest_lease: Duration,
-    /// How often it became ready after it had been without work, at its limit, or paused.
+    /// How often the queue became ready after it had been without work, at its limit, or paused.
     pub arrivals: u64,
-    /// How long tasks have waited until they began, if [that is measured](super::Builder::measure_waits) and one has.
+    /// How long tasks waited until they began, if [that is measured](super::Builder::measure_waits)
+    /// and a task has begun.
     pub wait: Option<Wait>,
-    /// The longest time for which it was ready and no thread served it, if that is measured; else zero.
+    /// The longest time for which the queue was ready and no thread served it, if waits are
+    /// measured; else zero.
     pub longest_gap: Duration,
-    /// Which queue this is: others may have been in its slot.
+    /// The queue's id, because other queues may have had the same slot.
     id: Option<ExecutorId>,
 }
 
-/// How long tasks have waited, from when they were accepted until they began.
+/// How long tasks waited between their acceptance and their beginning.
 ///
 /// # Examples
 ///
@@ -85,11 +90,12 @@ pub struct QueueMetrics {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Wait {
-    /// Half of them no longer than this. At most one part in 32 too much, as is `p99`; 32 ns stand for all that is less.
+    /// Half of the tasks waited at most this long. This figure and `p99` are too large by at most
+    /// one part in 32; waits below 32 ns count as 32 ns.
     pub median: Duration,
-    /// 99 of 100 no longer than this.
+    /// 99 of 100 tasks waited at most this long.
     pub p99: Duration,
-    /// None longer than this.
+    /// The longest wait of a task.
     pub longest: Duration,
 }
 
@@ -124,7 +130,7 @@ impl QueueMetrics {
         }
     }
 
-    /// The service per unit of weight, in seconds.
+    /// Returns the service per unit of weight, in seconds.
     fn normalised(&self) -> f64 {
         self.service.as_secs_f64() / self.weight as f64
     }
@@ -137,11 +143,12 @@ impl Wait {
     }
 }
 
-/// What all queues of a scheduler have got, and how fair that was.
+/// The metrics of all queues of a scheduler, and figures of how fairly they were served.
 ///
-/// Fairness is about those that always had something to do: who had not could not take more. So the figures below
-/// are of queues that were *backlogged*: ready at the beginning and at the end, and not once in between without
-/// work, at a limit or paused. Two reports give what was in between, see [`since`](Self::since).
+/// Fairness concerns only queues that always had something to do; the others could not have taken
+/// more service. So the figures are about queues that were *backlogged*: they had tasks at the
+/// beginning and at the end, and were not once in between without work, at a limit or paused. For
+/// the time between two reports, see [`since`](Self::since).
 ///
 /// # Examples
 ///
@@ -162,9 +169,9 @@ impl Wait {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The queues that there are, by slot.
+    /// The queues that exist, by slot.
     pub queues: Vec<QueueMetrics>,
-    /// Which of them were backlogged.
+    /// For each queue, whether it was backlogged.
     backlogged: Vec<bool>,
 }
 
@@ -176,8 +183,9 @@ impl Report {
         Report { queues, backlogged }
     }
 
-    /// What has changed since an earlier report. Waits, gaps and the longest lease are of the whole time; queues that
-    /// were not there then are left out: if `earlier` is of another scheduler, all of them.
+    /// Returns the changes since an earlier report. Waits, gaps and the longest lease still cover
+    /// the whole time. Queues that `earlier` does not have are left out, which are all queues if it
+    /// is from another scheduler.
     ///
     /// # Examples
     ///
@@ -185,7 +193,7 @@ impl Report {
     #[must_use]
     pub fn since(&self, earlier: &Report) -> Report {
         let (mut queues, mut backlogged) = (Vec::new(), Vec::new());
-        // Both are in the order of slots.
+        // Both lists are in the order of slots.
         let mut those = earlier.queues.iter().peekable();
         for now in &self.queues {
             while those.next_if(|it| it.slot < now.slot).is_some() {}
@@ -210,7 +218,7 @@ impl Report {
         Report { queues, backlogged }
     }
 
-    /// The queues that were backlogged.
+    /// Returns the queues that were backlogged.
     ///
     /// # Examples
     ///
@@ -219,14 +227,15 @@ impl Report {
         self.queues.iter().zip(&self.backlogged).filter(|it| *it.1).map(|it| it.0)
     }
 
-    /// Jain's index (1984) of service by weight, of the backlogged queues: 1 if each has got its share, 1 / n if one
-    /// of n has got all. `None` if there are fewer than two.
+    /// Returns Jain's index (1984) of the weighted service of the backlogged queues, or `None` if
+    /// there are fewer than two. It is 1 if each queue got its share, and 1 / n if one of n queues
+    /// got all the service.
     ///
     /// # Examples
     ///
     /// ```
     /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
-    /// assert_eq!(fair.report().jain(), None); // nobody was backlogged
+    /// assert_eq!(fair.report().jain(), None); // no queue was backlogged
     /// ```
     #[must_use]
     pub fn jain(&self) -> Option<f64> {
@@ -237,8 +246,8 @@ impl Report {
         (count >= 2 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
     }
 
-    /// The largest difference in service by weight between two backlogged queues: what the
-    /// [promise](super) is about. `None` if there are fewer than two.
+    /// Returns the largest difference in weighted service between two backlogged queues, or `None`
+    /// if there are fewer than two. The [promise](super) bounds this difference.
     ///
     /// # Examples
     ///
@@ -257,8 +266,9 @@ impl Report {
         Some(Duration::from_secs_f64(most - least))
     }
 
-    /// What part of the backlogged queues' service a queue has got, and what part it should have got by weight.
-    /// `None` if it was not backlogged.
+    /// Returns a queue's share of the service of all backlogged queues, and the share that is due
+    /// to its weight. Returns `None` if the queue was not backlogged, or no backlogged queue was
+    /// served.
     ///
     /// # Examples
     ///

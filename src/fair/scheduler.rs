@@ -63,11 +63,9 @@ impl FairScheduler {
     /// use filch::executor::{from_fn, ThreadPerJob};
     /// use filch::fair::FairScheduler;
     /// use filch::Executor;
-    /// use std::num::NonZeroUsize;
     ///
-    /// let two = NonZeroUsize::new(2).unwrap();
     /// // Two threads at once. If the system has none to give, this hands the job back.
-    /// let threads = from_fn(two, |job| ThreadPerJob.execute(job));
+    /// let threads = from_fn(2, |job| ThreadPerJob.execute(job));
     /// let fair = FairScheduler::over(threads);
     /// assert_eq!(fair.spawn(|| 6 * 7).join().unwrap(), 42);
     /// ```
@@ -291,7 +289,7 @@ impl Executor for FairScheduler {
     }
 
     fn id(&self) -> Option<ExecutorId> {
-        self.line().id()
+        self.default.id()
     }
 
     fn limited(&self) -> Option<Limited> {

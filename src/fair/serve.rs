@@ -187,6 +187,8 @@ impl Shared {
                 Shared::call_for_help(this, &lease);
             }
             now = Shared::run(this, lease, now);
+            // The clock may have begun anew.
+            began = began.min(now);
             if now.saturating_sub(began) < this.quantum {
                 this.tickets.search_again();
                 continue;

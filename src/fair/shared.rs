@@ -13,7 +13,7 @@ use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
 use crate::idle::EventCount;
 use crate::pool::WouldDeadlock;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed};
 use crate::task::{CancelToken, Flow, Job, Link, current};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -165,15 +165,7 @@ impl Shared {
     /// A task has ended.
     #[inline]
     pub(super) fn end_task(&self, line: &Line) -> Look {
-        self.end_tasks(line, 1)
-    }
-
-    /// So many tasks have ended.
-    #[inline]
-    pub(super) fn end_tasks(&self, line: &Line, count: u64) -> Look {
-        let look = line.life.end_tasks(count);
-        line.counters.note_ended(count);
-        look
+        line.life.end_tasks(1)
     }
 
     /// A task ends that nobody serves. From now on the caller has a lease.
@@ -284,12 +276,6 @@ impl Shared {
     pub(super) fn place_is_free(this: &Arc<Self>, line: &Line) {
         Shared::look_after(this, line);
         line.joiners.wake();
-    }
-
-    /// A task has panicked that nobody waits for. The panic hook has printed the message.
-    pub(super) fn report(&self, line: &Line, payload: thread::Payload) {
-        add(&line.counters.panicked, 1);
-        self.panics.handle(payload);
     }
 
     /// How many tasks have been accepted and have not ended.

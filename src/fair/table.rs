@@ -1,15 +1,15 @@
-//! Where queues are.
+//! The table of lines: where queues are.
 
 use super::line::Line;
 use super::once::Once;
 use crate::sync::{GROUP, GROUPS, array_on_the_machine};
 use alloc::boxed::Box;
 
-/// How many queues there can be.
+/// How many queues a scheduler can have at once.
 pub(super) const SLOTS: usize = GROUP * GROUPS;
 
-/// A place for each queue, in groups that are made when they are first needed. Nothing in it moves or goes
-/// before the table does, so a slot's number and address stay good (I1).
+/// The line of each slot, in groups that are made when they are first needed. A line neither moves
+/// nor goes before the table does, so a slot's number and address stay valid (I1).
 pub(super) struct Table {
     groups: Box<[Once<Group>]>,
 }
@@ -21,20 +21,20 @@ impl Table {
         Table { groups: (0..GROUPS).map(|_| Once::empty()).collect() }
     }
 
-    /// The queue in a slot, or what a queue has left there.
+    /// Returns the line of a slot, if one was made. It may be without a queue.
     #[inline]
     pub(super) fn get(&self, slot: usize) -> Option<&Line> {
         self.groups.get(slot / GROUP)?.get()?.0[slot % GROUP].get()
     }
 
-    /// The place for a queue.
+    /// Returns the line of a slot, and makes it if there is none.
     pub(super) fn make(&self, slot: usize) -> &Line {
         let group = self.groups[slot / GROUP]
             .get_or_make(|| Group(array_on_the_machine![Once::empty(); GROUP]));
         group.0[slot % GROUP].get_or_make(|| Line::new(slot))
     }
 
-    /// All that have ever been used.
+    /// Returns the lines of all slots that have ever been used.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
         let groups = self.groups.iter().filter_map(Once::get);
         groups.flat_map(|group| group.0.iter().filter_map(Once::get))

@@ -1,15 +1,15 @@
-//! How long tasks have waited.
+//! A histogram of the times that tasks waited.
 
 use super::counters;
 use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// How many buckets there are to each power of two: what is read is at most one part in 32 too long.
+/// How many buckets each power of two has: a time that is read is at most one part in 32 too long.
 const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 
-/// How often each waiting time came, in buckets that grow with it.
+/// The number of waits in each bucket; buckets grow with the time.
 pub(super) struct Waits {
     buckets: Box<[AtomicU64]>,
     longest: AtomicU64,
@@ -40,7 +40,8 @@ impl Waits {
         Duration::from_nanos(counters::read(&self.longest))
     }
 
-    /// What so large a part of the tasks waited at most; zero if there were none.
+    /// Returns the time that the fraction `part` of the tasks waited at most, or zero without
+    /// tasks.
     pub(super) fn quantile(&self, part: f64) -> Duration {
         let counts: alloc::vec::Vec<u64> = self.buckets.iter().map(counters::read).collect();
         let rank = (counts.iter().sum::<u64>() as f64 * part).ceil() as u64;
@@ -56,7 +57,7 @@ impl Waits {
     }
 }
 
-/// The bucket for a time: the exponent, and the five bits after the first.
+/// Returns the bucket for a time: the exponent, and the five bits after the first.
 fn bucket(nanos: u64) -> usize {
     let nanos = nanos.max(FINE as u64);
     let exponent = nanos.ilog2();
@@ -64,10 +65,10 @@ fn bucket(nanos: u64) -> usize {
     ((exponent as usize - 5) * FINE + fine).min(BUCKETS - 1)
 }
 
-/// The longest time that belongs in a bucket.
+/// Returns the longest time that belongs in a bucket.
 fn end_of(bucket: usize) -> u64 {
     let (exponent, fine) = (bucket / FINE, bucket % FINE);
-    // The last bucket's is the end of the clock.
+    // The last bucket ends with the clock.
     let end = ((FINE + fine + 1) as u128) << exponent;
     u64::try_from(end - 1).unwrap_or(u64::MAX)
 }

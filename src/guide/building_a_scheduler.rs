@@ -1,12 +1,13 @@
 //! Building a scheduler from the parts.
 //!
-//! Three steps, each a program that runs: one queue; threads that sleep; a deque for each of them. What the last one
-//! lacks of a pool is in `examples/pool_from_parts.rs`. If a pool is all that you want,
-//! [`ThreadPool`](crate::ThreadPool) is one.
+//! This page builds a scheduler in three steps, each a complete program: one queue, then threads
+//! that sleep, then a deque for each thread. `examples/pool_from_parts.rs` turns the last step into
+//! a pool. If all you want is a pool, use [`ThreadPool`](crate::ThreadPool).
 //!
 //! # One queue
 //!
-//! An [`Injector`](crate::Injector) takes [jobs](crate::Job) from anybody and gives them to anybody:
+//! Any thread may push [jobs](crate::Job) to an [`Injector`](crate::Injector), and any thread may
+//! take them:
 //!
 //! ```
 //! use filch::{Injector, Job};
@@ -17,7 +18,7 @@
 //!     loop {
 //!         match queue.steal().success() {
 //!             Some(job) => job.run(),
-//!             // In this order: once it is closed and empty it stays so.
+//!             // In this order: a closed and empty queue stays so.
 //!             None if queue.is_closed() && queue.is_empty() => return,
 //!             None => thread::yield_now(),
 //!         }
@@ -34,15 +35,17 @@
 //! assert_eq!(RUNS.load(Relaxed), 100);
 //! ```
 //!
-//! `is_empty` and not another `steal` decides about leaving: it is `false` while an item is on its way, where a steal
-//! goes around a producer that has been stopped, and may say `Empty`. What is
-//! wrong with this scheduler is that it occupies its threads when there is nothing to do.
+//! A thread leaves only after `is_empty` has returned `true`; a second `steal` would not do. While
+//! a producer is half-way through a push, `is_empty` returns `false`, but `steal` may go around
+//! that producer and return `Empty`. This scheduler has one fault: its threads spin when there is
+//! nothing to do.
 //!
 //! # Sleeping
 //!
-//! A thread that finds nothing *prepares* to sleep, *looks once more*, and then commits or cancels. Whoever changes
-//! something notifies *afterwards*. The second look is the whole point. A notification tells those who have prepared;
-//! one that comes between the first look and `prepare` tells nobody:
+//! A thread that finds nothing *prepares* to sleep, *looks once more*, and then commits or cancels.
+//! A producer notifies *after* its push. The second look is essential: a notification reaches only
+//! threads that have prepared. One that comes between the first look and `prepare` reaches no
+//! thread:
 //!
 //! ```
 //! use filch::idle::{EventCount, ThreadPark};
@@ -51,8 +54,8 @@
 //!
 //! let (queue, changes, mut park) = (Injector::new(), EventCount::new(), ThreadPark::new());
 //! assert!(queue.is_empty()); // the sleeper looks: nothing
-//! queue.push("a job"); // the other pushes,
-//! changes.notify_one(); // and tells nobody
+//! queue.push("a job"); // the producer pushes,
+//! changes.notify_one(); // and notifies no thread
 //! let prepared = changes.prepare(); // the sleeper prepares
 //! let is_told = prepared.commit_in(&mut park, Some(Duration::ZERO)); // and sleeps without a look
 //! assert!(!is_told && !queue.is_empty(), "it would sleep on a job, if the time were not over");
@@ -62,11 +65,12 @@
 //! assert!(prepared.commit_in(&mut park, None), "after `prepare`, every notification is heard");
 //! ```
 //!
-//! So whatever happens before `prepare` is found by the look after it, and whatever happens after `prepare` is told.
-//! A fence on each side sees to it that no processor reorders the two; [`idle`](crate::idle) has the protocol in two
-//! columns. The first step with threads that sleep is an [`Executor`](crate::Executor), and so
-//! [tasks](crate::executor::TaskBuilder), [groups](crate::task::TaskGroup) and [fair queues](crate::FairScheduler)
-//! work on it:
+//! So the sleeper's second look finds every push before `prepare`, and a notification tells it of
+//! every push after `prepare`. A fence on each side keeps the processor from reordering the two
+//! steps; [`idle`](crate::idle) shows the protocol in two columns. The next program is the first
+//! one with threads that sleep. It implements [`Executor`](crate::Executor), so
+//! [tasks](crate::executor::TaskBuilder), [groups](crate::task::TaskGroup) and
+//! [fair queues](crate::FairScheduler) work on it:
 //!
 //! ```
 //! use filch::executor::{Executor, Reason, Rejected, TaskBuilder};
@@ -99,7 +103,7 @@
 //!     fn execute(&self, job: Job) -> Result<(), Rejected> {
 //!         let refused = |job| Rejected { job, reason: Reason::Closed };
 //!         self.queue.try_push(job).map_err(|it| refused(it.into_inner()))?;
-//!         self.changes.notify_one(); // after the change
+//!         self.changes.notify_one(); // after the push
 //!         Ok(())
 //!     }
 //!     fn parallelism(&self) -> NonZeroUsize {
@@ -118,18 +122,22 @@
 //! assert!(POOL.execute(Job::new(|| ())).is_err()); // and the job is in the error
 //! ```
 //!
-//! A task that waits for another one of this pool blocks its thread. If the pool keeps an
-//! [`ExecutorId`](crate::executor::ExecutorId) and returns it from [`Executor::id`](crate::Executor::id), that thread runs the
-//! other task itself. A fair scheduler submits itself again and again, by
-//! [`Executor::execute_last`](crate::Executor::execute_last). With one queue that is `execute`, as by default. A pool whose
-//! threads take their own newest job first puts it elsewhere: into the injector of the next section, for one.
+//! A task that waits for another task of this pool blocks its thread. If the pool keeps an
+//! [`ExecutorId`](crate::executor::ExecutorId) and returns it from
+//! [`Executor::id`](crate::Executor::id), that thread runs the other task itself. A fair scheduler
+//! submits itself repeatedly, by [`Executor::execute_last`](crate::Executor::execute_last). By
+//! default that method calls `execute`, which is right for one queue. In a pool whose threads take
+//! their own newest job first, it must put the job elsewhere, such as into the injector of the next
+//! section.
 //!
 //! # A deque for each thread
 //!
-//! With one queue every job passes through two words that all threads write. A job that a job pushes goes to a
-//! [`Worker`](crate::Worker) of the thread's own instead, and the others steal when they have nothing.
-//! [`Searchers`](crate::idle::Searchers) is an event count that wakes nobody while somebody looks as it is. Here an
-//! item is a node of a tree, and running it pushes two:
+//! With one queue, every job passes through two words that all threads write. With a
+//! [`Worker`](crate::Worker) for each thread, a job pushes further jobs to its own thread's deque,
+//! and the other threads steal from it when they have nothing.
+//! [`Searchers`](crate::idle::Searchers) is an event count that skips a wake-up while another
+//! thread is already searching. In this program an item is a node of a tree, and running it pushes
+//! two more:
 //!
 //! ```
 //! use filch::{idle::Searchers, Injector, Stealer, Worker};
@@ -203,22 +211,25 @@
 //! assert_eq!(shared.leaves.into_inner(), 1024);
 //! ```
 //!
-//! Three lines are easily forgotten, and each lets a thread sleep on work:
+//! Three lines are easily forgotten. Without any one of them a thread may sleep although there is
+//! work:
 //!
 //! | line | without it |
 //! |---|---|
-//! | (a) | what is stolen in a batch is for a moment where nobody can see it; a thread that looks then sleeps on the rest |
-//! | (b) | others were not woken because this thread searched; when it stops, it is its duty to wake the next |
-//! | (c) | whoever was told takes one thing and leaves: one notification may stand for several. So `commit` gives a search back |
+//! | (a) | while a batch is on its way to the thief's deque, no thread can see its items; a thread that looks then would sleep although they are there |
+//! | (b) | notifiers woke no other thread because this one was searching; when it stops, it must wake the next |
+//! | (c) | a woken thread takes one item and leaves, but one notification may stand for several; so `commit` returns a search |
 //!
-//! A pool has more: panics, which end the thread here; a turn for the injector at times, so that recursion does not
-//! starve it; threads that know which pool they are of. `examples/pool_from_parts.rs` is this program over jobs, as an
-//! `Executor`; `src/pool` is the rest.
+//! A pool does more. It catches panics, which here end the thread. Its workers look into the
+//! injector at times, so that recursion does not starve it. Its threads know which pool they belong
+//! to. `examples/pool_from_parts.rs` is this program with jobs, as an `Executor`; `src/pool` has
+//! the rest.
 //!
 //! # Sleeping in something of your own
 //!
-//! [`Park`](crate::idle::Park) is two functions. It returns at once if it was woken since it returned the last time,
-//! and may return for reasons of its own. Here it is the thread; `examples/io_driver/main.rs` has a poller of sockets:
+//! [`Park`](crate::idle::Park) has two functions. `park` returns at once if it was woken since its
+//! last return, and may return spuriously. Here a worker sleeps in the thread itself; in
+//! `examples/io_driver/main.rs` it sleeps in a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};
@@ -245,12 +256,14 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # Testing it
+//! # Testing a scheduler
 //!
-//! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock, the same in each run, and
-//!   exact. [`choosing_a_policy`](super::choosing_a_policy) has examples.
-//! - *Interleavings*: `RUSTFLAGS="--cfg loom" cargo test --release` makes filch of loom's types, so a model of your
-//!   code has the real queues inside. `new` of `Injector`, `EventCount` and `Searchers` is not `const` then: a model
-//!   makes them where it uses them, and has a few items and two or three threads. `loom-tests/` has examples.
-//! - *What is too large for loom*: random schedules (`--cfg shuttle`, `shuttle-tests/`) and random programs on real
-//!   threads (`tests/pool/random_programs.rs`).
+//! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock. Its
+//!   runs are exact, and each is the same. [`choosing_a_policy`](super::choosing_a_policy) has
+//!   examples.
+//! - *Interleavings*: `RUSTFLAGS="--cfg loom" cargo test --release` builds filch with loom's types,
+//!   so a model of your code has the real queues inside. `new` of `Injector`, `EventCount` and
+//!   `Searchers` is not `const` in such a build, so a model creates them where it uses them. Use a
+//!   few items and two or three threads; `loom-tests/` has examples.
+//! - *Programs too large for loom*: random schedules (`--cfg shuttle`, `shuttle-tests/`), and
+//!   random programs on real threads (`tests/pool/random_programs.rs`).

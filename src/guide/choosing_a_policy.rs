@@ -1,31 +1,33 @@
 //! Choosing a policy.
 //!
-//! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. The [`Policy`](crate::fair::Policy), one for
-//! all queues, says in which order queues are served. What a [queue](crate::fair::QueueBuilder) is made with says how
-//! large its share is, how much of it runs at once, and how much it holds. The second is enough for most.
+//! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. One
+//! [`Policy`](crate::fair::Policy) decides in which order all queues are served. The settings of
+//! each [queue](crate::fair::QueueBuilder) decide how large its share is, how many of its tasks run
+//! at once, and how many it holds. Most programs need only the settings of queues.
 //!
 //! | you want … | set … |
 //! |---|---|
 //! | equal shares of the threads' time | nothing: [`WeightedFair`](crate::fair::WeightedFair) is the default, and weights are 1 |
-//! | three times as much for one as for another | `weight(3)` on the one; [`set_weight`](crate::fair::Queue::set_weight) later |
-//! | tasks in turn, whatever they take | `policy(RoundRobin::new)` |
-//! | at most n at once: connections, memory, licences | `max_parallel(n)`; for futures that are under way `max_in_flight(n)` |
-//! | one at a time, in order | `max_parallel(1)` |
-//! | a thread that is always free for others | `max_parallel(threads - 1)` on those who run long |
-//! | to refuse instead of queuing without end | `capacity(n)`, and `try_spawn`, which hands the closure back |
-//! | some before all others | `priority(…)`: five levels, of which lower ones get every 64th pick |
+//! | three times as much for one queue as for another | `weight(3)` on that queue; [`set_weight`](crate::fair::Queue::set_weight) changes it later |
+//! | one task of each queue in turn, however long it runs | `policy(RoundRobin::new)` |
+//! | at most n tasks at once, for connections, memory or licences | `max_parallel(n)`; for futures that have begun and not ended, `max_in_flight(n)` |
+//! | one task at a time, in order | `max_parallel(1)` |
+//! | a thread that is always free for other queues | `max_parallel(threads - 1)` on the queue with long tasks |
+//! | to refuse instead of queuing without end | `capacity(n)`, and `try_spawn`, which returns the refused closure |
+//! | one queue before all others | `priority(…)`: five levels; a lower level gets every 64th pick |
 //! | a share for a tenant, however many queues it has | a scheduler [over](crate::FairScheduler::over) the tenant's queue |
-//! | another order, by deadline for one | a [`Policy`](crate::fair::Policy) of your own |
-//! | shorter delays, at more cost for a task | a smaller [`quantum`](crate::fair::Builder::quantum); by default 100 µs |
+//! | another order, such as by deadline | a [`Policy`](crate::fair::Policy) of your own |
+//! | shorter delays, at a higher cost for each task | a smaller [`quantum`](crate::fair::Builder::quantum) than the default of 100 µs |
 //! | to know whether it is fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
 //!
-//! The numbers below come from [`Stepper`](crate::sim::Stepper): real schedulers, real threads, a virtual clock. They
-//! are the same on each machine. A test of your own settings can be written in the same way.
+//! The numbers below come from [`Stepper`](crate::sim::Stepper), which runs real schedulers on real
+//! threads with a virtual clock. They are the same on each machine. You can test your own settings
+//! in the same way.
 //!
-//! # In turn, or in time
+//! # By turns, or by time
 //!
-//! Two queues of equal weight always have something to do; tasks of one take 10 ms, of the other 100 µs. Turns are
-//! fair to tasks, so the first queue gets nearly all of the time. Time is fair to queues:
+//! Two queues of equal weight are backlogged. Tasks of one take 10 ms, tasks of the other 100 µs.
+//! Turns are fair to tasks, so the first queue gets nearly all of the time. Time is fair to queues:
 //!
 //! ```
 //! use filch::fair::{Builder, RoundRobin};
@@ -56,13 +58,14 @@
 //! assert!((0.48..=0.52).contains(&in_time), "{in_time}");
 //! ```
 //!
-//! So round robin is for tasks of which one takes about as long as another, or where a turn is what is to be shared.
-//! It looks at the clock as well, to measure; it is not much cheaper (`benches/README.md`, *Fairness*).
+//! So use round robin for tasks of about equal length, or where turns are the resource to share. It
+//! is not much cheaper, because it reads the clock too, for the metrics (`benches/README.md`,
+//! *Fairness*).
 //!
 //! # Weight
 //!
-//! Three to one, in time, while both have something to do. A queue that has not leaves its time to the others, and
-//! gets no credit for it:
+//! Weights of three and one share the time three to one while both queues have something to do. A
+//! queue without work leaves its time to the others, and gets no credit for it:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -81,7 +84,7 @@
 //! assert!((ms(595)..=ms(605)).contains(&of_gold), "{of_gold:?}");
 //! assert!((ms(195)..=ms(205)).contains(&of_free), "{of_free:?}");
 //!
-//! gold.cancel(); // and from here on
+//! gold.cancel(); // from here on
 //! let before = free.metrics().service;
 //! stepper.advance(ms(100));
 //! assert!(free.metrics().service - before >= ms(195), "it has both threads");
@@ -89,10 +92,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # A limit, which is no share
+//! # Limits
 //!
-//! Shares cannot shorten the wait for a task that is running: nothing is interrupted. If all threads run long tasks,
-//! a task that comes waits for the first of them to end. A limit keeps a thread free:
+//! A share cannot shorten the wait for a running task, because no task is interrupted. If all
+//! threads run long tasks, a new task waits until the first of them ends. A limit on the long tasks
+//! keeps a thread free:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -119,12 +123,13 @@
 //! assert_eq!(wait(Some(3)), Duration::ZERO);
 //! ```
 //!
-//! The limit costs what the fourth thread could have done for the long tasks when nothing else is there.
+//! The limit has a cost: the fourth thread runs no long task even when no other queue has work.
 //!
 //! # Priority
 //!
-//! A priority is strict but for its floor: while a higher one is ready, a lower one gets every 64th pick, and no
-//! more. With a quantum of zero a pick is one task, so it can be counted:
+//! Priorities are strict except for a floor: while a queue of a higher priority is ready, a lower
+//! priority gets every 64th pick and no more. With a quantum of zero a pick is one task, so the
+//! picks can be counted:
 //!
 //! ```
 //! use filch::fair::Priority;
@@ -145,10 +150,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! If what you want is "more", use weights: a queue of high priority that always has something to do leaves the
-//! others next to nothing.
+//! To give a queue more than the others, use weights. A backlogged queue of high priority leaves
+//! the others next to nothing.
 //!
-//! # Room
+//! # Capacity
+//!
+//! A full queue refuses a task and returns its closure:
 //!
 //! ```
 //! use filch::{executor::Reason, FairScheduler, ThreadPool};
@@ -157,7 +164,7 @@
 //! let queue = fair.queue("small").capacity(2).paused().build()?;
 //! let accepted = [queue.spawn(|| 1), queue.spawn(|| 2)];
 //! let refused = queue.try_spawn(|| 3).unwrap_err();
-//! assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 3)); // run by whoever is refused
+//! assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 3)); // the caller runs it
 //! queue.resume();
 //! assert_eq!(accepted.map(|it| it.join().unwrap()), [1, 2]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -165,9 +172,10 @@
 //!
 //! # A policy of your own
 //!
-//! A policy is advice about order: it can starve a queue, and cannot lose a task. Earliest deadline first is an array
-//! of deadlines by slot; the documentation of [`Policy`](crate::fair::Policy) has it over a pool. Here it is seen to
-//! work:
+//! A policy only decides about order: it can starve a queue, but it cannot lose a task. Earliest
+//! deadline first needs an array of deadlines by slot; the documentation of
+//! [`Policy`](crate::fair::Policy) shows it over a pool. On a virtual clock its order can be
+//! checked:
 //!
 //! ```
 //! use filch::fair::{Pick, Policy, Ready};
@@ -201,19 +209,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A slot is a number below 65,536, so an array for all is that long; [`opened`](crate::fair::Policy::opened) says
-//! when a slot has another queue. Calls come from several threads at once, so a policy's state is atomic.
+//! A slot is a number below 65,536, so an array for all slots is that long. The scheduler calls
+//! [`opened`](crate::fair::Policy::opened) when a slot gets another queue. Several threads call a
+//! policy at once, so its state is atomic.
 //!
-//! # What is promised, and what is not
+//! # Promises and their limits
 //!
-//! Two queues that are ready all the time and never at their limit have got service by weight that differs by no more
-//! than what their longest tasks and one quantum take on all threads; [`fair`](crate::fair#the-promise) has the
-//! formula. It is a promise about *shares*, and only under `WeightedFair`. None is made
+//! The weighted service of two continuously backlogged queues differs by at most what their longest
+//! tasks and one quantum take on all threads; [`fair`](crate::fair#the-promise) has the formula. A
+//! queue is *backlogged* while it is ready and below its limit. The promise is about *shares*, and
+//! holds only under `WeightedFair`. There is no promise
 //!
-//! - about how soon a task ends: a queue that becomes ready waits for the current leases, and for queues that have
-//!   had less;
-//! - about processor time: service is time on a thread, blocked or not, unless the [`Clock`](crate::fair::Clock) says
-//!   otherwise;
-//! - to a queue that was idle: it starts where the others are, and has no credit;
-//! - to a queue at its limit, or with a task that runs for ever: nothing is interrupted;
-//! - about what else the executor runs: tickets wait behind that.
+//! - about how soon a task ends: a queue that becomes ready waits for the current leases, and for
+//!   queues with less virtual time;
+//! - about processor time: service is time on a thread, blocked or not, unless the
+//!   [`Clock`](crate::fair::Clock) says otherwise;
+//! - of credit to a queue that was idle: it starts where the others are;
+//! - to a queue at its limit, or with a task that never ends: no task is interrupted;
+//! - about the executor's other jobs: the scheduler's tickets wait behind them.

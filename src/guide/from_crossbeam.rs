@@ -1,14 +1,14 @@
 //! Coming from crossbeam-deque.
 //!
-//! filch has every public method and trait implementation of crossbeam-deque 0.8, with the same meaning. A program
-//! changes one line of its `Cargo.toml`, and none of its source:
+//! filch has every public method and trait implementation of crossbeam-deque 0.8, with the same
+//! meaning. A program that switches changes one line of its `Cargo.toml`, and none of its source:
 //!
 //! ```toml
 //! [dependencies]
 //! crossbeam-deque = { package = "filch", version = "0.1" }
 //! ```
 //!
-//! The crate is then known as `crossbeam_deque`, as before:
+//! The program still imports the crate as `crossbeam_deque`:
 //!
 //! ```
 //! # extern crate filch as crossbeam_deque;
@@ -32,42 +32,45 @@
 //! assert_eq!(find_task(&local, &global, &[]), None);
 //! ```
 //!
-//! `benches/drop-in` depends on filch in this way, and on crossbeam-deque beside it; its tests run the same programs
-//! on both and compare what they say, step by step. If a program of yours behaves differently, one of the next two
-//! sections says why, or it is a bug.
+//! `benches/drop-in` depends on filch in this way, and on crossbeam-deque beside it. Its tests run
+//! the same programs on both and compare their answers step by step. If a program of yours behaves
+//! differently, one of the next two sections says why, or it is a bug.
 //!
 //! # What is the same
 //!
 //! | | |
 //! |---|---|
 //! | names | `Worker`, `Stealer`, `Injector`, `Steal::{Empty, Success, Retry}`, and all their methods |
-//! | order | LIFO and FIFO owners, thieves at the oldest end, batches in the order that both flavours give |
-//! | sizes | 64 slots at first, about half of the items in a batch, 32 at most unless a limit is given |
+//! | order | LIFO and FIFO owners, thieves at the oldest end, batches in the order of each flavour |
+//! | sizes | 64 slots at first; a batch has about half of the items, and at most 32 unless a limit is given |
 //! | ownership | `Worker` is `Send` and not `Sync`; `Stealer` and `Injector` are both |
-//! | promises | linearizable; what was done before a push happens before what the taker does |
+//! | promises | linearizable; the pusher's actions before a push happen before the taker's actions after it |
 //!
 //! # What is different
 //!
-//! *`Injector` never asks to retry.* Whoever loses a race inside backs off for some nanoseconds and tries again, so
-//! [`steal`](crate::Injector::steal) says `Success` or `Empty`. Loops that handle `Retry` compile and go on to work,
-//! and a [`Stealer`](crate::Stealer) asks as before.
+//! *`Injector` never returns `Retry`.* A consumer that loses a race backs off for some nanoseconds
+//! and tries again inside [`steal`](crate::Injector::steal), which returns `Success` or `Empty`.
+//! Loops that handle `Retry` still compile and work. A [`Stealer`](crate::Stealer) still returns
+//! `Retry`.
 //!
-//! *A consumer does not wait for a producer that was stopped.* It waits for 15 µs at most and then goes around it. In
-//! crossbeam-deque a consumer spins on a slot whose producer has claimed it and has not filled it.
+//! *A consumer hardly waits for a producer that was stopped.* It waits for at most 15 µs and then
+//! goes around that producer. In crossbeam-deque a consumer spins on a slot that its producer has
+//! claimed and not filled.
 //!
-//! *No slot is read while it is written.* Items are copied by atomic operations on words that may be uninitialised,
-//! where crossbeam-deque has a volatile read that its comment calls undefined behaviour. The price is a dependency,
-//! atomic-maybe-uninit, and its list of processors.
+//! *No slot has a data race.* Items are copied by atomic operations on words that may
+//! be uninitialised. crossbeam-deque uses a volatile read instead, which its own comment calls
+//! undefined behaviour. The price is a dependency, atomic-maybe-uninit, which supports a list of
+//! processors.
 //!
-//! *Steals do not pin.* Outgrown buffers are kept until the deque goes, and all of them together are smaller than the
-//! current one. If that is too much, see *Giving memory back* below.
+//! *Steals do not pin.* The deque keeps outgrown buffers until it is dropped; all of them together
+//! are smaller than the current one. If that is too much memory, see *Giving memory back* below.
 //!
-//! *`push` may panic, if you ask for it*: at a maximum capacity, or after `close`, neither of which crossbeam-deque
-//! has. What is not set is not there.
+//! *`push` may panic if you opt in*: it panics at a maximum capacity that you have set, or after
+//! `close`. crossbeam-deque has neither.
 //!
-//! *There are more methods.* A trait of yours that adds `drain`, `close`, `capacity` or another of the names below to
-//! these types is hidden by the method of the type, as is usual in Rust. `Debug` shows lengths, where
-//! crossbeam-deque's shows the name alone:
+//! *There are more methods.* If a trait of yours adds `drain`, `close`, `capacity` or another name
+//! below to these types, the method of the type hides it, as is usual in Rust. `Debug` shows
+//! lengths, and crossbeam-deque's only the name:
 //!
 //! ```
 //! let worker = filch::Worker::new_lifo();
@@ -75,14 +78,15 @@
 //! assert_eq!(format!("{worker:?}"), "Worker { flavor: Lifo, len: 1, .. }");
 //! ```
 //!
-//! *The injector needs 64-bit atomics*, and the crate needs Rust 1.85; both are in [`limits`](super::limits).
+//! *The injector needs 64-bit atomics*, and the crate needs Rust 1.85; [`limits`](super::limits)
+//! has more about both.
 //!
 //! # What is new
 //!
 //! ## Capacity
 //!
-//! [`Builder`](crate::deque::Builder) sets how many items there is room for at first, and how many there may be at
-//! most. What is refused is handed back:
+//! [`Builder`](crate::deque::Builder) sets the initial and the maximum capacity. `try_push` returns
+//! the item that it refuses:
 //!
 //! ```
 //! use filch::deque::{Builder, Flavor, Full};
@@ -95,13 +99,13 @@
 //! assert_eq!(worker.try_push(4), Err(Full(4)));
 //! ```
 //!
-//! A batch that is stolen into a full deque moves nothing and is `Success`, for it means that the destination has
-//! items.
+//! A batch steal into a full deque moves nothing and returns `Success`, which means that the
+//! destination has items.
 //!
 //! ## Batches
 //!
-//! The owner pushes many at once and takes all of them, `Worker` and `Injector` implement `Extend`, and a thief may
-//! leave an owner its last few items:
+//! The owner can push many items at once, and can take all of them. `Worker` and `Injector`
+//! implement `Extend`. A thief may leave an owner its last few items:
 //!
 //! ```
 //! use filch::{Injector, Steal, Worker};
@@ -115,15 +119,16 @@
 //! assert_eq!(worker.drain().collect::<Vec<_>>(), [4, 3, 2, 1]);
 //!
 //! let injector = Injector::from_iter(["a", "b"]);
-//! injector.push_batch(["c", "d"]); // one fetch-add for those that share a segment
+//! injector.push_batch(["c", "d"]); // one fetch-add for all items of one segment
 //! assert_eq!(injector.drain().collect::<String>(), "abcd");
 //! ```
 //!
 //! ## Closing
 //!
-//! Of a push and a [`close`](crate::Injector::close) one comes first: the item is refused, or it is there to be
-//! taken. So a consumer that finds the injector [closed](crate::Injector::is_closed), and then
-//! [empty](crate::Injector::is_empty), is done; a steal that says `Empty` is not enough, for it goes around producers:
+//! A push takes effect either before a [`close`](crate::Injector::close), and the item can be
+//! taken, or after it, and the item is refused. So a consumer that finds the injector
+//! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. A
+//! steal that returns `Empty` is not enough, because it goes around stopped producers:
 //!
 //! ```
 //! use filch::{Injector, Steal};
@@ -138,8 +143,9 @@
 //!
 //! ## Giving memory back
 //!
-//! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer when less than a
-//! quarter of it is in use. Its steals then pin the thread through crossbeam-epoch, as those of crossbeam-deque do:
+//! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
+//! when less than a quarter of it is in use. Its steals pin the thread through crossbeam-epoch, as
+//! crossbeam-deque's steals do:
 //!
 //! ```
 //! use filch::deque::{Builder, Flavor};
@@ -151,12 +157,12 @@
 //! assert_eq!(worker.capacity(), 64);
 //! ```
 //!
-//! ## Whom to wake
+//! ## When to wake a sleeper
 //!
-//! `push_was_empty` says whether there was nothing before. For the injector that is enough to wake a sleeper only
-//! then, if the sleeper does its part, which the method's documentation names. An
-//! [`EventCount`](crate::idle::EventCount) needs no such care: [`building_a_scheduler`](super::building_a_scheduler)
-//! shows how.
+//! `push_was_empty` returns whether the queue was empty before the push. With an injector it is
+//! enough to wake a sleeper in that case only, if the sleeper does its part, which the method's
+//! documentation states. An [`EventCount`](crate::idle::EventCount) needs no such care:
+//! [`building_a_scheduler`](super::building_a_scheduler) shows how.
 //!
 //! ```
 //! let injector = filch::Injector::new();
@@ -166,7 +172,7 @@
 //!
 //! ## A static injector
 //!
-//! `Injector::new` is `const`, and allocates with the first push:
+//! `Injector::new` is `const`; the first push allocates:
 //!
 //! ```
 //! static TASKS: filch::Injector<u32> = filch::Injector::new();
@@ -176,14 +182,16 @@
 //!
 //! ## Models of your own code
 //!
-//! Built with `RUSTFLAGS="--cfg loom"`, filch's queues are made of loom's types, so a model of your scheduler has the
-//! real deque inside. crossbeam-deque has no such build.
+//! `RUSTFLAGS="--cfg loom"` builds filch's queues with loom's types, so a model of your scheduler
+//! has the real deque inside. crossbeam-deque has no such build.
 //!
-//! # What to check after the change
+//! # Checks after switching
 //!
-//! 1. `cargo test`, of course; nothing should have to be changed for it to compile.
-//! 2. Whether a loop counts `Retry` from an `Injector`, as a measure of contention. It counts zero now.
-//! 3. Whether something relies on the memory of a deque being freed while stealers live. Build it with `shrinking`.
-//! 4. What it costs where it matters: `cargo xtask versus deque` and `cargo xtask versus injector` print ratios to
-//!    crossbeam-deque 0.8.8 on your machine, and `benches/README.md` says which rows are not in our favour: an owner
-//!    under a thief that steals as fast as it can, and two producers with two consumers on two cores.
+//! 1. Run `cargo test`; it should compile without a change.
+//! 2. Does a loop count `Retry` from an `Injector` as a measure of contention? It now counts zero.
+//! 3. Does a program rely on a deque freeing memory while stealers live? Build that deque with
+//!    `shrinking`.
+//! 4. Measure: `cargo xtask versus deque` and `cargo xtask versus injector` print ratios to
+//!    crossbeam-deque 0.8.8 on your machine. In `benches/README.md`, crossbeam-deque wins two rows:
+//!    an owner beside a thief that steals as fast as it can, and two producers with two consumers
+//!    on two cores.

@@ -1,26 +1,28 @@
 //! From .NET's `ThreadPool`.
 //!
-//! Five articles about thread pools in .NET describe systems that are all here, most of them as settings of one type:
-//! Toub's *ThreadPool fairness* (MSDN Magazine, January 2009, in English and in German), a *Limited Parallelism Work
-//! Queue*, and parts 1 and 3 of Duffy's *Building a custom thread pool* (2008). This page goes through them, a few
-//! lines of filch each. What went wrong in their code as printed is a test by name in `tests/fair/known_bugs.rs` and
+//! Five articles about thread pools in .NET describe systems that filch has too, most of them as
+//! settings of one type. They are Toub's *ThreadPool fairness* (MSDN Magazine, January 2009, in
+//! English and in German), a *Limited Parallelism Work Queue*, and parts 1 and 3 of Duffy's
+//! *Building a custom thread pool* (2008). This page shows each system in a few lines of filch. For
+//! each defect of the printed code there is a named test in `tests/fair/known_bugs.rs` or
 //! `tests/pool/known_bugs.rs`.
 //!
 //! | .NET | filch |
 //! |---|---|
-//! | `ThreadPool.QueueUserWorkItem` | [`spawn_detached`](crate::ThreadPool::spawn_detached), which says whether it was accepted |
-//! | `Task.Run`, `IAsyncResult` | [`spawn`](crate::ThreadPool::spawn): a [`JoinHandle`](crate::JoinHandle), to wait for or to await |
+//! | `ThreadPool.QueueUserWorkItem` | [`spawn_detached`](crate::ThreadPool::spawn_detached), whose result says whether the task was accepted |
+//! | `Task.Run`, `IAsyncResult` | [`spawn`](crate::ThreadPool::spawn): a [`JoinHandle`](crate::JoinHandle), to join or to await |
 //! | `TaskScheduler`, `IThreadPool` | [`Executor`](crate::Executor) |
 //! | `CancellationTokenSource.CreateLinkedTokenSource` | [`CancelToken::any`](crate::task::CancelToken::any); [`child`](crate::task::CancelToken::child) for one parent |
-//! | `RegisterWaitForSingleObject` | none: a [`Park`](crate::idle::Park) of yours waits for what is not a task |
+//! | `RegisterWaitForSingleObject` | none: a [`Park`](crate::idle::Park) of yours waits for events that are not tasks |
 //! | `SetMinThreads`, `SetMaxThreads` | [`resize`](crate::ThreadPool::resize), [`max_threads`](crate::pool::Builder::max_threads) |
-//! | thread injection by hill climbing | none; [`blocking`](crate::pool::blocking) marks a section whose thread is to be replaced |
+//! | thread injection by hill climbing | none; [`blocking`](crate::pool::blocking) marks a section during which another thread replaces the blocked one |
 //! | `ExecutionContext`, `AsyncLocal` | [`ContextFlow`](crate::task::ContextFlow); off unless asked for |
 //!
 //! # Toub: batches that share a pool
 //!
-//! *`RoundRobinThreadPool`*: a large batch is being worked off when a small one arrives; both are to be served
-//! equally. Each batch has a queue, and is let go as with `using`: what was accepted still runs.
+//! *`RoundRobinThreadPool`*: a small batch arrives while a large one is under way, and both are to
+//! be served equally. Each batch has a queue. Dropping the queue closes it, as `using` does, and
+//! its accepted tasks still run.
 //!
 //! ```
 //! use filch::{fair::RoundRobin, FairScheduler, ThreadPool};
@@ -34,7 +36,7 @@
 //!     for item in batch {
 //!         queue.spawn_detached(move || process(item))?;
 //!     }
-//!     Ok(()) // the queue goes here
+//!     Ok(()) // drops the queue
 //! };
 //! process_batch((0..100).collect())?;
 //! process_batch((0..10).collect())?;
@@ -43,12 +45,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Without `policy` the shares are of time and not of items, which is what one wants when tasks of one batch are
-//! longer: [`choosing_a_policy`](super::choosing_a_policy). There is no lock around the queues, and no ticket for
-//! each task.
+//! Without `policy` the queues share time and not turns, which is fairer when the tasks of one
+//! batch are longer: [`choosing_a_policy`](super::choosing_a_policy). filch has no lock around the
+//! queues, and needs no ticket for each task.
 //!
-//! *The shim that catches exceptions* (`ExceptionThreadPool`): a panic goes to whoever waits; a detached task's to a
-//! handler.
+//! *The shim that catches exceptions* (`ExceptionThreadPool`): a task's handle returns its panic; a
+//! handler gets the panic of a detached task.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -61,8 +63,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *`ThreadPoolWait`*: waiting for what one has queued, with a timeout, again and again. A
-//! [`TaskGroup`](crate::task::TaskGroup) counts a task that panics as done, and says so.
+//! *`ThreadPoolWait`*: the caller waits for its queued tasks, with a timeout, repeatedly. A
+//! [`TaskGroup`](crate::task::TaskGroup) counts a panicked task as done, and `wait` reports the
+//! panic.
 //!
 //! ```
 //! use filch::{task::TaskGroup, ThreadPool};
@@ -76,7 +79,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *`ThreadPoolPriority`*: five levels, of which a lower one gets every 64th pick, so that it does not starve.
+//! *`ThreadPoolPriority`*: there are five levels. A lower one gets every 64th pick, so it does not
+//! starve.
 //!
 //! ```
 //! use filch::{fair::Priority, FairScheduler, ThreadPool};
@@ -87,8 +91,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *The abortable pool*: `Cancel(item)` said `Queued`, `Executing`, `Aborted` or `Completed`. There is no way to
-//! abort a thread here; otherwise [`cancel`](crate::JoinHandle::cancel) says the same.
+//! *The abortable pool*: `Cancel(item)` returned `Queued`, `Executing`, `Aborted` or `Completed`.
+//! filch cannot abort a thread; otherwise [`cancel`](crate::JoinHandle::cancel) returns the same
+//! information.
 //!
 //! ```
 //! use filch::{task::Cancel, FairScheduler, ThreadPool};
@@ -100,8 +105,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *`ExecutionContext`*: captured with the item and not with the ticket, since the order of the two differs. It is
-//! off by default; what `UnsafeQueueUserWorkItem` leaves out costs nothing here.
+//! *`ExecutionContext`*: the context is captured with the item and not with the ticket, because
+//! tickets may run items in another order. It is off by default and then costs nothing, as with
+//! `UnsafeQueueUserWorkItem`.
 //!
 //! ```
 //! use filch::{task::ContextFlow, FairScheduler, ThreadPool};
@@ -120,7 +126,7 @@
 //!         struct Back(&'static str);
 //!         impl Drop for Back {
 //!             fn drop(&mut self) {
-//!                 USER.set(self.0); // after a panic, too: nobody else runs as this user
+//!                 USER.set(self.0); // after a panic, too: no other task runs as this user
 //!             }
 //!         }
 //!         let _back = Back(USER.replace(user));
@@ -137,8 +143,9 @@
 //!
 //! # The limited parallelism work queue
 //!
-//! *`WorkQueue<TInput, TResult>`*: so many at once, a handle for each input, a token for each and one for all. The
-//! function gets a token that either of the two cancels. `DisposeAsync` cancels what has not begun and waits:
+//! *`WorkQueue<TInput, TResult>`*: at most n inputs are processed at once. Each input has a handle
+//! and a token, and the queue has a token for all. The function gets a token that either of the two
+//! cancels. `DisposeAsync` cancels the inputs that have not begun, and waits; here that is
 //! `shutdown(Cancel)`.
 //!
 //! ```
@@ -154,14 +161,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A queue with [`max_parallel`](crate::fair::QueueBuilder::max_parallel) is the same for closures of all kinds. The
-//! article's limit holds across `await`s; that is `max_in_flight`, for futures.
+//! A queue with [`max_parallel`](crate::fair::QueueBuilder::max_parallel) does the same for any
+//! closures. The article's limit holds across `await`s; for futures, `max_in_flight` is such a
+//! limit.
 //!
-//! # Duffy, part 1: one lock, and what to compare with
+//! # Duffy, part 1: one lock, and a harness
 //!
 //! *`IThreadPool`* is [`Executor`](crate::Executor), and *`SimpleLockThreadPool`* is
-//! [`LockedPool`](crate::LockedPool). Its `Dispose` dropped what was queued and waited for itself if a worker called
-//! it; here each has an answer:
+//! [`LockedPool`](crate::LockedPool). Its `Dispose` dropped the queued items, and waited for itself
+//! if a worker called it. filch answers both:
 //!
 //! ```
 //! use filch::{pool::{Shutdown, WouldDeadlock}, Executor, LockedPool};
@@ -171,20 +179,21 @@
 //! let same_pool = pool.clone();
 //! let refused = pool.spawn(move || same_pool.shutdown(Shutdown::Drain)).join().unwrap();
 //! assert_eq!(refused, Err(WouldDeadlock));
-//! pool.shutdown(Shutdown::Drain).unwrap(); // or Cancel: then handles say so
+//! pool.shutdown(Shutdown::Drain).unwrap(); // with `Cancel`, unrun tasks are reported cancelled
 //! assert_eq!(pool.parallelism().get(), 2);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *The harness* that compares implementations, queuing apart from draining and overlapped, with allocations in the
-//! place of collections: `cargo run --release --example harness`.
+//! *The harness* compares implementations with queuing and draining timed apart, and overlapped. It
+//! counts allocations where the article counted garbage collections:
+//! `cargo run --release --example harness`.
 //!
 //! # Duffy, part 3: queues for each thread
 //!
-//! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one queue for what comes
-//! from outside, and stealing. A worker looks outside first at every 61st turn, and no wake-up is lost between a
-//! steal that fails and going to sleep, which the article left open. *Inlining*: a worker that waits for a task runs
-//! it, from whatever queue.
+//! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one
+//! queue for tasks from outside, and stealing. At every 61st turn a worker looks into the outside
+//! queue first. No wake-up is lost between a failed steal and going to sleep, which the article
+//! left open. *Inlining*: a worker that waits for a task runs it, whichever queue it is in.
 //!
 //! ```
 //! let pool = filch::ThreadPool::new(1)?; // one thread, and it waits
@@ -199,7 +208,7 @@
 //! | announced | here |
 //! |---|---|
 //! | dynamic thread injection | [`resize`](crate::ThreadPool::resize), [`blocking`](crate::pool::blocking) |
-//! | several pools on the same threads | a [`Queue`](crate::fair::Queue) for each: it is an executor. [`fair`](crate::fair) has the example |
+//! | several pools on the same threads | a [`Queue`](crate::fair::Queue) for each, which is an executor; [`fair`](crate::fair) has an example |
 //! | I/O completion ports | [`Builder::parker`](crate::pool::Builder::parker), `examples/io_driver/main.rs` |
 //! | `IAsyncResult` | [`JoinHandle`](crate::JoinHandle): `is_finished`, `join`, `join_timeout`, and a future |
 //! | cancellation | [`CancelToken`](crate::task::CancelToken), [`JoinHandle::cancel`](crate::JoinHandle::cancel), [`Queue::cancel`](crate::fair::Queue::cancel) |
@@ -209,11 +218,11 @@
 //! | there | here |
 //! |---|---|
 //! | `LimitedConcurrencyLevelTaskScheduler(n)` | `fair.queue(…).max_parallel(n)` |
-//! | `OrderedTaskScheduler` | `max_parallel(1)`: one at a time, in order |
+//! | `OrderedTaskScheduler` | `max_parallel(1)`: one task at a time, in order |
 //! | `QueuedTaskScheduler` | a [`FairScheduler`](crate::FairScheduler), with `priority` for each queue |
 //! | `RoundRobinTaskSchedulerQueue` | a queue under [`RoundRobin`](crate::fair::RoundRobin) |
 //! | `WorkStealingTaskScheduler` | [`ThreadPool`](crate::ThreadPool) |
 //! | `CurrentThreadTaskScheduler` | [`Inline`](crate::executor::Inline) |
 //! | `ThreadPerTaskScheduler` | [`ThreadPerJob`](crate::executor::ThreadPerJob) |
-//! | `ReprioritizableTaskScheduler` | none: tasks of a queue run in their order. [`set_weight`](crate::fair::Queue::set_weight) is for queues |
+//! | `ReprioritizableTaskScheduler` | none: a queue starts its tasks in FIFO order. [`set_weight`](crate::fair::Queue::set_weight) changes the share of a queue |
 //! | `ConcurrentExclusiveSchedulerPair` | none; `max_parallel(1)` is its exclusive half |

@@ -147,8 +147,7 @@
 //! other.
 //!
 //! ```text
-//! let threads = NonZeroUsize::new(rayon::current_num_threads()).unwrap();
-//! let rayons = from_fn(threads, |job| {
+//! let rayons = from_fn(rayon::current_num_threads(), |job| {
 //!     rayon::spawn(|| job.run());
 //!     Ok(())
 //! })
@@ -167,13 +166,12 @@
 //!
 //! ```
 //! use filch::{executor::from_fn, FairScheduler, Job};
-//! use std::num::NonZeroUsize;
 //! use std::sync::mpsc;
 //!
 //! let (jobs, inbox) = mpsc::channel::<Job>();
 //! let thread = std::thread::spawn(move || inbox.iter().for_each(Job::run));
 //!
-//! let theirs = from_fn(NonZeroUsize::MIN, move |job| {
+//! let theirs = from_fn(1, move |job| {
 //!     jobs.send(job).expect("the thread is there as long as the sender is");
 //!     Ok(())
 //! });

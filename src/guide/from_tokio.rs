@@ -1,8 +1,8 @@
 //! From tokio.
 //!
-//! filch is not a runtime: it has no timers, no sockets and no `main` macro. It has what tokio's `task` module is for
-//! — tasks, handles, cancellation, groups — for closures, and with the feature `async` for futures; on threads of its
-//! own, or on tokio's blocking threads.
+//! filch is not a runtime: it has no timers, no sockets and no `main` macro. Like tokio's `task`
+//! module it has tasks, handles, cancellation and groups. They work for closures, and with the
+//! feature `async` for futures, on threads of filch's own or on tokio's.
 //!
 //! # The same by other names
 //!
@@ -11,23 +11,23 @@
 //! | `spawn_blocking(f)` | [`pool.spawn(f)`](crate::ThreadPool::spawn) |
 //! | `spawn(future)` | `pool.spawn_future(future)`, or a queue's; feature `async` |
 //! | `block_in_place(f)` | [`pool::blocking(f)`](crate::pool::blocking) |
-//! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): likewise, and [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
-//! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which says what came of it |
+//! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): the same, and [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
+//! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which returns what it achieved |
 //! | `JoinError::{is_panic, is_cancelled, into_panic, try_into_panic}` | [`JoinError`](crate::task::JoinError): the same, and `reason`, `is_deadlock` |
-//! | `AbortHandle` | a [`CancelToken`](crate::task::CancelToken) that the task is spawned with |
+//! | `AbortHandle` | spawn the task with a [`CancelToken`](crate::task::CancelToken) |
 //! | `CancellationToken::{child_token, cancelled}` | [`CancelToken`](crate::task::CancelToken)`::{child, cancelled}`, and `any`, `cancel_with`, `reason` |
 //! | `DropGuard`, `run_until_cancelled` | none |
-//! | `TaskTracker` | [`TaskGroup`](crate::task::TaskGroup): need not be closed, and can be used again |
+//! | `TaskTracker` | [`TaskGroup`](crate::task::TaskGroup): need not be closed, and can be reused |
 //! | `JoinSet` | a `TaskGroup`, or a `Vec` of handles; there is no `join_next` |
 //! | `Semaphore` around each task | [`max_parallel`](crate::fair::QueueBuilder::max_parallel); for futures `max_in_flight` |
 //! | `task_local!` | [`ContextFlow`](crate::task::ContextFlow) |
 //! | `Builder::{worker_threads, max_blocking_threads, thread_keep_alive}` | [`num_threads`](crate::pool::Builder::num_threads), [`max_threads`](crate::pool::Builder::max_threads), [`keep_alive`](crate::pool::Builder::keep_alive); defaults 512 and ten seconds, as there |
 //! | `on_thread_{start, stop, park, unpark}` | the same |
 //! | `RuntimeMetrics` | [`PoolMetrics`](crate::pool::PoolMetrics): `num_workers`, `global_queue_depth`, `steal_count`, `total_busy_duration`, … |
-//! | `shutdown_timeout(time)` | [`shutdown_timeout(how, time)`](crate::ThreadPool::shutdown_timeout): what is queued runs, or is cancelled |
-//! | `shutdown_background()` | none; dropping the last handle on a worker does not wait |
+//! | `shutdown_timeout(time)` | [`shutdown_timeout(how, time)`](crate::ThreadPool::shutdown_timeout): queued tasks run, or are cancelled |
+//! | `shutdown_background()` | none; a worker that drops the last handle does not wait |
 //! | `yield_now`, cooperative budgets, `LocalSet` | none |
-//! | `time`, `net`, `fs`, `signal` | none: below |
+//! | `time`, `net`, `fs`, `signal` | none; see *Without a runtime* |
 //!
 //! # Tasks and their errors
 //!
@@ -45,7 +45,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! `cancel` takes a task out of the queue, at once; what runs is asked, and looks if it wants to:
+//! `cancel` ends a queued task at once. A running task is only asked to end, and may check for
+//! that:
 //!
 //! ```
 //! use filch::task::{self, Cancel};
@@ -63,20 +64,21 @@
 //! inbox.recv().unwrap();
 //!
 //! let queued = pool.spawn(|| unreachable!());
-//! assert_eq!(queued.cancel(), Cancel::Dequeued); // done: its closure is dropped
+//! assert_eq!(queued.cancel(), Cancel::Dequeued); // its closure has been dropped
 //! assert_eq!(running.cancel(), Cancel::Requested);
 //! assert!(queued.join().unwrap_err().is_cancelled());
 //! assert_eq!(running.join().unwrap(), "asked to end"); // a result, since it returned one
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Two things differ from `abort`: a closure that runs is never interrupted, as `spawn_blocking`'s is not; and a task
-//! that returns after it was asked to end has its result, where an aborted future has an error.
+//! Two things differ from `abort`. A running closure is never interrupted; the same is true of
+//! `spawn_blocking`. A task that returns after it was asked to end has a result, where an aborted
+//! future has an error.
 //!
 //! # Tokens
 //!
-//! A token can have several parents and can say why. A task that is spawned with one is done when the token is
-//! cancelled, whether a worker has come to it or not:
+//! A token can have several parents and a reason. When it is cancelled, a queued task that was
+//! spawned with it is done at once, even if no worker has reached it:
 //!
 //! ```
 //! use filch::{task::CancelToken, FairScheduler, ThreadPool};
@@ -85,7 +87,7 @@
 //! let (server, client) = (CancelToken::new(), CancelToken::new());
 //! let request = CancelToken::any(&[&server, &client]);
 //!
-//! let queue = fair.queue("requests").paused().build()?; // nobody comes to it
+//! let queue = fair.queue("requests").paused().build()?; // no thread serves it
 //! let task = queue.task().token(&request).spawn(|| 7);
 //! client.cancel_with("the client has gone");
 //! assert_eq!(task.join().unwrap_err().reason(), Some("the client has gone"));
@@ -95,8 +97,8 @@
 //!
 //! # Groups
 //!
-//! A [`TaskGroup`](crate::task::TaskGroup) counts tasks wherever they are spawned, and keeps the first thing that
-//! went wrong:
+//! A [`TaskGroup`](crate::task::TaskGroup) counts tasks on any executors, and keeps the first
+//! error:
 //!
 //! ```
 //! use filch::{task::TaskGroup, ThreadPool};
@@ -106,7 +108,7 @@
 //!     let work = move || assert_ne!(number, 7, "an unlucky number");
 //!     pool.task().group(&group).spawn_detached(work).unwrap();
 //! }
-//! let first = group.wait().unwrap_err(); // all ten have come to their ends
+//! let first = group.wait().unwrap_err(); // all ten have ended
 //! assert!(first.is_panic());
 //! assert!(group.wait().is_ok(), "somebody has been told");
 //! # Ok::<(), std::io::Error>(())
@@ -114,8 +116,8 @@
 //!
 //! # Futures
 //!
-//! With the feature `async`, each time that a future is woken a job polls it. A handle of a closure can be awaited in
-//! it; that needs no feature. Outside, `join` waits:
+//! With the feature `async`, a job polls a future each time it is woken. A future can await the
+//! handle of a closure, which needs no feature. Other code calls `join`:
 //!
 //! ```
 //! # #[cfg(feature = "async")] {
@@ -126,7 +128,7 @@
 //! let future = pool.spawn_future(async move { closure.await.unwrap() * 7 });
 //! assert_eq!(future.join().unwrap(), 42);
 //!
-//! // Two of them have begun and not ended, at any time; each poll is charged to the queue.
+//! // At most two have begun and not ended at any time; each poll is charged to the queue.
 //! let fair = FairScheduler::over(pool);
 //! let net = fair.queue("net").max_in_flight(2).build()?;
 //! let answers: Vec<_> = (0..10).map(|id| net.spawn_future(async move { id })).collect();
@@ -135,11 +137,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+<<<<<<< HEAD
 //! A future is not run by whoever waits for it: on a worker use `.await` and not `join`, which needs another thread
 //! to take the worker's place. Nothing counts polls against a budget, so a future that is ready at each `.await` goes on until
 //! it ends.
+=======
+//! A thread that waits for a future does not run it. So a job awaits it and does not call `join`,
+//! which would make a pool of one thread wait for itself. There is no budget of polls: a future
+//! that is ready at each `.await` runs until it ends.
+>>>>>>> 09679d82053bc4920ee52ff359defaf4ffdfee04
 //!
-//! # What tokio counts, counted here
+//! # Metrics
 //!
 //! ```
 //! let pool = filch::ThreadPool::new(2)?;
@@ -154,9 +162,9 @@
 //!
 //! # On tokio's threads
 //!
-//! A program that has a runtime need not have more threads. Its blocking threads become an
-//! [`Executor`](crate::Executor), and queues share them. `threads` is to be what the runtime can run at once besides
-//! what else it blocks on, at most its `max_blocking_threads`:
+//! A program that has a runtime needs no further threads. Its blocking threads become an
+//! [`Executor`](crate::Executor), and queues share them. Set `threads` to the number of blocking
+//! threads that the runtime can spare, at most its `max_blocking_threads`:
 //!
 //! ```text
 //! let handle = tokio::runtime::Handle::current();
@@ -166,13 +174,14 @@
 //! });
 //! let fair = FairScheduler::over(blocking);
 //! let task = fair.queue("thumbnails").max_parallel(4).build()?.spawn(make_thumbnail);
-//! let thumbnail = task.await?; // in a future of tokio's
+//! let thumbnail = task.await?; // in a future on tokio
 //! ```
 //!
-//! The blocking threads take the oldest job first, so a job of others waits for a quantum or two. A thread that runs
-//! futures takes the future that it has spawned last, a few times in a row, and looks for those from elsewhere now and
-//! then. A queue whose tasks are short and never block may use these threads all the same. The scheduler's job is then a
-//! future that yields first, which puts it behind the others:
+//! The blocking threads take the oldest job first, so a job of other code waits for a quantum or
+//! two. The threads that run futures differ: such a thread takes the future that it spawned last, a
+//! few times in a row, and looks only occasionally for futures from elsewhere. A queue whose tasks
+//! are short and never block may still use these threads. The scheduler's job is then a future that
+//! yields first, which puts it behind the others:
 //!
 //! ```text
 //! let [handle, same] = [(); 2].map(|()| tokio::runtime::Handle::current());
@@ -189,18 +198,19 @@
 //! });
 //! ```
 //!
-//! A future that has yielded waits for its own thread; no other takes it. So nothing else on these threads may block
-//! either: a future that waits for a task of a queue by `join`, and not by `.await`, may wait for ever.
+//! A future that has yielded waits for its own thread; no other thread takes it. So no other future
+//! on these threads may block either: one that waits for a task of a queue by `join`, and not by
+//! `.await`, may wait forever.
 //!
-//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's test suites over tokio
-//! like that. `spawn_blocking` drops what it has not begun when the runtime shuts down. A job that is dropped unrun resolves its
-//! handle, so nobody waits for ever; here an executor that drops everything:
+//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
+//! test suites over tokio in this way. When the runtime shuts down, `spawn_blocking` drops the jobs
+//! that have not begun. A job that is dropped unrun resolves its handle, so no thread waits for it
+//! forever. This executor drops every job:
 //!
 //! ```
 //! use filch::executor::{from_fn, TaskBuilder};
-//! use std::num::NonZeroUsize;
 //!
-//! let shut_down = from_fn(NonZeroUsize::MIN, |job| {
+//! let shut_down = from_fn(1, |job| {
 //!     drop(job);
 //!     Ok(())
 //! });
@@ -210,8 +220,8 @@
 //!
 //! # Without a runtime
 //!
-//! What a thread of filch sleeps in is [`Park`](crate::idle::Park), and a driver of input and output can implement
-//! it: `examples/io_driver/main.rs` is one in a hundred lines, with the crate `polling`, and
-//! [`Builder::parker`](crate::pool::Builder::parker) gives one to each worker of a pool. Timers are yours to write: a
-//! driver may return before it is told to. If that is not what you want to write, keep tokio, and put queues on its
-//! threads.
+//! A thread of filch sleeps in a [`Park`](crate::idle::Park), which an I/O driver can implement.
+//! `examples/io_driver/main.rs` is such a driver in 140 lines, with the crate `polling`.
+//! [`Builder::parker`](crate::pool::Builder::parker) gives one to each worker of a pool. You would
+//! write timers yourself: a driver may return before it is woken. If you do not want to write that,
+//! keep tokio, and put queues on its threads.

@@ -41,18 +41,25 @@
 //!   runs on.
 //! - *A blocked thread is one thread less*, unless the section is marked by [`blocking`](crate::pool::blocking); then
 //!   another takes its place, up to [`max_threads`](crate::pool::Builder::max_threads), 512 if it is not said
-//!   (`pool/builder.rs`).
+//!   (`pool/builder.rs`). A pool that is shut down starts no further threads: a task that blocks until a queued task has
+//!   run may hold up the drain for ever.
 //! - *A thread that waits runs what it waits for and what that has brought about, and nothing else.* If there is only other
 //!   work, another thread takes its place, so there may be one more for each thread that waits, up to `max_threads`. Where there
 //!   can be no further thread, as in a [`LockedPool`](crate::LockedPool), it sleeps.
 //!   [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: if there can be no further thread, it waits in vain on
 //!   the only thread of a pool.
 //! - *A task that a waiting thread runs, runs on its stack.* If that task waits for another that has not begun, and so
-//!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not: with the 2 MiB of a thread,
-//!   some 3,000 levels, or 600. A longer chain of tasks that wait for each other overflows the stack, which ends the
-//!   process; [`stack_size`](crate::pool::Builder::stack_size) makes room for more. Tokens may be chained to any length.
-//! - *A future is not run by who waits for it.* `FutureHandle::join` on the only worker
-//!   of its pool needs another thread, and never returns if there can be none.
+//!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not. When such tasks have taken half
+//!   of the thread's stack, a further [`join`](crate::JoinHandle::join) or [`TaskGroup::wait`](crate::task::TaskGroup::wait)
+//!   that would run one returns an error that [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels,
+//!   or 340 (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; for threads of others
+//!   half is taken to be 1 MiB. Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded.
+//!   Tokens may be chained to any length.
+//! - *A future is not run by who waits for it*, and polling a [`JoinHandle`](crate::JoinHandle) runs nothing either.
+//!   On the only worker of its pool, `FutureHandle::join` needs another thread, and never returns if there can be none; a
+//!   `block_on` of a handle of either kind never returns.
+//!   [`JoinHandle::join`](crate::JoinHandle::join) does. Inside [`blocking`](crate::pool::blocking) all of them do, on another
+//!   thread.
 //! - *Tasks have to be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no tasks that stay on a thread.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
@@ -145,6 +152,8 @@
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. Two tasks that wait for a disk cost what two
 //! tasks cost that compute for as long.
+//!
+//! *A paused queue with a scheduler over it* is not resumed when its handles are dropped: the scheduler has one.
 //!
 //! *On virtual time* a task must not block on anything but the clock ([`Stepper`](crate::sim::Stepper)): no other
 //! goes on meanwhile.

@@ -1,25 +1,27 @@
 //! Where to begin, by where you come from and what you want.
 //!
-//! Each page is for somebody with a question. Every block of filch's code in them is compiled and run with the tests;
-//! what is said of other crates and systems stands in tables, and is checked where a path to a test is given.
+//! Each page answers one question. The tests compile and run every block of filch's code.
+//! Statements about other crates and systems stand in tables; where a path to a test is given, that
+//! test checks them.
 //!
 //! | you … | read |
 //! |---|---|
 //! | have a dependency on crossbeam-deque | [`from_crossbeam`]: one line in `Cargo.toml`, and what is different after it |
 //! | call `rayon::spawn`, `join` and `scope` | [`from_rayon`]: the same by other names, and when to keep rayon |
 //! | spawn tasks, cancel them and wait for them with tokio | [`from_tokio`]: the same without a runtime, or on tokio's threads |
-//! | know .NET's `ThreadPool`, or the articles of Toub and Duffy about it | [`from_dotnet`]: each of their systems in a few lines |
+//! | know .NET's `ThreadPool`, or Toub's and Duffy's articles about it | [`from_dotnet`]: each of their systems, in a few lines |
 //! | write a scheduler, and want its parts | [`building_a_scheduler`]: from a queue to a pool, and what goes wrong on the way |
 //! | have tenants, requests or components that share threads | [`choosing_a_policy`]: weights, limits, priorities, with numbers |
-//! | want to know whether filch can do it | [`limits`]: what it cannot do, with the number and the place in the source |
-//! | want it quicker | [`performance`]: what costs what, and how to measure it |
+//! | want to know whether filch can do something | [`limits`]: what it cannot do, with the number and the place in the source |
+//! | want a faster program | [`performance`]: the cost of each operation, and how to measure it |
 //!
-//! # The shortest way in
+//! # Where to start
 //!
-//! Queues for a scheduler of your own are [`Worker`](crate::Worker), [`Stealer`](crate::Stealer) and
-//! [`Injector`](crate::Injector); what its threads sleep on is [`EventCount`](crate::idle::EventCount). A pool that
-//! is ready is [`ThreadPool`](crate::ThreadPool). Whoever shares threads among several users puts a
-//! [`FairScheduler`](crate::FairScheduler) over it, or over any other [`Executor`](crate::Executor):
+//! A scheduler of your own queues its work in a [`Worker`](crate::Worker) with its
+//! [`Stealer`](crate::Stealer)s, and in an [`Injector`](crate::Injector). Its threads sleep on an
+//! [`EventCount`](crate::idle::EventCount). [`ThreadPool`](crate::ThreadPool) is a pool that is
+//! ready to use. To share its threads, or those of any other [`Executor`](crate::Executor), among
+//! several users, put a [`FairScheduler`](crate::FairScheduler) over it:
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -36,8 +38,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is promised stands with each item; the arguments are in `DESIGN.md`, in the repository. Larger programs are
-//! in `examples/`: `tour`, `tenants`, `trace`, `harness`, `pool_from_parts`, `blocking_queue` and `io_driver`.
+//! Each item documents its promises; `DESIGN.md`, in the repository, argues for them. `examples/`
+//! has larger programs: `tour`, `tenants`, `trace`, `harness`, `pool_from_parts`, `blocking_queue`
+//! and `io_driver`.
 
 pub mod building_a_scheduler;
 pub mod choosing_a_policy;

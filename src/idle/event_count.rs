@@ -1,4 +1,4 @@
-//! Preparing, and notifying.
+//! The event count: preparing, and notifying.
 
 use super::prepared::Prepared;
 use super::waiters::Waiters;
@@ -12,40 +12,42 @@ use core::fmt;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
-/// Where threads sleep until something has changed that they look at themselves.
+/// Lets threads sleep until a change may have given them something to do.
 ///
-/// It knows nothing of what they wait for: a queue, several, a flag. Whoever waits *prepares*, looks
-/// once more, and then *commits*, or cancels. Whoever changes something notifies afterwards. Either the
-/// look sees the change, or the notification finds the one that looked, and it does not sleep, or not
-/// for long.
+/// An event count does not know the threads' condition, which may be about one queue, several, or a
+/// flag. A thread *prepares*, looks once more at its condition, and then *commits* or *cancels*. A
+/// notifier changes something first, then notifies. Either the thread's look sees the change, or
+/// the notification sees the prepared thread, which then does not sleep, or is woken.
 ///
-/// Notifying when nobody sleeps or is about to costs a fence and a load; there is nothing to write, so
-/// notifiers do not get in each other's way.
+/// While no thread is prepared or asleep, a notification costs a fence and a load. It writes
+/// nothing, so notifiers do not contend with each other.
 ///
-/// # What counts as nothing
+/// # Which look may end in sleep
 ///
-/// The look after [`prepare`](Self::prepare) must treat as work whatever is not certainly nothing:
-/// [`Steal::Retry`](crate::Steal::Retry) above all. Whoever sleeps on `Retry` may sleep on an item.
+/// The look after [`prepare`](Self::prepare) may end in sleep only if it has certainly found
+/// nothing. [`Steal::Retry`](crate::Steal::Retry) is not certain: a thread that sleeps on it may
+/// sleep while an item is there.
 ///
-/// # Who is notified
+/// # Which thread is notified
 ///
-/// First the threads that have prepared and are still looking, since they are awake; then the sleepers,
-/// newest first, since their caches are warm.
+/// A notification goes to a prepared thread if one is not notified yet, since that thread is awake.
+/// Otherwise it goes to the newest sleeper, whose caches are warm.
 ///
-/// A thread that prepares *after* a notification may be told in place of one that prepared before, and one
-/// told thread may stand for several notifications. So [`notify_one`](Self::notify_one) and
-/// [`notify_many`](Self::notify_many) suit threads that all wait for the same things, such as items of one
-/// queue, and look again whenever they were told. If threads wait for different things, use
-/// [`notify_all`](Self::notify_all), or an event count for each of them.
+/// A thread that prepares *after* a notification may get it in place of a thread that prepared
+/// before. One notified thread may answer several notifications. So
+/// [`notify_one`](Self::notify_one) and [`notify_many`](Self::notify_many) suit threads that all
+/// wait for the same things, such as items of one queue, and that look again whenever they are
+/// notified. If threads wait for different things, use [`notify_all`](Self::notify_all), or an
+/// event count for each of them.
 ///
 /// # Progress
 ///
-/// Lock-free, but for the sleeping itself. A thread that stands still anywhere in here holds up nobody
-/// else's notification.
+/// Lock-free, except for the sleeping itself. A thread that is suspended inside one of these
+/// methods does not delay other threads' notifications.
 ///
 /// # Examples
 ///
-/// A condition variable's `wait`, for a condition of the user's:
+/// The `wait` of a condition variable, for any condition:
 ///
 /// ```
 /// use filch::idle::EventCount;
@@ -77,7 +79,7 @@ pub struct EventCount {
 
 impl EventCount {
     const_on_the_machine! {
-        /// Nobody waits. Allocates nothing until somebody sleeps.
+        /// Makes an event count. It allocates nothing until a thread sleeps.
         ///
         /// # Examples
         ///
@@ -92,15 +94,17 @@ impl EventCount {
         }
     }
 
-    /// As [`new`](Self::new), for those that notify far more often than they sleep: notifying when nobody
-    /// sleeps costs a load and no fence, preparing costs a system call that lets every running thread of the
-    /// process do a barrier (`membarrier(2)`), a quarter of a microsecond to some.
+    /// Makes an event count that moves the cost of a fence from notifiers to sleepers.
     ///
-    /// On Linux, if the system has that call; elsewhere it is `new`.
+    /// While no thread is prepared or asleep, a notification costs a load and no fence. In return,
+    /// preparing calls `membarrier(2)`, which makes every running thread of the process execute a
+    /// barrier. The call takes from a quarter of a microsecond to several microseconds.
+    ///
+    /// Where the system does not offer that call, this is [`new`](Self::new).
     ///
     /// # Panics
     ///
-    /// Preparing panics if the process is denied the system call after this has used it.
+    /// [`prepare`](Self::prepare) panics if the process is denied the system call later.
     ///
     /// # Examples
     ///
@@ -115,16 +119,17 @@ impl EventCount {
         EventCount { barrier: Barrier::asymmetric(), ..EventCount::new() }
     }
 
-    /// Announces that this thread is about to sleep. It is to look once more at what it waits for, and
-    /// then to commit or cancel.
+    /// Announces that this thread is about to sleep. The caller looks once more, then commits or
+    /// cancels.
     ///
-    /// Changes that were notified of before are seen by that look, even by relaxed loads. Lock-free:
-    /// a compare-exchange and a fence. 16,383 threads can be asleep: further ones do not sleep when they commit, but
-    /// are told to look again.
+    /// That look sees every change whose notification came before, even by relaxed loads. At most
+    /// 16,383 threads can be asleep; a further thread returns from its commit without sleeping.
+    ///
+    /// Lock-free: a compare-exchange and a fence.
     ///
     /// # Panics
     ///
-    /// Panics if 4,095 threads have prepared and have not made up their minds.
+    /// Panics if 4,095 threads are prepared already.
     ///
     /// # Examples
     ///
@@ -150,14 +155,14 @@ impl EventCount {
                 Err(now) => word = Word(now),
             }
         }
-        // Before the fence, which may panic: dropping it takes this thread out of the count again.
+        // Made before the fence, which may panic: the drop then takes this thread off the count.
         let prepared = Prepared::new(self, word.stamp());
         LOOK_AGAIN.heavy_fence(self.barrier);
         prepared
     }
 
-    /// Sleeps until a condition holds of which changes are notified, and returns whether it does: `false` if the
-    /// deadline comes first.
+    /// Sleeps until the condition holds, or until the deadline. Returns whether the condition
+    /// holds. Changes of the condition must be notified.
     #[cfg(feature = "std")]
     pub(crate) fn wait_until(&self, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
         loop {
@@ -174,14 +179,15 @@ impl EventCount {
         }
     }
 
-    /// Tells one thread to look again, if one sleeps or is about to. To be called after the change.
+    /// Notifies one thread, if one is prepared or asleep. Call it after the change.
     ///
-    /// If a thread had prepared before this call, and sleeps on untold, then another thread is told after
-    /// the call began. That thread may have prepared only after this call. When it prepares the next
-    /// time, it sees the change. A call that finds a signal for each prepared thread, and no sleeper, adds
-    /// none: then the threads that take those signals answer it too.
+    /// A prepared thread that is notified does not sleep; a sleeper wakes up. If a thread that
+    /// prepared before this call sleeps on, then another thread is notified after the call began,
+    /// and sees the change when it next prepares. That thread may have prepared after this call. If
+    /// each prepared thread is notified already, and no thread sleeps, the call adds nothing: those
+    /// threads answer it too.
     ///
-    /// Lock-free. A fence and a load if nobody is there.
+    /// Lock-free. It costs a fence and a load while no thread is prepared or asleep.
     ///
     /// # Examples
     ///
@@ -196,11 +202,11 @@ impl EventCount {
         self.notify_many(1);
     }
 
-    /// As [`notify_one`](Self::notify_one), unless the condition does not hold.
+    /// Notifies one thread as [`notify_one`](Self::notify_one) does, if the condition holds.
     ///
-    /// It is asked only if somebody sleeps or is about to, and behind the fence that makes the change visible to
-    /// whoever has prepared: so it may read, by relaxed loads, what sleepers write before they prepare. A
-    /// scheduler asks whether some thread is looking for work already, and does not wake another then.
+    /// The condition is evaluated only if a thread is prepared or asleep, and after the notifier's
+    /// fence. So its relaxed loads see what a thread wrote before it prepared. A scheduler's
+    /// condition is that no thread is searching for work already.
     ///
     /// # Examples
     ///
@@ -210,7 +216,7 @@ impl EventCount {
     ///
     /// let (changes, searching) = (EventCount::new(), AtomicUsize::new(1));
     /// let prepared = changes.prepare();
-    /// changes.notify_one_if(|| searching.load(Relaxed) == 0); // somebody looks as it is
+    /// changes.notify_one_if(|| searching.load(Relaxed) == 0); // another thread is searching
     /// searching.fetch_sub(1, Relaxed);
     /// changes.notify_one_if(|| searching.load(Relaxed) == 0);
     /// prepared.commit(); // does not sleep
@@ -225,9 +231,9 @@ impl EventCount {
         }
     }
 
-    /// Tells so many threads to look again, or as many as sleep or are about to.
+    /// Notifies up to `count` threads, or all that are prepared or asleep if these are fewer.
     ///
-    /// As [`notify_one`](Self::notify_one).
+    /// The promise, progress and cost are those of [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///
@@ -245,10 +251,10 @@ impl EventCount {
         }
     }
 
-    /// Tells every thread that sleeps or is about to.
+    /// Notifies every thread that is prepared or asleep.
     ///
-    /// As [`notify_one`](Self::notify_one), but every thread that had prepared before is told, whichever
-    /// threads prepare afterwards.
+    /// Unlike [`notify_one`](Self::notify_one), this notifies each thread that prepared before the
+    /// call, whichever threads prepare afterwards. Progress and cost are the same.
     ///
     /// # Examples
     ///
@@ -271,7 +277,7 @@ impl EventCount {
         !Word(self.word.load(Relaxed)).is_nobody() // Relaxed: LOOK_AGAIN orders it
     }
 
-    /// As `notify_many`, behind the fence.
+    /// Tells up to `count` threads. The caller has passed the notifier's fence.
     #[cold]
     pub(super) fn tell(&self, mut count: usize) {
         while count > 0 {
@@ -302,7 +308,7 @@ impl EventCount {
             }
         };
         while number != 0 {
-            // Before it is taken off: then it may be used again.
+            // Read before the waiter is taken off: afterwards another thread may use the waiter.
             let next = self.waiters.get(number).next();
             if let Some(waker) = self.waiters.taken_off(number) {
                 waker.wake();
@@ -311,7 +317,8 @@ impl EventCount {
         }
     }
 
-    /// Takes the newest off, if `word` has not changed. Returns what wakes it, if it sleeps.
+    /// Takes the newest sleeper off, if the word is still `word`. Returns its waker, unless the
+    /// sleeper has left.
     pub(super) fn take_off_top(&self, word: Word) -> Option<Waker> {
         let next = self.waiters.get(word.top()).next();
         if self.exchange(word, word.without_top(next)) {
@@ -325,9 +332,9 @@ impl EventCount {
         Word(self.word.load(LAIN.acquire()))
     }
 
-    /// A step of whoever notifies.
+    /// Changes the word for a notifier. Returns whether it was still `word`.
     fn exchange(&self, word: Word, next: Word) -> bool {
-        // Relaxed, on failure: it is read again.
+        // Relaxed, on failure: the notifier reads the word again.
         self.word.compare_exchange(word.0, next.0, TOLD.release(), Relaxed).is_ok()
     }
 }
@@ -339,7 +346,7 @@ fn too_many() -> ! {
 }
 
 impl Default for EventCount {
-    /// Nobody waits: [`new`](EventCount::new).
+    /// Makes an event count with [`new`](EventCount::new).
     fn default() -> Self {
         EventCount::new()
     }
@@ -347,7 +354,7 @@ impl Default for EventCount {
 
 impl fmt::Debug for EventCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = Word(self.word.load(Relaxed)); // Relaxed: a glance
+        let word = Word(self.word.load(Relaxed)); // Relaxed: a snapshot for printing
         f.debug_struct("EventCount")
             .field("preparing", &word.prepared())
             .field("sleepers", &(word.top() != 0))

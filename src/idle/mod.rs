@@ -1,13 +1,18 @@
-//! Sleeping until there is something to do, without missing it.
+//! Sleeping until there is something to do, without losing a wake-up.
+//!
+//! A *prepared* thread has announced that it is about to sleep, and looks once more. A *sleeper* is
+//! in the list of sleepers, and blocks in its park. A *signal* tells one prepared thread to look
+//! again instead of sleeping. A thread is *told* when it takes a signal, when it finds another
+//! stamp than the one it prepared with, or when a notifier takes it off the list.
 //!
 //! ```text
 //!  sleeper                                     notifier
 //!  ───────                                     ────────
 //!  1  prepare: prepared += 1                   a  change something
 //!  2  ── LOOK_AGAIN fence ───┐        ┌─────── b  ── LOOK_AGAIN fence ──
-//!  3  look at everything     └────────┘        c  read the word: is anybody there?
-//!  4  something: cancel                        d  somebody prepared: a signal
-//!     nothing: commit                             or else: take the newest sleeper off, wake it
+//!  3  look at everything     └────────┘        c  read the word
+//!  4  something: cancel                        d  a prepared thread has no signal: add one
+//!     nothing: commit                             otherwise: take the newest sleeper off, wake it
 //!       a signal, or another stamp: look again
 //!       otherwise, in one step: prepared −= 1, and on top of the list
 //!  5  asleep until taken off
@@ -16,26 +21,27 @@
 //!  Without the fences both can (store buffering), and the sleeper sleeps on work.
 //! ```
 //!
-//! Between 1 and 4 a sleeper is one of `prepared`, afterwards it is on the list, and one exchange of one
-//! word makes the step. So whoever reads the word at c finds it in one place or the other.
+//! Between 1 and 4 a thread is one of `prepared`; afterwards it is on the list. One exchange of one
+//! word makes the step, so a notifier that reads the word at c finds the thread in one place or the
+//! other.
 //!
 //! # Invariants
 //!
 //! - **I1** `prepared` is the number of threads between 1 and 4, and `signals` is at most that.
-//! - **I2** A signal is taken from the word by a thread that looks again; or by one that cancels, and
-//!   then it is passed on.
-//! - **I3** What is on the list was put there by a thread that has prepared, in the exchange that took it
-//!   out of `prepared`. Whoever exchanges `top` for what hangs below has taken it off, alone.
-//! - **I4** A waiter that is `HELD` is its claimer's alone.
-//! - **I5** The waker of a waiter is taken by whoever made it `TAKEN` or `TOUCHED`.
-//! - **I6** Waiters stay until the event count is dropped.
+//! - **I2** A signal leaves the word with a thread that looks again, or with a thread that cancels
+//!   and passes it on.
+//! - **I3** A prepared thread puts its waiter on the list in the exchange that takes the thread out
+//!   of `prepared`. The thread whose exchange moves `top` past a waiter has taken it off, alone.
+//! - **I4** Only its claimer touches a waiter that is `HELD`.
+//! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes its waker.
+//! - **I6** Waiters are freed with the event count, and not before.
 //!
 //! # Sources
 //!
-//! The three steps and the word are those of Eigen's `EventCount` (Vyukov, 2016), with signals for
-//! those that have not committed; the stamp that also answers `notify_all`, going by oneself, and
-//! passing a notification on are ours. The fences are Dekker's pattern, as in Go's scheduler. The
-//! list is Treiber's (1986), with a counted pointer.
+//! The three steps and the word are those of Eigen's `EventCount` (Vyukov, 2016), with its signals
+//! for prepared threads. Three things are ours: a stamp that also answers `notify_all`, sleepers
+//! that leave untold, and threads that pass a notification on when they cancel. The fences are
+//! Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986), with a counted pointer.
 //!
 //! # In a picture
 //!
@@ -57,20 +63,20 @@ pub use searchers::{Resting, Search, Searchers};
 
 use crate::sync::order::{FencePair, Pair};
 
-/// A notifier changes something, then reads the word; a sleeper counts itself in the word, then looks at
-/// everything. Of the two, at least one sees the other.
+/// A notifier changes something, then reads the word. A sleeper counts itself in the word, then
+/// looks at everything. At least one of the two sees the other.
 const LOOK_AGAIN: FencePair = FencePair::named("idle::LOOK_AGAIN");
 
-/// A searcher that has found something and was the last takes itself off, then looks for more; whoever notifies
-/// changes something, then looks whether somebody searches, behind the fence of LOOK_AGAIN. Of the two, at least
-/// one sees the other.
+/// The last searcher finds something, takes itself off the count, then looks for more. A notifier
+/// changes something, then reads the count of searchers, behind the fence of LOOK_AGAIN. At least
+/// one of the two sees the other.
 const SEARCHED: FencePair = FencePair::named("idle::SEARCHED");
 
-/// Whoever is told to look again sees what was done before the notification.
+/// A thread that is told sees what the notifier did before the notification.
 const TOLD: Pair = Pair::named("idle::TOLD");
 
-/// Whoever sees a waiter in the list sees what its owner left there.
+/// A thread that finds a waiter in the list sees what the waiter's owner put into it.
 const LAIN: Pair = Pair::named("idle::LAIN");
 
-/// Who has a waiter next has the last one's use of it behind itself.
+/// Each use of a waiter happens before the claim that begins its next use.
 const HANDED: Pair = Pair::named("idle::HANDED");

@@ -1,4 +1,4 @@
-//! What a thread sleeps in.
+//! Parks, in which threads block while they sleep.
 
 #[cfg(feature = "std")]
 use crate::sync::park::Parker;
@@ -11,8 +11,8 @@ use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
 
-/// What one thread sleeps in: the thread itself, or a driver of input and output that waits for more
-/// than notifications.
+/// What one thread blocks in while it sleeps: its own parker, or an I/O driver, which waits for
+/// more than notifications.
 ///
 /// # Examples
 ///
@@ -42,20 +42,20 @@ use core::time::Duration;
 /// assert_eq!((is_told, park.1), (false, 1));
 /// ```
 pub trait Park {
-    /// Sleeps until it is unparked, or the timeout has passed, or for any other reason.
+    /// Blocks until it is unparked or `timeout` has passed. It may return earlier, for any reason.
     ///
-    /// If it was unparked since it returned the last time, it returns at once.
+    /// It returns at once if it was unparked since its last return.
     fn park(&mut self, timeout: Option<Duration>);
 
-    /// What unparks it, from any thread, by [`Waker::wake`]. Waking is not to panic: it would be the
-    /// notifier that does.
+    /// Returns a waker that unparks it from any thread. Waking must not panic: the panic would
+    /// reach the notifier.
     fn unparker(&self) -> Waker;
 }
 
-/// A thread that sleeps in nothing but itself.
+/// A park that blocks the thread and waits for nothing but its waker.
 ///
-/// As crossbeam-utils' `Parker`: unparking leaves a token, and the next [`park`](Park::park) takes it
-/// instead of sleeping; two tokens are one.
+/// Like crossbeam-utils' `Parker` it has one token. Unparking makes the token available, and the
+/// next [`park`](Park::park) takes it and returns at once.
 ///
 /// # Examples
 ///
@@ -75,7 +75,7 @@ pub struct ThreadPark {
 
 #[cfg(feature = "std")]
 impl ThreadPark {
-    /// Without a token.
+    /// Makes a park whose token is not available.
     ///
     /// # Examples
     ///
@@ -89,17 +89,17 @@ impl ThreadPark {
         ThreadPark { parker, waker }
     }
 
-    /// Lends the one that this thread keeps.
+    /// Calls `sleep` with the park that this thread keeps.
     pub(crate) fn with_own<R>(sleep: impl FnOnce(&mut Self) -> R) -> R {
         per_thread! {
             #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
-        // Another one if a thread that is ending sleeps once more, or if this one is lent already.
+        // A new park, if the thread's storage is gone or its park is lent already.
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);
-        // A thread that is ending keeps nothing.
+        // An error: the thread's storage is gone, so the park is dropped.
         let _ = OWN.try_with(|place| place.set(Some(own)));
         result
     }
@@ -118,7 +118,7 @@ impl Park for ThreadPark {
 
 #[cfg(feature = "std")]
 impl Default for ThreadPark {
-    /// Without a token: [`new`](ThreadPark::new).
+    /// Makes a park with [`new`](ThreadPark::new).
     fn default() -> Self {
         ThreadPark::new()
     }

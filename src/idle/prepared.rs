@@ -1,4 +1,4 @@
-//! A thread that is about to sleep, and one that does.
+//! A prepared thread, and a sleeper: committing, cancelling, leaving.
 
 use super::park::Park;
 #[cfg(feature = "std")]
@@ -15,7 +15,7 @@ use core::mem;
 use core::task::Waker;
 use core::time::Duration;
 
-/// A thread that has announced that it is about to sleep: [`EventCount::prepare`].
+/// A thread that has announced with [`EventCount::prepare`] that it is about to sleep.
 ///
 /// Dropping it cancels.
 #[must_use = "whoever prepares looks once more, and then commits or cancels"]
@@ -29,11 +29,10 @@ impl<'a> Prepared<'a> {
         Prepared { events, since }
     }
 
-    /// Does not sleep.
+    /// Cancels: the thread does not sleep. Dropping the value does the same.
     ///
-    /// A notification that came since [`prepare`](EventCount::prepare), and that nobody else answers, is
-    /// passed on to a sleeper: what the look has found may have been something else. Lock-free. Dropping
-    /// the value does the same.
+    /// A notification since [`prepare`](EventCount::prepare) that no other prepared thread answers
+    /// is passed on to a sleeper, because the caller may have found something else. Lock-free.
     ///
     /// # Examples
     ///
@@ -48,12 +47,12 @@ impl<'a> Prepared<'a> {
         drop(self);
     }
 
-    /// Sleeps until this thread is told to look again; does not if it has been told since
+    /// Sleeps until this thread is notified. Returns at once if that has happened since
     /// [`prepare`](EventCount::prepare).
     ///
-    /// It may return without having been told, rarely. What was done before the notification that gave this
-    /// thread its signal, or took it off the list, happens before this returns. Notifications that found the
-    /// signal there already add nothing to that; their changes are seen after the next
+    /// Rarely, it returns without a notification. The writes before the notification that reached
+    /// this thread happen before this returns. Another notification may have found this thread
+    /// notified already, and added nothing: its changes are seen after the next
     /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
@@ -94,7 +93,8 @@ impl<'a> Prepared<'a> {
         });
     }
 
-    /// As [`commit`](Self::commit), until a deadline at most. Returns whether it was told.
+    /// Sleeps as [`commit`](Self::commit) does, but until `deadline` at the latest. Returns whether
+    /// this thread was notified.
     ///
     /// # Examples
     ///
@@ -120,10 +120,10 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Sleeps in something of the caller's: a driver of input and output, for one.
+    /// Sleeps in a park of the caller's, such as an I/O driver.
     ///
-    /// Calls [`Park::park`] once, unless this thread has been told, and returns whether it has been. If
-    /// it has not, `park` returned for a reason of its own, which the caller knows.
+    /// Calls [`Park::park`] once, unless this thread has been notified, and returns whether it has
+    /// been. On `false`, the park has returned for its own reason, such as the timeout.
     ///
     /// # Examples
     ///
@@ -146,16 +146,16 @@ impl<'a> Prepared<'a> {
         !sleep.go()
     }
 
-    /// Goes to the list of sleepers; or not, if this thread has been told.
+    /// Puts this thread on the list of sleepers. Returns `None` if it has been told.
     fn lie_down(self, waker: Waker) -> Option<Sleep<'a>> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
-            // Sixteen thousand threads sleep. This one goes on looking; dropping `self` passes a
+            // All waiters are in use, so this thread cannot sleep. Dropping `self` passes a
             // notification on.
             relax();
             return None;
         };
-        // SAFETY: I4 — claimed just now.
+        // SAFETY: I4 — claimed above, and this is the only call.
         let this = unsafe { waiter.lie_down(waker) };
         events.waiters.listed();
         loop {
@@ -168,7 +168,7 @@ impl<'a> Prepared<'a> {
                 }
                 mem::forget(self);
                 events.waiters.not_listed();
-                // SAFETY: I4 — it did not go on the list.
+                // SAFETY: I4 — claimed above, and not put on the list.
                 drop(unsafe { waiter.get_up(this) });
                 return None;
             }
@@ -182,12 +182,13 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Does not sleep. Returns whether a notification went with it that no other thread answers for.
+    /// Takes this thread off the count. Returns whether a signal left with it that no other
+    /// prepared thread answers.
     fn leave(&self) -> bool {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {
             let (less, is_signalled) = word.one_less();
-            // Relaxed, both: a notification that goes with it is passed on by what `tell` reads.
+            // Relaxed, both: this thread reads nothing by it, and `tell` reads the word again.
             match self.events.word.compare_exchange(word.0, less.0, Relaxed, Relaxed) {
                 Ok(_) => return is_signalled,
                 Err(now) => word = Word(now),
@@ -199,7 +200,7 @@ impl<'a> Prepared<'a> {
 impl Drop for Prepared<'_> {
     fn drop(&mut self) {
         if self.leave() {
-            // Behind the fence of whoever notified.
+            // Without a fence: the notifier whose signal this is has passed its own.
             self.events.tell(1);
         }
     }
@@ -223,7 +224,7 @@ impl Sleep<'_> {
         self.events.waiters.get(self.number).is_asleep(self.this)
     }
 
-    /// Leaves the list. Returns whether this thread was not told by then.
+    /// Leaves the list. Returns `false` if this thread was told before.
     fn go(self) -> bool {
         let went = self.leave();
         mem::forget(self);
@@ -240,12 +241,12 @@ impl Sleep<'_> {
             return false;
         }
         if word.top() == self.number && events.take_off_top(word).is_some() {
-            // It was ours: nobody was taken off between the two looks (the stamp).
+            // Our waiter in this use: by the stamp, none was taken off since we read the word.
             return true;
         }
         let went = events.waiters.go(self.number, self.this);
         if events.waiters.are_many_gone() {
-            // The sleepers among them wake for nothing, once in a while.
+            // This wakes the sleepers of the list for nothing, but rarely.
             events.tell_all();
         }
         went

@@ -1,23 +1,23 @@
-//! An event count for threads that look for a while before they sleep.
+//! An event count for threads that search for some microseconds before they sleep.
 //!
 //! ```text
 //!  searcher                                    notifier
 //!  ────────                                    ────────
 //!  1  searching += 1                           a  change something
 //!  2  look, for some microseconds              b  ── LOOK_AGAIN fence ──
-//!  3  searching −= 1                           c  somebody sleeps, and nobody searches: tell one
-//!     found, and 0 now:
+//!  3  searching −= 1                           c  a thread sleeps, and searching = 0: tell one
+//!     found, and searching = 0 now:
 //!       ── SEARCHED fence ──
 //!       more to be seen: tell another
 //!     found nothing:
 //!       prepare (── LOOK_AGAIN fence ──), look at everything, then cancel or commit; and back to 1
 //!
-//!  Never: c trusts in a searcher that looked before a and takes no further look.
+//!  Never: c relies on a searcher that looked before a and does not look again.
 //! ```
 //!
-//! Back to 1 in any case: a searcher that prepares may owe a look to a notifier that relied on it, and then be told
-//! by the next. If it took one thing and looked no further, the other would lie there
-//! (`canary_one_look_for_two_notifications`).
+//! A thread that has prepared goes back to 1 in any case. It may owe a look to one notifier, which
+//! relied on it while it searched, and then be told by the next. If it took one item and looked no
+//! further, the other item would be forgotten (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};
@@ -26,16 +26,17 @@ use core::mem;
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
-/// An [`EventCount`] that wakes nobody while somebody is looking as it is.
+/// An [`EventCount`] that skips a wake-up while another thread is already searching.
 ///
-/// Waking a thread costs microseconds, and most of the time one is awake that is about to find what has
-/// changed. A thread that has run out of work *searches*; meanwhile notifications are left to it. When it
-/// finds something, and no other thread searches, it looks whether there is more and wakes the next; when it
-/// does not, it prepares for sleep and looks once more, as with an event count.
+/// Waking a thread costs microseconds, and often an awake thread is about to find the change
+/// anyway. A thread that has run out of work *searches*. While at least one thread searches,
+/// [`notify_one`](Self::notify_one) wakes none and relies on the searchers. The last searcher to
+/// find something looks whether there is more, and wakes another thread if there is. A searcher
+/// that finds nothing prepares for sleep and looks once more, as with an event count.
 ///
 /// # Examples
 ///
-/// A worker's way to its next item:
+/// A worker that takes its next item:
 ///
 /// ```
 /// use filch::idle::Searchers;
@@ -69,7 +70,8 @@ pub struct Searchers {
 
 impl Searchers {
     const_on_the_machine! {
-        /// Nobody searches or sleeps.
+        /// Makes an event count for threads that search. It allocates nothing until a thread
+        /// sleeps.
         ///
         /// # Examples
         ///
@@ -86,7 +88,7 @@ impl Searchers {
         }
     }
 
-    /// As [`new`](Self::new), on an event count that is [asymmetric](EventCount::asymmetric).
+    /// Makes one on an [asymmetric](EventCount::asymmetric) event count.
     ///
     /// # Examples
     ///
@@ -99,10 +101,10 @@ impl Searchers {
         Searchers { events: EventCount::asymmetric(), ..Searchers::new() }
     }
 
-    /// Tells one thread to look again, if one sleeps or is about to, and none searches. To be called after the
+    /// Notifies one thread that is prepared or asleep, unless a thread searches. Call it after the
     /// change.
     ///
-    /// Lock-free. A fence and a load if nobody is there, and a load more if somebody is.
+    /// Lock-free. It costs a fence and a load, and a second load if a thread is prepared or asleep.
     ///
     /// # Examples
     ///
@@ -114,11 +116,11 @@ impl Searchers {
     /// ```
     #[inline]
     pub fn notify_one(&self) {
-        // Relaxed: behind the fence of `notify_one_if`.
+        // Relaxed: `notify_one_if` calls this after its fence.
         self.events.notify_one_if(|| self.searching.load(Relaxed) == 0);
     }
 
-    /// As [`EventCount::notify_many`], whether somebody searches or not.
+    /// Notifies up to `count` threads, even if threads search: [`EventCount::notify_many`].
     ///
     /// # Examples
     ///
@@ -131,7 +133,8 @@ impl Searchers {
         self.events.notify_many(count);
     }
 
-    /// As [`EventCount::notify_all`], whether somebody searches or not.
+    /// Notifies all threads that are prepared or asleep, even if others search:
+    /// [`EventCount::notify_all`].
     ///
     /// # Examples
     ///
@@ -144,7 +147,7 @@ impl Searchers {
         self.events.notify_all();
     }
 
-    /// This thread searches: from here on others rely on it.
+    /// Begins a search. From now on, notifiers may rely on this thread.
     ///
     /// # Examples
     ///
@@ -156,13 +159,15 @@ impl Searchers {
     /// ```
     #[inline]
     pub fn search(&self) -> Search<'_> {
-        // Relaxed: it only keeps others from doing what is not needed any more.
+        // Relaxed: a notifier that misses this wakes a thread for nothing, and no more.
         let others = self.searching.fetch_add(1, Relaxed);
         Search { searchers: self, is_alone: others == 0 }
     }
 }
 
-/// A thread that searches: [`Searchers::search`]. Dropping it is as if it had found something and there were more.
+/// A thread that searches: [`Searchers::search`].
+///
+/// Dropping it has the effect of [`found`](Self::found) with `true`.
 #[must_use = "others rely on whoever searches"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
@@ -170,9 +175,10 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// It has found something and searches no more.
+    /// Ends the search, because this thread has found something.
     ///
-    /// If it was the last, `is_more` is asked whether there is visibly more; then another thread is told.
+    /// If no other thread searches, calls `is_more`, and notifies another thread if it returns
+    /// `true`. It should return whether more work is visible.
     ///
     /// # Examples
     ///
@@ -192,7 +198,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether no other thread searched when this one began: then it is worth going on for a while.
+    /// Whether no other thread searched when this one began. Then a longer search is worth its
+    /// time.
     ///
     /// # Examples
     ///
@@ -206,11 +213,12 @@ impl<'a> Search<'a> {
         self.is_alone
     }
 
-    /// It has found nothing, and is about to sleep. It is to look once more, and then to commit or cancel.
+    /// Ends the search, because this thread has found nothing, and prepares it for sleep. The
+    /// caller looks once more, then commits or cancels.
     ///
     /// # Panics
     ///
-    /// As [`EventCount::prepare`].
+    /// Panics where [`EventCount::prepare`] does.
     ///
     /// # Examples
     ///
@@ -224,7 +232,7 @@ impl<'a> Search<'a> {
         Resting { prepared: searchers.events.prepare(), searchers }
     }
 
-    /// Does not drop it.
+    /// Forgets the search, without the effects of a drop.
     fn end(self) -> &'a Searchers {
         let searchers = self.searchers;
         mem::forget(self);
@@ -232,10 +240,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A searcher that is about to sleep: [`Search::prepare`]. Whatever comes of that, it searches again.
+/// A searcher that is about to sleep: [`Search::prepare`].
 ///
-/// It has to: the notification that it is told of may stand for several changes, those among them whose
-/// notifiers relied on it while it searched. Dropping the value is for those that go for good.
+/// Committing and cancelling both return a new [`Search`], because the thread may owe several
+/// looks. One notification may stand for several changes, and other notifiers relied on this thread
+/// while it searched. A thread that leaves for good drops the value.
 #[must_use = "whoever prepares looks once more, and then commits or cancels"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,
@@ -243,7 +252,7 @@ pub struct Resting<'a> {
 }
 
 impl<'a> Resting<'a> {
-    /// Does not sleep: [`Prepared::cancel`].
+    /// Cancels, and searches again: [`Prepared::cancel`].
     ///
     /// # Examples
     ///
@@ -257,7 +266,7 @@ impl<'a> Resting<'a> {
         search
     }
 
-    /// Sleeps until it is told to look again: [`Prepared::commit`].
+    /// Sleeps until this thread is notified, then searches again: [`Prepared::commit`].
     ///
     /// # Examples
     ///
@@ -273,7 +282,8 @@ impl<'a> Resting<'a> {
         self.searchers.search()
     }
 
-    /// Sleeps in something of the caller's, and tells whether it was told: [`Prepared::commit_in`].
+    /// Sleeps in a park of the caller's, then searches again: [`Prepared::commit_in`]. Also returns
+    /// whether this thread was notified.
     ///
     /// # Examples
     ///
@@ -310,7 +320,7 @@ impl Drop for Search<'_> {
 }
 
 impl Default for Searchers {
-    /// Nobody searches or sleeps: [`new`](Searchers::new).
+    /// Makes one with [`new`](Searchers::new).
     fn default() -> Self {
         Searchers::new()
     }
@@ -319,7 +329,7 @@ impl Default for Searchers {
 impl fmt::Debug for Searchers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Searchers")
-            .field("searching", &self.searching.load(Relaxed)) // Relaxed: a glance
+            .field("searching", &self.searching.load(Relaxed)) // Relaxed: a snapshot for printing
             .field("events", &self.events)
             .finish()
     }

@@ -1,22 +1,22 @@
-//! What a sleeping thread leaves behind, so that others can wake it.
+//! Waiters: the records by which notifiers find and wake sleeping threads.
 //!
-//! A waiter belongs to one thread or another by its state:
+//! The thread that has claimed a waiter is its *owner*. The state says who may touch the waiter:
 //!
 //! ```text
 //!                 claim                lie_down               (the word: on top)
-//!        ┌─ FREE ───────▶ HELD ─────────────────▶ ASLEEP ◀──── owner, or whoever wakes it
+//!        ┌─ FREE ───────▶ HELD ─────────────────▶ ASLEEP ◀──── owner, or a notifier
 //!        │                                         │    │
-//!        │   release       take off: it is woken   │    │  the owner goes by itself
+//!        │   release       take off: it is woken   │    │  the owner leaves untold
 //!        ├◀─────── TAKEN ◀─────────────────────────┘    ▼
 //!        │                                           TOUCHED
 //!        │   taken off while touched                 │    │
 //!        ├◀─────── LEFT ◀────────────────────────────┘    ▼
-//!        └◀────────────────────────────────────────────  GONE: nobody's, until it is taken off
+//!        └◀────────────────────────────────────────────  GONE: without an owner, still in the list
 //! ```
 //!
-//! The state carries the number of its use, so the owner of one use does not take the next for its
-//! own. Waiters are freed with the event count: who reads `next` of one that was taken off meanwhile
-//! reads something old, and the stamp in the word tells.
+//! The state also counts uses, so an owner cannot mistake the next use for its own. Waiters are
+//! freed with the event count. A thread that reads `next` of a waiter that was taken off meanwhile
+//! reads an old value, and fails at the stamp in the word.
 
 use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};
@@ -28,28 +28,28 @@ use alloc::boxed::Box;
 use core::ptr;
 use core::task::Waker;
 
-/// In no list, nobody's.
+/// Not in the list, without an owner.
 const FREE: usize = 0;
-/// In no list; its owner fills it.
+/// Not in the list; its owner fills it.
 const HELD: usize = 1;
 /// In the list; its owner sleeps.
 const ASLEEP: usize = 2;
-/// In no list; whoever took it off takes the waker.
+/// Not in the list; the notifier that took it off takes the waker.
 const TAKEN: usize = 3;
 /// In the list; its owner takes the waker back.
 const TOUCHED: usize = 4;
-/// In no list; its owner takes the waker back.
+/// Not in the list; its owner takes the waker back.
 const LEFT: usize = 5;
-/// In the list, nobody's.
+/// In the list, without an owner.
 const GONE: usize = 6;
 
-/// The bits of a state that count uses begin here.
+/// One use, in the bits of a state that count uses.
 const USE: usize = 8;
 
-/// Chunk `n` has 2ⁿ waiters: the numbers from 2ⁿ on.
+/// Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
 const CHUNKS: usize = MOST_WAITERS.ilog2() as usize + 1;
 
-/// A place in the list of sleepers.
+/// A node in the list of sleepers.
 pub(super) struct Waiter {
     state: AtomicUsize,
     /// The number of the next older sleeper, or 0.
@@ -57,22 +57,23 @@ pub(super) struct Waiter {
     waker: Place<Waker>,
 }
 
-/// Who was there when a waiter was taken off.
+/// Whether a waiter still had its owner when it was taken off.
 enum There {
+    /// The owner slept, and this wakes it.
     Sleeper(Waker),
-    /// Its owner, who is about to go.
+    /// The owner was about to leave.
     Nobody,
-    /// Its owner has gone, and has left it behind.
+    /// The owner had left.
     NobodyForLong,
 }
 
-/// How an owner went that nobody has woken.
+/// The outcome of an owner's attempt to leave untold.
 enum Went {
-    /// Somebody has woken it.
+    /// The owner was told before it could leave.
     Woken,
-    /// The waiter is still in the list.
+    /// The owner has left; the waiter is still in the list.
     LeftBehind,
-    /// The waiter was taken off meanwhile.
+    /// The owner has left; the waiter was taken off meanwhile.
     TakenOff,
 }
 
@@ -86,12 +87,13 @@ impl Waiter {
         Waiter { state, next, waker: Place::empty() }
     }
 
-    /// The one below.
+    /// The number of the next older sleeper, or 0.
     pub(super) fn next(&self) -> usize {
-        self.next.load(Relaxed) // Relaxed: LAIN has ordered it, or the stamp will tell
+        self.next.load(Relaxed) // Relaxed: LAIN has ordered it, or the stamp fails the exchange
     }
 
-    /// To be called by the owner, before it goes on top.
+    /// Links the waiter to the next older sleeper. Its owner calls this before it puts the waiter
+    /// on top.
     pub(super) fn set_next(&self, next: usize) {
         self.next.store(next, Relaxed); // Relaxed: LAIN publishes it
     }
@@ -100,46 +102,48 @@ impl Waiter {
     ///
     /// # Safety
     ///
-    /// I4 — the caller has claimed the waiter, and does this once.
+    /// I4 — the caller has claimed the waiter, and calls this once.
     pub(super) unsafe fn lie_down(&self, waker: Waker) -> Use {
-        // SAFETY: I4.
+        // SAFETY: I4 — the waiter is held, so no other thread touches its waker; ours is forgotten.
         unsafe { self.waker.put(&waker) };
         core::mem::forget(waker);
-        // Relaxed, both: nobody else changes the state of a held one, and LAIN publishes it.
+        // Relaxed, both: only the owner changes the state of a held waiter, and LAIN publishes it.
         let asleep = self.state.load(Relaxed) - HELD + ASLEEP;
         self.state.store(asleep, Relaxed);
         Use(asleep)
     }
 
-    /// Whether nobody has taken it off in this use.
+    /// Whether the waiter has not been taken off in this use.
     pub(super) fn is_asleep(&self, this: Use) -> bool {
         self.state.load(TOLD.acquire()) == this.0
     }
 
-    /// Undoes `lie_down` before the waiter went on top.
+    /// Undoes `lie_down`, and releases the waiter.
     ///
     /// # Safety
     ///
-    /// I4 — the caller has claimed it, and does not touch it afterwards.
+    /// I4 — the caller has claimed the waiter, has not put it on the list, and does not touch it
+    /// afterwards.
     pub(super) unsafe fn get_up(&self, this: Use) -> Waker {
-        // SAFETY: I4 — nobody has seen it.
+        // SAFETY: I4 — it was never on the list, so no other thread touches its waker.
         let waker = unsafe { self.waker.take() };
         self.release(this.0 - ASLEEP);
         waker
     }
 
-    /// Goes without having been woken; or finds that somebody has woken it after all. In either case
-    /// the waiter is not the caller's any more.
+    /// Leaves the waiter untold, unless its owner has been told after all. Either way the caller no
+    /// longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
-        // Relaxed: what is there is our own. On failure TOLD: we were woken.
+        // Relaxed: the owner takes back its own waker. On failure TOLD: it was told.
         let touched = idle + TOUCHED;
         if self.state.compare_exchange(this.0, touched, Relaxed, TOLD.acquire()).is_err() {
             return Went::Woken;
         }
-        // SAFETY: I5 — whoever takes it off leaves the waker to us.
+        // SAFETY: I5 — we made it `TOUCHED`, so a notifier that takes it off leaves the waker to
+        // us.
         let waker = unsafe { self.waker.take() };
-        // Relaxed, on failure: it was taken off, and is ours to release.
+        // Relaxed, on failure: the waiter was taken off, and the owner releases it.
         let went =
             match self.state.compare_exchange(touched, idle + GONE, HANDED.release(), Relaxed) {
                 Ok(_) => Went::LeftBehind,
@@ -148,12 +152,12 @@ impl Waiter {
                     Went::TakenOff
                 }
             };
-        // The user's code, with nothing left to do.
+        // Last, because it runs the user's code.
         drop(waker);
         went
     }
 
-    /// To be called by the one who has taken it off. Returns who was there.
+    /// Finishes taking the waiter off. The thread whose exchange took it off the list calls this.
     fn taken_off(&self) -> There {
         let mut state = self.state.load(Relaxed); // Relaxed: LAIN has ordered it
         loop {
@@ -164,13 +168,13 @@ impl Waiter {
                 GONE => (FREE + USE, Some(There::NobodyForLong)),
                 other => unreachable!("a waiter in the list in state {other}"),
             };
-            // Relaxed, on failure: nothing is read by it. On success, who claims the waiter next meets its
-            // last owner's end of HANDED through this one.
+            // Relaxed, on failure: the next round decides by the new state alone. On success the
+            // release sequence of the last owner's HANDED goes on, for the next claim to acquire.
             let (next_state, order) = (idle.wrapping_add(next), TOLD.release());
             match self.state.compare_exchange(state, next_state, order, Relaxed) {
                 Ok(_) => {
                     return there.unwrap_or_else(|| {
-                        // SAFETY: I5 — the exchange gave it to us, and the owner leaves it.
+                        // SAFETY: I5 — we made it `TAKEN`, so the owner leaves the waker to us.
                         let waker = unsafe { self.waker.take() };
                         self.release(idle);
                         There::Sleeper(waker)
@@ -181,17 +185,18 @@ impl Waiter {
         }
     }
 
-    /// Nobody's from now on.
+    /// Gives the waiter up: the next claim may have it.
     fn release(&self, idle: usize) {
         self.state.store(idle.wrapping_add(FREE + USE), HANDED.release());
     }
 
+    /// Claims the waiter, if it is free.
     fn claim(&self) -> bool {
-        // Relaxed: a look, before the exchange that counts.
+        // Relaxed: the exchange finds out.
         let state = self.state.load(Relaxed);
         let held = state.wrapping_add(HELD - FREE);
         state % USE == FREE
-            // Relaxed, on failure: another one will do.
+            // Relaxed, on failure: the caller tries the next waiter.
             && self.state.compare_exchange(state, held, HANDED.acquire(), Relaxed).is_ok()
     }
 }
@@ -199,9 +204,9 @@ impl Waiter {
 /// All waiters of an event count. They are numbered from 1.
 pub(super) struct Waiters {
     chunks: [AtomicPtr<Waiter>; CHUNKS],
-    /// How many are in the list, or about to be.
+    /// The number of waiters in the list, or about to be.
     listed: AtomicUsize,
-    /// How many of those have been left behind.
+    /// The number of those that their owners have left, or are about to leave.
     gone: AtomicUsize,
 }
 
@@ -216,7 +221,8 @@ impl Waiters {
         }
     }
 
-    /// A waiter that is the caller's alone (I4), and its number. Nothing if there are no more.
+    /// Claims a free waiter, which then is the caller's alone (I4). Returns it with its number, or
+    /// `None` if all are in use.
     pub(super) fn claim(&self) -> Option<(usize, &Waiter)> {
         (0..CHUNKS).find_map(|chunk| {
             let first = 1 << chunk;
@@ -226,45 +232,45 @@ impl Waiters {
         })
     }
 
-    /// The waiter of this number, which some thread has claimed before.
+    /// Returns the waiter of this number. Some thread has claimed it before, so its chunk is there.
     pub(super) fn get(&self, number: usize) -> &Waiter {
         let chunk = number.ilog2() as usize;
         &self.chunk(chunk)[number - (1 << chunk)]
     }
 
-    /// How many there are by now.
+    /// Returns the number of waiters that have been made.
     pub(super) fn len(&self) -> usize {
-        // Relaxed: only a count. Chunks are made in their order.
+        // Relaxed: a statistic. Chunks are made in their order.
         let is_made = |place: &&AtomicPtr<Waiter>| !place.load(Relaxed).is_null();
         (1 << self.chunks.iter().filter(is_made).count()) - 1
     }
 
-    /// A waiter is to go on the list.
+    /// Counts a waiter that is about to be put on the list.
     pub(super) fn listed(&self) {
-        self.listed.fetch_add(1, Relaxed); // Relaxed: only a count
+        self.listed.fetch_add(1, Relaxed); // Relaxed: a statistic
     }
 
-    /// It did not go there.
+    /// Uncounts a waiter that was not put on the list after all.
     pub(super) fn not_listed(&self) {
-        self.listed.fetch_sub(1, Relaxed); // Relaxed: only a count
+        self.listed.fetch_sub(1, Relaxed); // Relaxed: a statistic
     }
 
-    /// A waiter was taken off the list. Returns what wakes its owner, if that sleeps.
+    /// Finishes taking a waiter off the list. Returns its waker, unless its owner has left.
     pub(super) fn taken_off(&self, number: usize) -> Option<Waker> {
-        self.listed.fetch_sub(1, Relaxed); // Relaxed: only a count
+        self.listed.fetch_sub(1, Relaxed); // Relaxed: a statistic
         match self.get(number).taken_off() {
             There::Sleeper(waker) => Some(waker),
             There::Nobody => None,
             There::NobodyForLong => {
-                self.gone.fetch_sub(1, Relaxed); // Relaxed: only a count
+                self.gone.fetch_sub(1, Relaxed); // Relaxed: a statistic
                 None
             }
         }
     }
 
-    /// The owner of a waiter in the list goes. Returns whether it was not woken.
+    /// Lets the owner of a waiter in the list leave. Returns `false` if it was told before.
     pub(super) fn go(&self, number: usize, this: Use) -> bool {
-        // Relaxed, both: only a count. Before the waiter is left, so that it never is too low.
+        // Relaxed, both: a statistic. Counted before the owner leaves, so that it is never too low.
         self.gone.fetch_add(1, Relaxed);
         let went = self.get(number).go(this);
         if !matches!(went, Went::LeftBehind) {
@@ -273,14 +279,14 @@ impl Waiters {
         !matches!(went, Went::Woken)
     }
 
-    /// Whether so many were left behind that the list is worth clearing.
+    /// Whether at least `MANY_GONE` waiters, and more than half of the list, are without an owner.
     pub(super) fn are_many_gone(&self) -> bool {
-        // Relaxed, both: only counts.
+        // Relaxed, both: statistics.
         let gone = self.gone.load(Relaxed);
         gone >= MANY_GONE && gone > self.listed.load(Relaxed) / 2
     }
 
-    /// The waiters of a chunk, which is made if it is not there.
+    /// Returns the waiters of a chunk, and makes the chunk if it is missing.
     fn chunk(&self, chunk: usize) -> &[Waiter] {
         let place = &self.chunks[chunk];
         let mut first = place.load(LAIN.acquire());
@@ -291,13 +297,13 @@ impl Waiters {
             first = match place.compare_exchange(ptr::null_mut(), made, success, failure) {
                 Ok(_) => made,
                 Err(theirs) => {
-                    // SAFETY: I6 — made just now, and seen by nobody.
+                    // SAFETY: I6 — the exchange failed, so no other thread has seen this chunk.
                     drop(unsafe { Box::from_raw(slice_of(made, chunk)) });
                     theirs
                 }
             };
         }
-        // SAFETY: I6 — made above, here or elsewhere, and freed with us.
+        // SAFETY: I6 — the chunk was published by the exchange above, and lives as long as `self`.
         unsafe { &*slice_of(first, chunk) }
     }
 }
@@ -309,9 +315,10 @@ fn slice_of(first: *mut Waiter, chunk: usize) -> *mut [Waiter] {
 impl Drop for Waiters {
     fn drop(&mut self) {
         for (chunk, place) in self.chunks.iter().enumerate() {
-            let first = place.load(Relaxed); // Relaxed: nobody else has it any more
+            let first = place.load(Relaxed); // Relaxed: we have the event count alone
             if !first.is_null() {
-                // SAFETY: I6 — and nobody sleeps, since who sleeps borrows the event count.
+                // SAFETY: I6 — this is the drop. No thread sleeps, because a sleeper borrows the
+                // event count.
                 drop(unsafe { Box::from_raw(slice_of(first, chunk)) });
             }
         }

@@ -1,19 +1,20 @@
-//! The word that decides who sleeps and who looks again: its layout and its transitions, nothing else.
+//! The word that decides which thread sleeps and which looks again: its layout and its transitions.
 //!
 //! ```text
 //!  │ stamp: 26 │ signals: 12 │ prepared: 12 │ top: 14 │
 //! ```
 //!
-//! - *top*: the newest sleeper, as the number of its waiter; 0 if nobody sleeps. The others hang on it.
-//! - *prepared*: the threads that have prepared and have neither committed nor cancelled.
-//! - *signals*: how many of those are not to sleep. Never more than *prepared*.
-//! - *stamp*: counts whatever takes sleepers off, and every `notify_all`.
+//! - *top*: the number of the newest sleeper's waiter, which links to the older ones; 0 if none
+//!   sleeps.
+//! - *prepared*: the number of threads that have prepared and have neither committed nor cancelled.
+//! - *signals*: the number of prepared threads that are to look again. At most *prepared*.
+//! - *stamp*: counts each exchange that takes sleepers off, and each `notify_all`.
 //!
-//! The stamp is there for two reasons. A thread that takes the newest sleeper off has read who is next
-//! before it exchanges the word; the stamp says that nobody was taken off meanwhile. And whoever
-//! prepared before a `notify_all` finds another stamp when it commits. It wraps: to be deceived, a
-//! thread must stand still between two instructions for exactly 67,108,864 wake-ups, which takes at
-//! least a minute of them.
+//! The stamp serves two ends. A thread that takes the newest sleeper off reads the next older one
+//! before it exchanges the word; an unchanged stamp proves that none was taken off in between. And
+//! a thread that prepared before a `notify_all` finds another stamp when it commits. The stamp
+//! wraps: it deceives a thread only if exactly 67,108,864 wake-ups pass between two of its
+//! instructions, which takes at least a minute.
 
 const TOP_BITS: u32 = 14;
 const COUNT_BITS: u32 = 12;
@@ -41,16 +42,17 @@ pub(super) struct Word(pub(super) u64);
 pub(super) struct Stamp(u64);
 
 impl Word {
-    /// Nobody is there. The stamp is just below its wrap, so that every user crosses it.
+    /// No thread is prepared or asleep. The stamp starts just below its wrap, so that every use
+    /// crosses it.
     pub(super) const START: Word = Word(u64::MAX << STAMP_SHIFT);
 
-    /// Whether nobody sleeps, or is about to.
+    /// Whether no thread is prepared or asleep.
     #[inline(always)]
     pub(super) const fn is_nobody(self) -> bool {
         self.0 & (TOP | (COUNT << PREPARED_SHIFT)) == 0
     }
 
-    /// The newest sleeper's waiter, or 0.
+    /// The number of the newest sleeper's waiter, or 0.
     pub(super) const fn top(self) -> usize {
         (self.0 & TOP) as usize
     }
@@ -67,21 +69,21 @@ impl Word {
         Stamp(self.0 >> STAMP_SHIFT)
     }
 
-    /// One more prepares; nothing if there are as many as can be counted.
+    /// One more thread prepares. `None` if the count is full.
     pub(super) fn one_more(self) -> Option<Word> {
         (self.prepared() < MOST_PREPARED).then(|| Word(self.0 + ONE_PREPARED).checked())
     }
 
-    /// One that had prepared goes, and not to sleep. If there is a signal for each that had prepared,
-    /// one of them goes with it; then the second value is `true`.
+    /// A prepared thread leaves, and does not sleep. If each prepared thread had a signal, one
+    /// signal leaves with it, and the second value is `true`.
     pub(super) fn one_less(self) -> (Word, bool) {
         let is_signalled = self.signals() == self.prepared();
         let signals = if is_signalled { ONE_SIGNAL } else { 0 };
         (Word(self.0 - ONE_PREPARED - signals).checked(), is_signalled)
     }
 
-    /// One that had prepared when the stamp was `since` is told to look again, by a signal or by another
-    /// stamp. Nothing if it may sleep.
+    /// A thread that prepared when the stamp was `since` is told, by another stamp or by a signal.
+    /// `None` if it may sleep.
     pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
         if self.stamp() != since {
             return Some(self.one_less().0);
@@ -89,25 +91,26 @@ impl Word {
         (self.signals() > 0).then(|| Word(self.0 - ONE_PREPARED - ONE_SIGNAL).checked())
     }
 
-    /// One that had prepared sleeps. There is no signal.
+    /// A prepared thread goes to sleep. There is no signal.
     pub(super) fn one_asleep(self, waiter: usize) -> Word {
         debug_assert!(self.signals() == 0 && waiter != 0);
         Word((self.0 - ONE_PREPARED) & !TOP | waiter as u64).checked()
     }
 
-    /// So many signals more, as far as there are prepared threads without; and how many.
+    /// Adds up to `most` signals, at most one for each prepared thread. Also returns how many it
+    /// added.
     pub(super) fn signalled(self, most: usize) -> (Word, usize) {
         let free = self.prepared() - self.signals();
         let count = free.min(most as u64);
         (Word(self.0 + count * ONE_SIGNAL).checked(), count as usize)
     }
 
-    /// The newest sleeper is taken off, and `next` is the newest.
+    /// The newest sleeper is taken off, and `next` becomes the newest.
     pub(super) fn without_top(self, next: usize) -> Word {
         Word((self.0 & !TOP | next as u64).wrapping_add(ONE_STAMP)).checked()
     }
 
-    /// Everybody is taken off, and told.
+    /// All sleepers are taken off, and all prepared threads are told by the stamp.
     pub(super) fn all_told(self) -> Word {
         self.without_top(0)
     }

@@ -4,20 +4,23 @@
 //!  consumer X, which claimed slot i             consumer Y
 //!  ────────────────────────────────             ──────────
 //!  1  slot i is empty, and stays so             a  read tail
-//!  2  put an orphan for i in the list, held     b  an atomic instruction on head that moves it on,
-//!  3  head: orphans += 1                           or adds nothing, and finds no orphan counted
-//!  4  look at slot i again: an item there       c  take what is at head, or report Empty
-//!     is taken
-//!  5  there is none: held becomes open
+//!  2  link an orphan for slot i, held           b  read-modify-write of head, a claim or an
+//!  3  head: orphans += 1                           addition of nothing: it shows no orphan counted
+//!  4  look at slot i again; an item that        c  take the item at head, or report Empty
+//!     is there now is X's
+//!  5  nothing is there: open the orphan
 //!
 //!  Never: an item was in slot i when Y did a, 4 misses it, and b misses the orphan.
-//!  3 and b are atomic instructions on one word. If b comes first, 4 sees what Y saw.
+//!  3 and b are read-modify-writes of one word. If b comes first, 4 sees what Y saw.
 //! ```
 //!
-//! Once counted, an orphan is looked at by whoever wants an item, before anything else. What it finds in
-//! an open one it takes. What it finds in one that is held is X's, who may have looked too early: it
-//! tells X so, instead of 5, and goes on. If it took the item, it would have that after what Y may have
-//! given to it, though the item was there first.
+//! An orphan is *held* until X has looked again, and then *open*. It is *spoken for* once one
+//! consumer has to take its item. While `head` counts orphans, consumers look at them before
+//! anything else.
+//!
+//! A consumer takes the item of an open orphan. If it finds an item in a held one, it only marks
+//! that orphan as spoken for, so that 5 fails. X, which may have looked too early, then looks again
+//! and takes the item. The finder must not take it: it may already have taken a later item.
 
 use super::segment::{Content, Segment};
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -30,38 +33,39 @@ use crate::sync::{AtomicPtr, AtomicU8, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
 
-/// Of the consumer that gave it up, which has still to look.
+/// The consumer that gave the slot up has still to look at it again.
 const HELD: u8 = 0;
+/// Any consumer may take the item.
 const OPEN: u8 = 1;
-/// Somebody takes what is in the slot.
+/// One consumer has to take the item.
 const SPOKEN_FOR: u8 = 2;
 
-/// A slot that the consumer which had claimed it did not wait for.
+/// A claimed slot whose consumer did not wait for the producer.
 pub(super) struct Orphan<T> {
     segment: *mut Segment<T>,
     offset: usize,
-    /// Goes on from `HELD` only.
+    /// Leaves `HELD` once, and `SPOKEN_FOR` never.
     state: AtomicU8,
     pub(super) watch: Watch,
     /// Only the sweeper changes it once the orphan is in the list.
     pub(super) next: AtomicPtr<Orphan<T>>,
-    /// The sweeper's own.
+    /// Only the sweeper uses it.
     pub(super) next_resolved: AtomicPtr<Orphan<T>>,
 }
 
 impl<T> Orphan<T> {
-    /// Sees to it that what is in the slot is taken. Returns whether the caller is to do that: if not, another
-    /// consumer does, whose call came before.
+    /// Makes sure that some consumer takes the item. Returns whether that is the caller. If not, it
+    /// is one that was called before: the holder, or the consumer that claimed the open orphan.
     fn claim(&self) -> bool {
-        // Relaxed, on failure: it is held no more, and the next exchange counts.
+        // Relaxed, on failure: the orphan is not held any more, and the next exchange decides.
         let told = self.state.compare_exchange(HELD, SPOKEN_FOR, SPOKEN.release(), Relaxed).is_ok();
         let (success, failure) = (SPOKEN.release(), SPOKEN.acquire());
         !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, success, failure).is_ok()
     }
 
-    /// Leaves it to whoever comes, unless somebody has seen something in it already.
+    /// Opens a held orphan, unless another consumer has already seen an item in it.
     fn open(&self) -> bool {
-        // Relaxed, on success: counting it has published it.
+        // Relaxed, on success: the count in `head` has published the orphan.
         self.state.compare_exchange(HELD, OPEN, Relaxed, SPOKEN.acquire()).is_ok()
     }
 
@@ -69,27 +73,27 @@ impl<T> Orphan<T> {
         self.state.load(SPOKEN.acquire()) == SPOKEN_FOR
     }
 
-    /// What the slot shows.
+    /// Looks at the slot.
     ///
     /// # Safety
     ///
-    /// The caller is a visitor who has found the orphan unclaimed (I5).
+    /// The caller is a visitor that has found the orphan unclaimed (I5).
     unsafe fn look(&self) -> Content {
         self.watch.used();
-        // SAFETY: I5 — the slot was not settled after the caller had come.
+        // SAFETY: I5 — the slot was not settled when the visit began, so its segment stays.
         unsafe { Segment::slot(self.segment, self.offset) }.look()
     }
 }
 
 impl Head {
-    /// Whether there is room in the count, for us and for as many threads again as can be.
+    /// Returns whether the count has room for this orphan and those that others are about to add.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2
     }
 }
 
 impl<T> Injector<T> {
-    /// Makes a claimed slot everybody's. Returns its item if it has come at the last moment.
+    /// Gives a claimed slot up as an orphan. Returns its item if that has come at the last moment.
     ///
     /// # Safety
     ///
@@ -105,7 +109,7 @@ impl<T> Injector<T> {
             next: AtomicPtr::new(ptr::null_mut()),
             next_resolved: AtomicPtr::new(ptr::null_mut()),
         }));
-        // SAFETY: I5 — from before it was linked we are a visitor, and it was ours until then.
+        // SAFETY: I5 — it was ours alone until we linked it, and our visit began before that.
         let orphan = unsafe { &*orphan };
         orphan.watch.changed();
         let list = &self.shelf.orphans;
@@ -120,35 +124,35 @@ impl<T> Injector<T> {
         }
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_add(ORPHAN, order);
-        // SAFETY: I5 — a slot that nobody but us can settle yet.
+        // SAFETY: I5 — we hold the orphan, so only we settle its slot.
         if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        // Relaxed: it is that already, or only we change it.
+        // Relaxed: all that another consumer may write there is the same.
         orphan.state.store(SPOKEN_FOR, Relaxed);
-        // SAFETY: I5 — as above.
+        // SAFETY: I5 — the orphan was never open, so only we settle its slot.
         let content = unsafe { orphan.look() };
-        // SAFETY: I3 — it is ours, and SPOKEN if we have not seen it ourselves.
+        // SAFETY: I3 — the slot is ours. SPOKEN shows its mark if we had not seen that ourselves.
         unsafe { self.settle(orphan, content) }
     }
 
-    /// Takes what is in the slot of an orphan that we have claimed.
+    /// Takes the item of a claimed orphan. Returns `None` if its slot is void.
     ///
     /// # Safety
     ///
-    /// The caller is a visitor, has claimed the orphan, and `content` is what it showed, not
-    /// `Nothing`.
+    /// The caller is a visitor and has claimed the orphan. `content` is what its slot showed, and
+    /// is not `Nothing`.
     unsafe fn settle(&self, orphan: &Orphan<T>, content: Content) -> Option<T> {
-        // SAFETY: I4 — its slot is not settled, and that is the caller's to do.
+        // SAFETY: I4 — the slot is not settled: only the caller may do that.
         let slot = unsafe { Segment::slot(orphan.segment, orphan.offset) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has claimed the orphan, and with it the slot (I3).
         let item = unsafe { slot.settle(content) };
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_sub(ORPHAN, order);
         item
     }
 
-    /// Takes an item while there are orphans. Nothing if there is none any more.
+    /// Takes an item while there are orphans. Returns `None` if there are none any more.
     #[cold]
     pub(super) fn steal_around(&self) -> Option<Steal<T>> {
         loop {
@@ -160,7 +164,7 @@ impl<T> Injector<T> {
                 return None;
             }
             if let Some((orphan, content)) = self.claim_filled() {
-                // SAFETY: I3 — claimed, by a visitor.
+                // SAFETY: I3 — we have claimed the orphan, and this is our visit.
                 if let Some(item) = unsafe { self.settle(orphan, content) } {
                     return Some(Steal::Success(item));
                 }
@@ -168,7 +172,7 @@ impl<T> Injector<T> {
             }
             let position = head.position(Self::SLOTS);
             if position.distance(tail, Self::SLOTS) == 0 {
-                // Once more: what was taken while we looked may have had a successor before.
+                // Looks at `tail` again: an item that was taken meanwhile may have had a successor.
                 if position.distance(self.tail_position(), Self::SLOTS) == 0 {
                     return Some(Steal::Empty);
                 }
@@ -181,7 +185,7 @@ impl<T> Injector<T> {
             }
             let segment = self.head_segment();
             if self.claim_slots(head, 1) {
-                // SAFETY: I3 — claimed.
+                // SAFETY: I3 — we have just claimed that slot.
                 let item =
                     unsafe { self.receive(segment.segment(), head, 0, &mut Patience::full()) };
                 if let Some(item) = item {
@@ -191,21 +195,22 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims the first orphan in the list whose producer has gone on. None is left that nobody takes if this finds
-    /// none. The caller is a visitor.
+    /// Claims the first orphan in the list whose slot is marked. If this returns `None`, each
+    /// marked orphan has a taker already. The caller is a visitor.
     ///
-    /// For the order in which items are taken any would do. For Empty it must be the first: then an orphan that was
-    /// filled while this passed it by is taken before those behind it (DESIGN.md, *Orphans*).
+    /// For the order of items any marked orphan would do. For Empty it must be the first. Then an
+    /// orphan that was filled after this thread had passed it is taken before those behind it
+    /// (DESIGN.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {
-            // SAFETY: I5 — the caller is a visitor and has found it in the list.
+            // SAFETY: I5 — the caller is a visitor, and has found it in the list.
             let orphan = unsafe { &*next };
             next = orphan.next.load(LINKED.acquire());
             if orphan.is_claimed() {
                 continue;
             }
-            // SAFETY: I5 — as above.
+            // SAFETY: I5 — the caller is a visitor, and the orphan is unclaimed.
             let content = unsafe { orphan.look() };
             if content != Content::Nothing && orphan.claim() {
                 return Some((orphan, content));

@@ -25,17 +25,17 @@ impl<T> Injector<T> {
 
     /// Moves about half of the items, at most `limit`, into a deque.
     ///
-    /// Returns `Success(())` if `dest` has items now because of it, and [`Steal::Empty`] if there
-    /// was nothing. The batch ends where its segment ends. `dest` pops the batch oldest first,
-    /// whatever its flavor. With `dest` at its maximum capacity nothing moves, and `Success(())`
-    /// says that `dest` has items to pop.
+    /// Returns `Success(())` if items have moved, and [`Steal::Empty`] if there was nothing. A
+    /// batch ends where its segment ends. `dest` pops it oldest first, whatever the flavor of
+    /// `dest`. If `dest` is at its maximum capacity, nothing moves, and `Success(())` means that
+    /// `dest` has items to pop.
     ///
-    /// A batch pays from a backlog: one compare-exchange for all of it. In a stream that is nearly
-    /// empty it is of one item, and [`steal`](Self::steal) is quicker.
+    /// A batch pays when there is a backlog: all of it costs one compare-exchange. In a stream that
+    /// is nearly empty a batch has one item, and [`steal`](Self::steal) is quicker.
     ///
     /// # Progress
     ///
-    /// As [`steal`](Self::steal), apart from growing `dest`.
+    /// Lock-free, except for the bounded wait of [`steal`](Self::steal), and for growing `dest`.
     ///
     /// # Panics
     ///
@@ -58,7 +58,8 @@ impl<T> Injector<T> {
         self.move_batch(dest, limit, false).map(drop)
     }
 
-    /// Moves about half of the items, at most 32, into a deque, and returns the oldest of them.
+    /// Takes about half of the items, at most 32: returns the oldest, and moves the others into a
+    /// deque.
     ///
     /// See [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop).
     ///
@@ -75,11 +76,11 @@ impl<T> Injector<T> {
         self.steal_batch_with_limit_and_pop(dest, MAX_BATCH)
     }
 
-    /// Moves about half of the items, at most `limit`, into a deque, except for the oldest, which it
-    /// returns.
+    /// Takes about half of the items, at most `limit`: returns the oldest, and moves the others
+    /// into a deque.
     ///
-    /// Otherwise as [`steal_batch_with_limit`](Self::steal_batch_with_limit). With `dest` at its
-    /// maximum capacity it takes one item.
+    /// Otherwise the same as [`steal_batch_with_limit`](Self::steal_batch_with_limit). If `dest` is
+    /// at its maximum capacity, this takes one item.
     ///
     /// # Panics
     ///
@@ -102,14 +103,14 @@ impl<T> Injector<T> {
         })
     }
 
-    /// Moves a batch. Returns its oldest item, if that is wanted.
+    /// Moves a batch into `dest`. With `and_pop` it returns the oldest item instead of moving it.
     fn move_batch(&self, dest: &Worker<T>, limit: usize, and_pop: bool) -> Steal<Option<T>> {
         let mut contention = Contention::none();
         loop {
             let head = self.head();
             let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
             if head.orphans() > 0 || there == 0 {
-                // One item, or none: `steal` knows how.
+                // `steal` takes one item from among orphans, or makes sure that there is none.
                 return self.steal().map(|item| dest.take_in(item, and_pop));
             }
             if head.offset() == Self::SLOTS {
@@ -126,13 +127,13 @@ impl<T> Injector<T> {
             }
             let mut patience = Patience::full();
             let received = (0..count).filter_map(|further| {
-                // SAFETY: I3 — claimed, and received once.
+                // SAFETY: I3 — we have claimed these slots, and receive each once.
                 unsafe { self.receive(segment.segment(), head, further, &mut patience) }
             });
             if let Some(found) = dest.take_in_batch(received, and_pop) {
                 return Steal::Success(found);
             }
-            // Nothing but void slots, and such as nobody waits for.
+            // All slots of the claim were void or have become orphans: try again.
         }
     }
 }

@@ -6,13 +6,14 @@ use crate::sync::order::both;
 use core::fmt;
 
 impl<T> Injector<T> {
-    /// Closes the injector: from now on nothing is pushed. What is there can be taken.
+    /// Closes the injector: every later push is refused. Items that are in it can still be taken.
     ///
-    /// Returns whether this call closed it. Wait-free. Items of pushes that came first may still be
-    /// on their way, and a steal goes around a producer that has been stopped: so
-    /// [`Steal::Empty`](crate::Steal) after `close` does not say that nothing will come. That
-    /// [`is_closed`](Self::is_closed) was true and then [`is_empty`](Self::is_empty) is, says so: a
-    /// consumer that leaves on these two, in this order, leaves nothing behind.
+    /// Returns whether this call closed it. Wait-free.
+    ///
+    /// Items of earlier pushes may still be on their way, and a steal goes around a stopped
+    /// producer. So [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will
+    /// come. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if
+    /// both are true, no further item will come.
     ///
     /// # Examples
     ///
@@ -30,7 +31,7 @@ impl<T> Injector<T> {
         !was_closed
     }
 
-    /// Whether the injector is closed.
+    /// Returns whether the injector is closed.
     ///
     /// # Examples
     ///
@@ -46,7 +47,7 @@ impl<T> Injector<T> {
     }
 }
 
-/// The item that a closed injector gave back.
+/// The item that a closed injector refused.
 ///
 /// # Examples
 ///
@@ -59,7 +60,7 @@ impl<T> Injector<T> {
 pub struct Closed<T>(pub T);
 
 impl<T> Closed<T> {
-    /// The item.
+    /// Returns the item.
     ///
     /// # Examples
     ///

@@ -4,9 +4,10 @@ use super::Injector;
 use core::fmt;
 
 impl<T> Injector<T> {
-    /// Takes items until there is none.
+    /// Returns an iterator that takes items until there is none.
     ///
-    /// Others push and take meanwhile. What the iterator has not given when it is dropped stays.
+    /// Other threads may push and take meanwhile. Items that the iterator has not given when it is
+    /// dropped stay.
     ///
     /// # Examples
     ///
@@ -21,7 +22,7 @@ impl<T> Injector<T> {
     }
 }
 
-/// An iterator that takes until there is nothing: [`Injector::drain`].
+/// An iterator that takes items until there is none: [`Injector::drain`].
 pub struct Drain<'a, T>(&'a Injector<T>);
 
 impl<T> fmt::Debug for Drain<'_, T> {
@@ -38,7 +39,7 @@ impl<T> Iterator for Drain<'_, T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, None) // others may take everything, or push
+        (0, None) // other threads may take everything, or push
     }
 }
 
@@ -59,7 +60,7 @@ impl<T> Iterator for IntoIter<T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // A push that was refused may have left a slot that counts until somebody comes across it.
+        // A slot that a refused push has made void counts until a consumer comes across it.
         (0, Some(self.0.len()))
     }
 }
@@ -68,7 +69,7 @@ impl<T> IntoIterator for Injector<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;
 
-    /// The items, oldest first.
+    /// Returns an iterator over the items, oldest first.
     ///
     /// # Examples
     ///

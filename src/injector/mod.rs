@@ -1,4 +1,4 @@
-//! An injector: a FIFO queue into which anybody pushes and out of which anybody takes.
+//! An injector: a FIFO queue into which any thread pushes and out of which any thread takes.
 //!
 //! ```text
 //!       oldest              head                                    tail
@@ -12,47 +12,49 @@
 //!      which did not wait for its producer            put its item there yet
 //! ```
 //!
-//! A producer claims a slot by adding to `tail`, puts its item there, and marks the slot. A consumer
-//! claims a slot by moving `head` on, as far as `tail`, waits for the mark, and takes the item. Both
-//! claims are one atomic instruction, and neither touches a segment before it: a claimed slot keeps
-//! its segment, so nobody needs to be pinned.
+//! A producer claims a slot by adding to `tail`, puts its item there, and marks the slot. A
+//! consumer claims a slot by advancing `head`, at most as far as `tail`, waits for the mark, and
+//! takes the item. Each claim is one atomic instruction and touches no segment. A claimed slot
+//! keeps its segment alive, so threads need no pin.
 //!
 //! If the mark does not come within some microseconds, the producer has been stopped between its
-//! two steps. The consumer gives the slot up as an *orphan* and goes on to the next; while `head`
-//! counts orphans, every consumer looks at them first (`around.rs`).
+//! two steps. The consumer gives the slot up as an *orphan*. While `head` counts orphans, every
+//! consumer looks at them before it claims a slot (`around.rs`).
+//!
+//! A slot is *settled* once it is `TAKEN`. A *visitor* uses segments and orphans in which it owns
+//! no slot, and counts itself meanwhile. The *sweeper* holds the flag `sweeping`, and takes settled
+//! segments back (`sweep.rs`). A *lasting* segment lives as long as the injector.
 //!
 //! # Invariants
 //!
-//! - **I1** `tail` only grows, apart from its bit, and `head` follows it, apart from its count.
+//! - **I1** `tail` only grows, apart from its closed bit. `head` only grows, apart from its count
+//!   of orphans, and never passes `tail`.
 //! - **I2** A slot that an addition to `tail` passed belongs to the producer that added, until it
 //!   marks it `FULL` or `VOID`.
 //! - **I3** A slot that a compare-exchange of `head` passed belongs to the consumer that exchanged,
-//!   until it marks it `TAKEN`; or gives it up as an orphan, and then to whoever claims the orphan.
+//!   until it marks it `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when `head` is in a later one and every slot of it is
-//!   `TAKEN`. So whoever owns a slot may use its segment.
-//! - **I5** Whoever uses a segment or an orphan without owning a slot in it is a visitor, and has
-//!   found it after it came.
-//! - **I6** What was unlinked is used again, or freed, by the one thread that sweeps, when at some
-//!   moment afterwards there was no visitor.
-//! - **I7** The segment pointer beside each word is the one of the word's number, or the next if the
-//!   word's segment is used up. So a pointer beside `head` that is read after a word, before a claim
-//!   that finds the same number, is the claimed slot's; and one beside `tail` that is read after a
-//!   claim is the claimed slot's or a later one.
-//! - **I8** A segment that lasts is freed with the injector. There are at most as many as have a
-//!   place of their own among the spares.
+//!   `TAKEN`. So the owner of a slot may use its segment.
+//! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
+//!   found it after its visit began.
+//! - **I6** Only the sweeper reuses or frees what was unlinked, once it has found, after the
+//!   unlinking, that there is no visitor.
+//! - **I7** The segment pointer beside each word is that of the word's number, or the next if the
+//!   word's segment is used up. So the pointer that a consumer reads between `head` and its claim
+//!   is the claimed slot's. The one that a producer reads after its claim is that, or a later one.
+//! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
 //!
 //! # Orderings
 //!
-//! The constants below are the only orderings in this module stronger than `Relaxed`. Each is argued
-//! in DESIGN.md under its own name.
+//! The constants below are the only orderings here stronger than `Relaxed`. DESIGN.md argues each
+//! under its name.
 //!
 //! # Sources
 //!
-//! Segments with fetch-and-add: Morrison and Afek, *Fast concurrent queues for x86 processors*, PPoPP
-//! 2013; Ramalhete and Correia, *FAAArrayQueue*, 2016. The word that carries the segment's number is
-//! crossbeam's index, widened. Orphans, and slots claimed before they are looked at, are ours: there a
-//! consumer spoils a slot whose producer is late, which costs every producer one more locked
-//! instruction.
+//! Segments with fetch-and-add: Morrison and Afek, *Fast concurrent queues for x86 processors*,
+//! PPoPP 2013; Ramalhete and Correia, *FAAArrayQueue*, 2016. There a consumer spoils the slot of a
+//! late producer, and every push pays another locked instruction for that. Orphans, and slots
+//! claimed before a look, are ours. The words are crossbeam's index, widened.
 
 mod around;
 mod batch;
@@ -77,72 +79,71 @@ use crossbeam_utils::CachePadded;
 use segment::{Segment, Tagged};
 use word::{FIRST, Head, Position, Tail, end_of};
 
-/// Whoever sees a slot marked sees the item in it.
+/// A thread that sees a slot marked also sees the item in it.
 const FILLED: Pair = Pair::named("injector::FILLED");
 
-/// Whoever sweeps sees a slot as settled only when its consumer is done with it.
+/// A sweeper sees a slot settled only when its consumer no longer touches it.
 const SETTLED: Pair = Pair::named("injector::SETTLED");
 
-/// Whoever sees `tail` at a place sees the segment that it is in, and what the producers before that
-/// place had done: an item pushed later than another is not taken while the other is overlooked.
+/// A thread that sees `tail` at a position also sees its segment, and what the producers before
+/// that position had done. So no item is taken while one that was pushed before it is overlooked.
 const PUSHED: Pair = Pair::named("injector::PUSHED");
 
-/// Whoever sees `head` at a place sees the segment that it is in, the orphans that it counts, and the
-/// `tail` that the consumers before that place saw.
+/// A thread that sees `head` at a position also sees its segment, the orphans that it counts, and
+/// the `tail` that the consumers before that position saw.
 ///
-/// The other way about, who registers an orphan sees what every consumer saw that did not see it
-/// registered: if an item was there by then, the registering consumer finds it.
+/// Conversely, a consumer that registers an orphan sees what was seen by each consumer that did not
+/// see it registered. It finds an item that was in the slot by then.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// Whoever finds an orphan spoken for sees what the one that spoke saw: its holder, what is in its slot; others,
-/// what was pushed before its taker came.
+/// The holder of an orphan that finds it spoken for sees the mark of its slot. Any other consumer
+/// that does sees what was pushed before the orphan's taker was called.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
-/// Whoever follows a pointer to a segment or an orphan sees it as it was linked.
+/// A thread that follows a pointer to a segment or an orphan sees it as it was linked.
 const LINKED: Pair = Pair::named("injector::LINKED");
 
-/// Whoever takes a spare segment sees it as it was reset.
+/// A producer that takes a spare segment sees it as it was reset.
 const SPARED: Pair = Pair::named("injector::SPARED");
 
-/// Whoever sees that all up to a place is settled has the takers behind it, and sees their `tail`.
+/// A thread that reads `settled` sees what the takers of all items before it saw, `tail` included.
 const QUIET: Pair = Pair::named("injector::QUIET");
 
-/// Who sweeps sees what the last one left.
+/// A sweeper sees what the previous one wrote.
 const SWEPT: Pair = Pair::named("injector::SWEPT");
 
-/// Whoever is refused without adding to `tail` sees `tail` closed.
+/// A producer that is refused without adding to `tail` sees `tail` closed.
 const CLOSED: Pair = Pair::named("injector::CLOSED");
 
-/// A visitor counts itself, then follows a pointer; the sweeper unlinks, then reads the count. Of
-/// the two, at least one sees the other (I5, I6).
+/// A visitor counts itself, then follows a pointer; the sweeper unlinks, then reads the count. At
+/// least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
-/// A sweeper that finds no visitor has behind it all that visitors did.
+/// All that visitors did happens before a sweeper that counts none takes anything back.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
-/// A producer adds to `tail`, then looks whether `head` has come so far; a consumer that is about to
-/// sleep has moved `head`, fences, and looks at `tail`. Not both can miss.
+/// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
+/// to sleep has advanced `head`, fences, and reads `tail`. They cannot both miss.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
-/// How many used segments are kept for use again, at most.
+/// The most unused segments that are kept.
 const SPARES: usize = 8;
-/// How many bytes are kept, at most, unless one segment is larger.
+/// The most bytes that are kept, unless one segment is larger.
 const KEPT: usize = 64 << 10;
 
-/// A queue of tasks that anybody pushes to and takes from: first in, first out.
+/// A FIFO queue of tasks that any thread pushes to and takes from.
 ///
-/// Threads share it by reference. It allocates nothing until the first push, uses its segments over
-/// and over, and keeps at most 64 KiB, or one segment if that is larger.
+/// Allocates nothing until the first push, reuses its segments, and keeps at most 64 KiB, or one
+/// segment if that is larger.
 ///
 /// # Progress
 ///
-/// Pushing is lock-free: one fetch-add, and once in a segment (256 small items) a few steps that
-/// every producer helps with. Taking is lock-free but for one bounded wait: a consumer that meets a
-/// slot whose producer has been stopped between claiming and filling it waits 15 µs, and goes
-/// around it from then on. Nobody waits for a consumer.
+/// Pushing is lock-free: one fetch-add, and once a segment (256 small items) a few steps that any
+/// producer can complete. Taking is lock-free except for one bounded wait. If a producer is stopped
+/// between claiming a slot and filling it, the slot's consumer waits for 15 µs, and then goes
+/// around it. No thread waits for a consumer.
 ///
-/// A thread that stands still in the middle of a call keeps the memory of the segments behind it from
-/// being used again, and does nothing else to others.
+/// A thread that is stopped in a call only delays the reuse of its segment and later ones.
 ///
 /// # Ordering
 ///
@@ -151,7 +152,7 @@ const KEPT: usize = 64 << 10;
 ///
 /// # Panics
 ///
-/// `push` and `push_batch` panic after [`close`](Self::close); use `try_push` where that can be.
+/// `push` and `push_batch` panic after [`close`](Self::close); `try_push` gives the item back.
 ///
 /// # Examples
 ///
@@ -174,55 +175,54 @@ pub struct Injector<T> {
     shelf: CachePadded<Shelf<T>>,
 }
 
-/// What consumers write.
+/// The line that consumers write.
 struct HeadLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A [`Spot`] of some earlier `tail`, so that a consumer need not look at the producers' line
-    /// each time.
+    /// A [`Spot`] at which `tail` once was. It saves consumers most looks at the producers' line.
     tail_seen: AtomicU64,
     /// Every slot before this [`Spot`] is `TAKEN`.
     settled: AtomicU64,
 }
 
-/// What producers write.
+/// The line that producers write.
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// What the bit in the word says, a little later. Whoever is refused by this has added nothing,
-    /// and reading it does not wait for an addition of one's own.
+    /// A copy of the word's closed bit, set a little later. A producer that it refuses has added
+    /// nothing. Reading it does not wait for the producer's own last addition, as the word would.
     is_closed: AtomicBool,
 }
 
-/// What is written once in a segment, or when somebody was stopped.
+/// Fields that are written once a segment, or when a thread was stopped.
 struct Shelf<T> {
     /// The very first segment.
     first: AtomicPtr<Segment<T>>,
-    /// The oldest segment that is linked: the one in which `settled` lies. Only who sweeps writes it.
+    /// The oldest linked segment: the one in which `settled` lies. Only the sweeper writes it.
     oldest: AtomicPtr<Segment<T>>,
-    /// The oldest segment that is not yet used again. The sweeper's own.
+    /// The oldest unlinked segment that has not been taken back. Only the sweeper uses it.
     unlinked: AtomicPtr<Segment<T>>,
-    /// First places for those that last, one for each, and then for others.
+    /// First the entries of lasting segments, one for each; then those of the others.
     spares: [AtomicPtr<Segment<T>>; SPARES],
-    /// How many segments last, or more.
+    /// The number of lasting segments, or more.
     lasting: AtomicUsize,
     orphans: AtomicPtr<Orphan<T>>,
-    /// Orphans that are in no list any more. The sweeper's own.
+    /// Orphans that are out of the list. Only the sweeper uses it.
     resolved: AtomicPtr<Orphan<T>>,
     visitors: AtomicUsize,
     sweeping: AtomicBool,
 }
 
-// SAFETY: I2 and I3 — an item is put by one thread and taken by one thread, so it needs to be `Send`
-// and not `Sync`; everything else is atomic.
+// SAFETY: I2 and I3 — one thread puts an item and one thread takes it, so `T` must be `Send` and
+// need not be `Sync`.
 unsafe impl<T: Send> Send for Injector<T> {}
-// SAFETY: I2 and I3, as above.
+// SAFETY: I2 and I3 — as for `Send`: each slot has one owner, however many threads have `&self`.
 unsafe impl<T: Send> Sync for Injector<T> {}
-// No method runs code of the user's while it holds a slot.
+// No method runs code of the user's while it owns a slot.
 impl<T> UnwindSafe for Injector<T> {}
 impl<T> RefUnwindSafe for Injector<T> {}
 
-/// A thread that may use what it owns no slot of.
+/// A visit of this thread (I5), which ends when this is dropped.
 struct Visit<'a>(&'a AtomicUsize);
 
 impl Drop for Visit<'_> {
@@ -235,7 +235,7 @@ impl<T> Injector<T> {
     const SLOTS: usize = Segment::<T>::SLOTS;
 
     const_on_the_machine! {
-        /// An empty injector. Allocates nothing.
+        /// Returns an empty injector. Allocates nothing.
         ///
         /// # Examples
         ///
@@ -263,24 +263,23 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Comes for a visit: what is found through a pointer that is read from now on stays (I5).
+    /// Begins a visit: a segment or orphan whose pointer is read from now on stays (I5).
     fn visit(&self) -> Visit<'_> {
         self.shelf.visitors.fetch_add(1, Relaxed); // Relaxed: VISIT orders it
         VISIT.fence();
         Visit(&self.shelf.visitors)
     }
 
-    /// The number of a segment, and the link to the one after it.
+    /// Returns the number of a segment, and its link to the next. Null is the one before the first.
     ///
     /// # Safety
     ///
-    /// The segment stays as long as the link is used (I4, I5). Null stands for the one before the
-    /// first.
+    /// The segment stays as long as the link is used (I4, I5).
     unsafe fn link(&self, segment: *mut Segment<T>) -> (u64, &AtomicPtr<Segment<T>>) {
         if segment.is_null() {
             return (FIRST, &self.shelf.first);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the segment (I4, I5).
         let segment = unsafe { &*segment };
         (segment.number(), &segment.next)
     }
@@ -295,8 +294,8 @@ impl<T> Injector<T> {
         Tail(self.tail.word.load(PUSHED.acquire()))
     }
 
-    /// To be read before a claim (I7). It may be newer than `head` was: whoever looks into it without
-    /// a claim needs LINKED.
+    /// Returns the pointer beside `head`, to be read before a claim (I7). It may be newer than
+    /// `head` was, so a look into the segment without a claim needs LINKED.
     #[inline(always)]
     fn head_segment(&self) -> Tagged<T> {
         Tagged(self.head.segment.load(LINKED.acquire()))
@@ -307,10 +306,11 @@ impl<T> Injector<T> {
         self.tail().position(Self::SLOTS)
     }
 
-    /// The number of items, at some moment during this call.
+    /// Returns the number of items at some moment during this call.
     ///
-    /// Items that are being pushed at that moment are counted, as are those that nobody has waited
-    /// for. Lock-free: repeats while items are pushed meanwhile. A locked instruction on the consumers' line.
+    /// Counts items that are being pushed at that moment, and those whose consumer has given up
+    /// waiting for them. Lock-free: repeats while other threads push. Each round is a locked
+    /// instruction on the consumers' line.
     ///
     /// # Examples
     ///
@@ -323,7 +323,7 @@ impl<T> Injector<T> {
     pub fn len(&self) -> usize {
         loop {
             let tail = self.tail();
-            // In line with whoever gives up a slot, as in `is_surely_empty`.
+            // The addition orders us with consumers that give up a slot: `is_surely_empty`.
             let order = both(CLAIMED.acquire(), CLAIMED.release());
             let head = Head(self.head.word.fetch_add(0, order));
             if tail == self.tail() {
@@ -334,9 +334,9 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Whether there was nothing to take, at some moment during this call.
+    /// Returns whether there was nothing to take at some moment during this call.
     ///
-    /// `false` while an item is being pushed. Lock-free, and three loads in the end if nothing comes.
+    /// Returns `false` while an item is being pushed. Lock-free; three loads if it stays empty.
     ///
     /// # Examples
     ///
@@ -384,7 +384,7 @@ impl<T> Shelf<T> {
 }
 
 impl<T> Default for Injector<T> {
-    /// An empty injector: [`new`](Injector::new).
+    /// Returns an empty injector: [`new`](Injector::new).
     fn default() -> Self {
         Injector::new()
     }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::mem::{self, size_of};
 use core::ptr;
 
-/// Slots that are ours to fill, in one segment.
+/// Claimed slots of one segment, for this producer to fill.
 struct Claim<T> {
     segment: *mut Segment<T>,
     number: u64,
@@ -19,12 +19,12 @@ struct Claim<T> {
 }
 
 impl<T> Claim<T> {
-    /// The next slot that has neither been filled nor made void.
+    /// Returns the next slot that is neither filled nor void.
     #[inline(always)]
     fn slot(&mut self) -> &Slot<T> {
         let offset = self.next;
         self.next += 1;
-        // SAFETY: I4 — the slot is ours, and not settled.
+        // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
         unsafe { Segment::slot(self.segment, offset) }
     }
 
@@ -35,13 +35,14 @@ impl<T> Claim<T> {
     /// The caller forgets the item.
     #[inline(always)]
     unsafe fn fill(&mut self, item: &T) {
-        // SAFETY: I2 — we have claimed it, and `next` has moved on.
+        // SAFETY: I2 — we have claimed the slot, and `next` has moved past it.
         unsafe { self.slot().fill(item) };
     }
 }
 
 impl<T> Drop for Claim<T> {
-    /// Slots that were claimed when the injector had just been closed must not be waited for.
+    /// Makes the slots that are left void, so that no consumer waits for them. There are some if
+    /// the injector was closed before the claim.
     #[inline(always)]
     fn drop(&mut self) {
         while self.next < self.end {
@@ -50,12 +51,12 @@ impl<T> Drop for Claim<T> {
     }
 }
 
-/// How many items a batch claims slots for at a time.
+/// The most items of a batch that share a fetch-add.
 const CHUNK: usize = 32;
-/// The size of item from which on batches are not worth the copy.
+/// The size in bytes above which the copy into a chunk costs more than it saves.
 const LARGE: usize = 64;
 
-/// Items that an iterator gave, and that are to be pushed.
+/// Items that an iterator has given and that are not pushed yet.
 struct Chunk<'a, T> {
     injector: &'a Injector<T>,
     items: [Option<T>; CHUNK],
@@ -63,7 +64,7 @@ struct Chunk<'a, T> {
 }
 
 impl<T> Chunk<'_, T> {
-    /// Takes as many items as fit. Returns whether there was one.
+    /// Takes as many items as fit from the iterator. Returns whether there was one.
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) -> bool {
         for place in &mut self.items {
             *place = items.next();
@@ -75,7 +76,7 @@ impl<T> Chunk<'_, T> {
         self.len > 0
     }
 
-    /// Pushes them. Returns whether it could.
+    /// Pushes the items. Returns `false` if the injector is closed.
     fn push(&mut self) -> bool {
         let mut items = self.items[..self.len].iter_mut().filter_map(Option::take);
         while self.len > 0 {
@@ -83,7 +84,7 @@ impl<T> Chunk<'_, T> {
             self.len -= claim.end - claim.next;
             while claim.next < claim.end {
                 let Some(item) = items.next() else { unreachable!("`len` items") };
-                // SAFETY: I2 — forgotten in the next line.
+                // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
                 unsafe { claim.fill(&item) };
                 mem::forget(item);
             }
@@ -93,7 +94,7 @@ impl<T> Chunk<'_, T> {
 }
 
 impl<T> Drop for Chunk<'_, T> {
-    /// If the iterator has panicked, pushes what it gave before.
+    /// Pushes the items that the iterator gave before it panicked, if it did.
     fn drop(&mut self) {
         self.push();
     }
@@ -117,7 +118,7 @@ impl<T> Injector<T> {
     #[inline]
     pub fn push(&self, item: T) {
         let Some(mut claim) = self.claim(1) else { closed() };
-        // SAFETY: I2 — forgotten in the next line.
+        // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
         unsafe { claim.fill(&item) };
         mem::forget(item);
     }
@@ -126,8 +127,9 @@ impl<T> Injector<T> {
     ///
     /// # Errors
     ///
-    /// [`Closed`] with the item. Of a push and a [`close`](Self::close) at the same time one comes
-    /// first: the item is refused, or it is there to be taken.
+    /// Returns the item in [`Closed`] if the injector is closed. A push and a concurrent
+    /// [`close`](Self::close) take effect one after the other: either the item is refused, or a
+    /// consumer can take it.
     ///
     /// # Examples
     ///
@@ -140,20 +142,21 @@ impl<T> Injector<T> {
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), Closed<T>> {
         let Some(mut claim) = self.claim(1) else { return Err(Closed(item)) };
-        // SAFETY: I2 — forgotten in the next line.
+        // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
         unsafe { claim.fill(&item) };
         mem::forget(item);
         Ok(())
     }
 
-    /// Pushes an item, and says whether every earlier one had been claimed by then.
+    /// Pushes an item, and returns whether every earlier item had been claimed by then.
     ///
-    /// For producers that wake sleepers only when a queue becomes non-empty. The answer costs a fence.
+    /// For producers that wake sleepers only when a queue becomes non-empty. The answer costs a
+    /// fence.
     ///
-    /// Pushing and asking are two steps. `true` says that at some moment of this call every earlier item had
-    /// been claimed; by then this item was there, and others may have been behind it. `false` says that some
-    /// consumer is awake, provided that each consumer does a `SeqCst` fence between its last successful steal
-    /// and the steal by which it finds the injector empty and goes to sleep.
+    /// The push and the answer are two steps. `true` means that at some moment during this call
+    /// every earlier item had been claimed. By then this item was there, and others may have been
+    /// behind it. `false` means that some consumer is awake, provided that each consumer does a
+    /// `SeqCst` fence between its last successful steal and the Empty on which it goes to sleep.
     ///
     /// # Panics
     ///
@@ -169,29 +172,29 @@ impl<T> Injector<T> {
     pub fn push_was_empty(&self, item: T) -> bool {
         let Some(mut claim) = self.claim(1) else { closed() };
         let place = Position::of(claim.number, claim.next, Self::SLOTS);
-        // SAFETY: I2 — forgotten in the next line.
+        // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
         unsafe { claim.fill(&item) };
         mem::forget(item);
         WAS_EMPTY.fence();
-        // Relaxed: WAS_EMPTY orders it, and nothing is taken by it.
+        // Relaxed: WAS_EMPTY orders it, and no item is taken by it.
         let head = super::Head(self.head.word.load(Relaxed));
         head.position(Self::SLOTS).distance(place, Self::SLOTS) == 0
     }
 
     /// Pushes every item of an iterator.
     ///
-    /// The iterator runs before anything is claimed, for 32 items at a time; then one fetch-add claims
-    /// slots for as many of them as the segment has. Items of more than 64 bytes are pushed one by
-    /// one. If the iterator panics, what it gave before is in the queue.
+    /// The iterator gives up to 32 items before any slot is claimed. Then one fetch-add claims
+    /// slots for those of them for which the segment has room. Items of more than 64 bytes are
+    /// pushed one by one. If the iterator panics, the items that it gave before are in the queue.
     ///
     /// Items that share a fetch-add are pushed together, not one after the other. They are taken in
-    /// their order, unless their producer is stopped among them for so long that a consumer goes
-    /// around it: then a later one may be taken before an earlier one.
+    /// their order, with one exception. If their producer is stopped between two of them, and a
+    /// consumer goes around it, a later item may be taken before an earlier one.
     ///
     /// # Panics
     ///
-    /// Panics if the injector is closed, even if the iterator has nothing to give. The items that
-    /// the iterator gave and that were not pushed by then are dropped.
+    /// Panics if the injector is closed, even if the iterator is empty. Items that the iterator
+    /// gave, and that were not pushed by then, are dropped.
     ///
     /// # Examples
     ///
@@ -206,12 +209,13 @@ impl<T> Injector<T> {
         }
     }
 
-    /// As [`push_batch`](Self::push_batch), and gives back what was not pushed.
+    /// Pushes every item of an iterator as [`push_batch`](Self::push_batch) does, and gives back
+    /// those that were refused.
     ///
     /// # Errors
     ///
-    /// [`Closed`] with the items that were not pushed, in their order, if the injector is closed, or is closed
-    /// meanwhile. The iterator has then been run to its end.
+    /// Returns the items that were not pushed, in their order, in [`Closed`], if the injector was
+    /// closed before all were pushed. The iterator has then been run to its end.
     ///
     /// # Examples
     ///
@@ -230,7 +234,7 @@ impl<T> Injector<T> {
             .map_err(|Closed(refused)| Closed(refused.into_iter().chain(items).collect()))
     }
 
-    /// Pushes every item of an iterator; or gives back those that it gave and that were refused.
+    /// Pushes every item of an iterator, or returns those that it gave and that were refused.
     fn offer(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         if size_of::<T>() > LARGE {
             return items.try_for_each(|item| {
@@ -246,11 +250,11 @@ impl<T> Injector<T> {
         Ok(())
     }
 
-    /// Claims at least one slot and at most `wanted`; none if the injector is closed.
+    /// Claims at least one slot and at most `wanted`. Returns `None` if the injector is closed.
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
         while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // Without a look at the word first: it would wait for our last addition.
+            // Without a look at the word first, which would wait for our last addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
             let (number, next) = (tail.number(), tail.offset());
@@ -262,7 +266,7 @@ impl<T> Injector<T> {
                 }
             }
             if tail.is_closed() {
-                // So that nobody adds for the second time; the slots are made void.
+                // So that no producer adds a second time. `claim`, if any, has made its slots void.
                 self.tail.is_closed.store(true, CLOSED.release());
                 return None;
             }
@@ -273,21 +277,22 @@ impl<T> Injector<T> {
         None
     }
 
-    /// The segment of this number, in which the caller owns a slot.
+    /// Returns the segment of this number, in which the caller owns a slot.
     #[inline(always)]
     fn entered(&self, number: u64) -> *mut Segment<T> {
         let newest = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4 and I7 — not before ours, so it stays as long as ours is not settled.
+        // SAFETY: I4 and I7 — it is ours or a later one, so it stays while our slot is unsettled.
         if unsafe { &*newest }.number() == number { newest } else { self.find(number) }
     }
 
-    /// As `entered`, if the newest is newer.
+    /// Finds the segment of this number, where the newest is a later one.
     #[cold]
     fn find(&self, wanted: u64) -> *mut Segment<T> {
         let _visit = self.visit();
         let mut segment = self.shelf.oldest.load(LINKED.acquire());
         loop {
-            // SAFETY: I4 and I5 — linked when we came, and the wanted one is from then on.
+            // SAFETY: I4 and I5 — the oldest was linked when our visit began, and ours stays
+            // linked.
             let (number, next) = unsafe { self.link(segment) };
             if number == wanted {
                 return segment;
@@ -296,8 +301,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Sees to it that `tail` is beyond the segment of this number, which is used up. Every producer
-    /// that comes here does all of it that is left to do, so nobody waits.
+    /// Moves `tail` past the segment of this number, which is used up. Each producer that comes
+    /// here completes whatever step is left, so none waits for another.
     #[cold]
     fn add_segment(&self, number: u64) {
         let _visit = self.visit();
@@ -305,14 +310,14 @@ impl<T> Injector<T> {
             return;
         }
         let segment = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4 and I5 — `tail` was there after we came, and `head` is not beyond it.
+        // SAFETY: I4 and I5 — `tail` was there after our visit began, and `head` is not beyond it.
         let (current, link) = unsafe { self.link(segment) };
         if current == number {
             let next = match link.load(LINKED.acquire()) {
                 next if !next.is_null() => next,
                 _ => self.link_new(link, number_after(number)),
             };
-            // Relaxed, on failure: somebody else has moved it on.
+            // Relaxed, on failure: another producer has moved it on.
             let (success, failure) = (LINKED.release(), Relaxed);
             let _ = self.tail.segment.compare_exchange(segment, next, success, failure);
         }
@@ -326,23 +331,23 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Links a segment of this number, or finds that somebody else has.
+    /// Links a segment of this number, or returns the one that another producer has linked.
     fn link_new(&self, link: &AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
         let new = self.spare().unwrap_or_else(|| Segment::allocate(self.may_last()));
-        // SAFETY: I6 — nobody else has it.
+        // SAFETY: I6 — it is fresh or spare, so only we have it.
         unsafe { &*new }.set_number(number);
         let order = both(LINKED.acquire(), LINKED.release());
         match link.compare_exchange(ptr::null_mut(), new, order, LINKED.acquire()) {
             Ok(_) => new,
             Err(theirs) => {
-                // SAFETY: I6 — nobody has seen it, and it is as good as new.
+                // SAFETY: I6 — it was not linked, so only we have it, and its slots are empty.
                 unsafe { self.keep(new) };
                 theirs
             }
         }
     }
 
-    /// Whether one more segment may stay as long as the injector. Counts it.
+    /// Returns whether one more segment may last, and counts it.
     fn may_last(&self) -> bool {
         // Relaxed, both: only a count.
         let lasting = &self.shelf.lasting;
@@ -351,7 +356,7 @@ impl<T> Injector<T> {
 
     fn spare(&self) -> Option<*mut Segment<T>> {
         self.shelf.spares.iter().find_map(|place| {
-            // Relaxed: a look, before the exchange that counts.
+            // Relaxed: only a first look; the exchange decides.
             if place.load(Relaxed).is_null() {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! A segment: a row of slots, and the link to the next.
+//! A segment: a row of slots, and the link to the next segment.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
@@ -9,34 +9,34 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::ptr;
 
-/// Nobody has put anything there.
+/// The slot is not marked yet.
 const EMPTY: u8 = 0;
 /// An item is there.
 const FULL: u8 = 1;
-/// A producer has claimed the slot and will never put anything there.
+/// The slot's producer will never put an item there.
 const VOID: u8 = 2;
-/// Whatever was there has been taken; nobody touches the slot any more.
+/// Settled: the item is taken, and no thread touches the slot any more.
 const TAKEN: u8 = 3;
 
-/// What a look at a slot shows.
+/// The result of a look at a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing yet: its producer is on the way.
+    /// The producer has not marked the slot yet.
     Nothing,
     /// An item.
     Item,
-    /// Nothing for ever.
+    /// No item, and none will come.
     Void,
 }
 
-/// Room for one item, and how far it is.
+/// Room for one item, and a state.
 pub(super) struct Slot<T> {
     place: Place<T>,
     state: AtomicU8,
 }
 
 impl<T> Slot<T> {
-    /// Puts an item there, for whoever claims the slot at the other end.
+    /// Puts an item into the slot, and marks it for the consumer that claims it.
     ///
     /// # Safety
     ///
@@ -44,12 +44,12 @@ impl<T> Slot<T> {
     /// 2. It does not touch the slot afterwards, and forgets the item.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, item: &T) {
-        // SAFETY: 1 and 2 — and consumers wait for the state.
+        // SAFETY: 1 and 2 — the slot is the caller's, and consumers wait for the mark.
         unsafe { self.place.put(item) };
         self.state.store(FULL, FILLED.release());
     }
 
-    /// Says that no item will come. In place of `fill`.
+    /// Marks the slot void: no item will come. Called in place of `fill`.
     pub(super) fn make_void(&self) {
         self.state.store(VOID, FILLED.release());
     }
@@ -72,13 +72,13 @@ impl<T> Slot<T> {
     /// 3. It does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
-        // SAFETY: 1 and 2.
+        // SAFETY: 1 and 2 — the item is there, and the slot is the caller's alone.
         let item = unsafe { self.place.take() };
         self.state.store(TAKEN, SETTLED.release());
         item
     }
 
-    /// Takes out what `look` has shown, if it was an item, and settles the slot.
+    /// Takes out the item, if `content` is one, and settles the slot.
     ///
     /// # Safety
     ///
@@ -88,7 +88,7 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
         if content == Content::Item {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller owns the slot, and `content` says that an item is there.
             return Some(unsafe { self.take() });
         }
         self.state.store(TAKEN, SETTLED.release());
@@ -104,30 +104,30 @@ impl<T> Slot<T> {
     }
 }
 
-/// The head of an allocation of which the slots are the rest.
+/// The header of an allocation that goes on with the slots.
 #[repr(C)]
 pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
     number: AtomicU64,
     is_lasting: bool,
-    /// Of its number and its link.
+    /// Watches `number` and `next`.
     watch: Watch,
-    /// Of its being there.
+    /// Watches the allocation.
     alive: Watch,
     slots: PhantomData<Slot<T>>,
 }
 
-/// A pointer to a segment that says whether the segment lasts: stays as long as the injector.
+/// A pointer to a segment, whose lowest bit says whether the segment lasts (I8).
 ///
-/// Whoever owns no slot may still look at one in a segment that lasts.
+/// A thread may look into a lasting segment without owning a slot in it, and without a visit.
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {
     /// # Safety
     ///
-    /// The segment is there (I5).
+    /// The segment stays during the call (I5).
     pub(super) unsafe fn of(segment: *mut Segment<T>) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the segment (I5).
         let tag = usize::from(unsafe { &*segment }.is_lasting);
         Tagged(segment.wrapping_byte_add(tag))
     }
@@ -137,21 +137,21 @@ impl<T> Tagged<T> {
         self.0.wrapping_byte_sub(self.0 as usize & 1)
     }
 
-    /// Whether there is an item at this offset already; `false` also if one cannot look.
+    /// Returns whether an item is at this offset already; `false` too if the segment does not last.
     #[inline(always)]
     pub(super) fn has_item_at(&self, offset: usize) -> bool {
         if self.0 as usize & 1 == 0 {
             return false;
         }
         let segment = self.segment();
-        // SAFETY: I8 — it lasts.
+        // SAFETY: I8 — it lasts, so it is freed only with the injector.
         unsafe { &*segment }.alive.used();
-        // SAFETY: I8 — as above.
+        // SAFETY: I8 — it lasts, and the offset of a plain `head` is below `SLOTS`.
         unsafe { Segment::slot(segment, offset) }.look() == Content::Item
     }
 }
 
-/// How large a segment is to be, as far as a power of two allows.
+/// The most bytes of slots in a segment, unless one slot is larger.
 const BYTES: usize = 6 << 10;
 
 impl<T> Segment<T> {
@@ -171,11 +171,11 @@ impl<T> Segment<T> {
     /// The size of its allocation.
     pub(super) const BYTES: usize = size_of::<Slot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 
-    /// A segment with empty slots. They are made where they stay: an item may be larger than the
+    /// Allocates a segment with empty slots. They are made in place: an item may be larger than the
     /// stack (crossbeam #1146).
     pub(super) fn allocate(is_lasting: bool) -> *mut Self {
         let (layout, _) = Self::layout();
-        // SAFETY: 1 — the layout is not of zero bytes.
+        // SAFETY: the layout has more than 0 bytes: it begins with the header.
         let memory = unsafe { alloc(layout) };
         if memory.is_null() {
             handle_alloc_error(layout);
@@ -191,42 +191,42 @@ impl<T> Segment<T> {
             alive: Watch::new(),
             slots: PhantomData,
         };
-        // SAFETY: 1 — fresh memory of that layout.
+        // SAFETY: fresh memory for 1 header and the slots behind it.
         unsafe { segment.write(head) };
         for offset in 0..Self::SLOTS {
             let slot = Self::slot_at(segment, offset);
-            // SAFETY: 1 — within the layout.
+            // SAFETY: the layout has slots 0 to `SLOTS - 1`, of which this is one.
             let place = unsafe { &raw mut (*slot).place };
-            // SAFETY: 1 — as above.
+            // SAFETY: the place is in one of slots 0 to `SLOTS - 1`, and only we have it.
             unsafe { Place::make(place) };
-            // SAFETY: 1 — as above.
+            // SAFETY: the layout has slots 0 to `SLOTS - 1`, of which this is one.
             let state = unsafe { &raw mut (*slot).state };
-            // SAFETY: 1 — as above.
+            // SAFETY: the state is in one of slots 0 to `SLOTS - 1`, and only we have it.
             unsafe { state.write(AtomicU8::new(EMPTY)) };
         }
         segment
     }
 
-    /// Frees a segment. Items in it are forgotten.
+    /// Frees a segment without dropping the items in it.
     ///
     /// # Safety
     ///
-    /// The caller is the only one who still has this pointer (I6).
+    /// The caller is the only thread that still has this pointer (I6).
     pub(super) unsafe fn free(segment: *mut Self) {
         let (layout, _) = Self::layout();
         for offset in 0..Self::SLOTS {
-            // SAFETY: the caller's promise. On the machine there is nothing to drop.
+            // SAFETY: the caller alone has the segment. On the machine there is nothing to drop.
             unsafe { Self::slot_at(segment, offset).drop_in_place() };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller alone has the segment, and has not freed it yet.
         unsafe { &*segment }.alive.changed();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller alone has the segment, and does not use the header any more.
         unsafe { segment.drop_in_place() };
-        // SAFETY: the caller's promise; `allocate` used the same layout.
+        // SAFETY: the caller alone has the segment, and `allocate` used the same layout.
         unsafe { dealloc(segment.cast(), layout) };
     }
 
-    /// A slot.
+    /// Returns a slot.
     ///
     /// # Safety
     ///
@@ -234,7 +234,7 @@ impl<T> Segment<T> {
     #[inline(always)]
     pub(super) unsafe fn slot<'a>(segment: *mut Self, offset: usize) -> &'a Slot<T> {
         debug_assert!(offset < Self::SLOTS);
-        // SAFETY: the caller's promise, within the layout.
+        // SAFETY: the caller keeps the segment, and `offset` is within the layout.
         unsafe { &*Self::slot_at(segment, offset) }
     }
 
@@ -254,25 +254,25 @@ impl<T> Segment<T> {
         self.number.load(Relaxed) // Relaxed: written before the segment was linked
     }
 
-    /// Makes an unlinked segment the one of this number.
+    /// Gives an unlinked segment its number.
     pub(super) fn set_number(&self, number: u64) {
         self.watch.changed();
         self.number.store(number, Relaxed); // Relaxed: linking it publishes this
     }
 
-    /// Makes a used segment as good as new.
+    /// Empties the slots of a used segment, and removes its link.
     ///
     /// # Safety
     ///
-    /// The caller is the only one who still has this pointer (I6).
+    /// The caller is the only thread that still has this pointer (I6).
     pub(super) unsafe fn reset(segment: *mut Self) {
         for offset in 0..Self::SLOTS {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller alone has the segment, and `offset` is below `SLOTS`.
             unsafe { Self::slot(segment, offset) }.reset();
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller alone has the segment (I6).
         let segment = unsafe { &*segment };
         segment.watch.changed();
-        segment.next.store(ptr::null_mut(), Relaxed); // Relaxed: as above
+        segment.next.store(ptr::null_mut(), Relaxed); // Relaxed: linking it again publishes this
     }
 }

@@ -1,7 +1,7 @@
-//! Using segments again, and freeing what is left over.
+//! Reusing segments, and freeing those that are left over.
 //!
-//! One thread at a time sweeps; whoever finds another at it goes away. What the sweeper unlinks it
-//! keeps until it finds, at some moment afterwards, that there is no visitor.
+//! One thread at a time sweeps; a thread that finds another sweeping goes away. The sweeper keeps
+//! what it has unlinked until it finds, at some moment afterwards, that there is no visitor.
 
 use super::around::Orphan;
 use super::segment::Segment;
@@ -12,22 +12,22 @@ use alloc::boxed::Box;
 use core::ptr;
 
 impl<T> Injector<T> {
-    /// How many spare segments fit into what may be kept, beside the one or two in use.
+    /// The number of spare segments that `KEPT` allows beside the one or two in use.
     const PLACES: usize = {
         let fit = (KEPT / Segment::<T>::BYTES).saturating_sub(2);
         if fit < SPARES { fit } else { SPARES }
     };
 
-    /// How many segments last.
+    /// The most segments that last.
     pub(super) const LASTING: usize = {
         let half = Self::PLACES.div_ceil(2);
         if half < MAX_LASTING { half } else { MAX_LASTING }
     };
 
-    /// Finds out how much has been settled, and takes back what nobody uses any more.
+    /// Finds out which slots are settled, and takes back what no thread uses any more.
     pub(super) fn sweep(&self) {
         let sweeping = &self.shelf.sweeping;
-        // Relaxed: a look, before the exchange that counts.
+        // Relaxed: only a first look; the exchange decides.
         if sweeping.load(Relaxed) || sweeping.swap(true, SWEPT.acquire()) {
             return;
         }
@@ -37,10 +37,10 @@ impl<T> Injector<T> {
         sweeping.store(false, SWEPT.release());
     }
 
-    /// Moves `settled` on, and `oldest` past the segments that are settled as a whole.
+    /// Advances `settled`, and moves `oldest` past the segments that are settled as a whole.
     fn unlink_settled(&self) {
         let shelf = &*self.shelf;
-        // Relaxed, all that only the sweeper writes: SWEPT orders it.
+        // Relaxed, for all that only the sweeper writes: SWEPT orders it.
         let mut oldest = shelf.oldest.load(Relaxed);
         if oldest.is_null() {
             oldest = shelf.first.load(LINKED.acquire());
@@ -53,18 +53,19 @@ impl<T> Injector<T> {
         let mut settled = Spot(self.head.settled.load(Relaxed));
         let head = self.head().position(Self::SLOTS);
         loop {
-            // SAFETY: I6 — we sweep, and have not unlinked it.
+            // SAFETY: I6 — we sweep, and have not unlinked this segment.
             let (number, next) = unsafe { self.link(oldest) };
-            // Not beyond `head`: a look would take the line from a producer that is about to fill it.
+            // Not beyond `head`: a look there takes the line from a producer that is about to fill
+            // the slot.
             let start = Position::of(number, 0, Self::SLOTS);
             let end = start.distance(head, Self::SLOTS).min(Self::SLOTS);
             let mut offset = settled.offset_in(number);
-            // SAFETY: I6 — as above.
+            // SAFETY: I6 — we sweep, and have not unlinked it; `offset` is below `SLOTS`.
             while offset < end && unsafe { Segment::slot(oldest, offset) }.is_settled() {
                 offset += 1;
             }
             settled = Spot::of(number, offset);
-            // I4: after every slot was found settled.
+            // I4: unlinks only a segment that is settled as a whole and that `head` has left.
             if offset < Self::SLOTS || self.head().number() == number {
                 break;
             }
@@ -74,7 +75,7 @@ impl<T> Injector<T> {
         self.head.settled.store(settled.0, QUIET.release());
     }
 
-    /// Takes the claimed orphans out of their list.
+    /// Unlinks the claimed orphans.
     fn unlink_resolved(&self) {
         let shelf = &*self.shelf;
         let mut link: &AtomicPtr<Orphan<T>> = &shelf.orphans;
@@ -83,15 +84,15 @@ impl<T> Injector<T> {
             if this.is_null() {
                 return;
             }
-            // SAFETY: I6 — we sweep, and have not unlinked it.
+            // SAFETY: I6 — we sweep, and have not unlinked this orphan.
             let orphan = unsafe { &*this };
             if !orphan.is_claimed() {
                 link = &orphan.next;
                 continue;
             }
             let next = orphan.next.load(LINKED.acquire());
-            // Consumers link at the front only. Relaxed, on failure: one has, so this stays for the
-            // next sweep.
+            // Consumers link at the front only. Relaxed, on failure: a consumer has just done so,
+            // and this orphan stays for the next sweep.
             if link.compare_exchange(this, next, LINKED.release(), Relaxed).is_err() {
                 return;
             }
@@ -100,7 +101,7 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Takes back what was unlinked, if there is a moment without visitors.
+    /// Takes back unlinked segments and orphans, unless there is a visitor.
     fn take_back(&self) {
         let shelf = &*self.shelf;
         let end = shelf.oldest.load(Relaxed);
@@ -114,19 +115,19 @@ impl<T> Injector<T> {
             return;
         }
         while segment != end {
-            // SAFETY: I6 — unlinked, and no visitor.
+            // SAFETY: I6 — it was unlinked before we found that there is no visitor.
             let (_, next) = unsafe { self.link(segment) };
-            // Relaxed: `unlink_settled` has followed it.
+            // Relaxed: `unlink_settled` has followed this link before.
             let next = next.load(Relaxed);
-            // SAFETY: I6 — as above.
+            // SAFETY: I6 — unlinked and without a visitor, so only we have it.
             unsafe { Segment::reset(segment) };
-            // SAFETY: I6 — as above.
+            // SAFETY: I6 — only we have it, and its slots are empty now.
             unsafe { self.keep(segment) };
             segment = next;
         }
         shelf.unlinked.store(end, Relaxed);
         while !orphan.is_null() {
-            // SAFETY: I6 — as above.
+            // SAFETY: I6 — unlinked and without a visitor, so only we have it.
             let resolved = unsafe { Box::from_raw(orphan) };
             resolved.watch.changed();
             orphan = resolved.next_resolved.load(Relaxed);
@@ -134,20 +135,20 @@ impl<T> Injector<T> {
         shelf.resolved.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Keeps a segment for later, or frees it if enough are kept.
+    /// Keeps a segment as a spare, or frees it if there are enough.
     ///
     /// # Safety
     ///
-    /// The caller is the only one who has it (I6), and it is as good as new.
+    /// The caller is the only thread that has the segment (I6), and its slots are empty.
     pub(super) unsafe fn keep(&self, segment: *mut Segment<T>) {
         let (for_lasting, for_others) = self.shelf.spares[..Self::PLACES].split_at(Self::LASTING);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has the segment, and has not freed it.
         let is_lasting = unsafe { &*segment }.is_lasting();
         let (places, most) =
             if is_lasting { (for_lasting, MAX_LASTING) } else { (for_others, MAX_OTHERS) };
         loop {
             for place in places.iter().take(most) {
-                // Relaxed, both looks: only null is of interest.
+                // Relaxed, also on failure: only whether it is null matters.
                 let is_free = place.load(Relaxed).is_null();
                 if is_free {
                     let order = SPARED.release();
@@ -159,9 +160,10 @@ impl<T> Injector<T> {
             if !is_lasting {
                 break;
             }
-            // I8: there is a place for each of them. Somebody has taken one and put another back.
+            // I8: each lasting segment has an entry. Another thread has just taken one out and put
+            // another one back.
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller alone has the segment.
         unsafe { Segment::free(segment) };
     }
 }
@@ -173,35 +175,35 @@ impl<T> Drop for Injector<T> {
 
         impl<T> Drop for Rest<'_, T> {
             fn drop(&mut self) {
-                // What is left if a destructor has panicked.
+                // Takes the items that are left if a destructor has panicked.
                 while self.0.steal().is_success() {}
                 let shelf = &*self.0.shelf;
-                // Relaxed, all: nobody else has the injector any more.
+                // Relaxed, all: only this thread still has the injector.
                 let mut segment = shelf.unlinked.load(Relaxed);
                 if segment.is_null() {
                     segment = shelf.first.load(Relaxed);
                 }
                 while !segment.is_null() {
-                    // SAFETY: I6 — nobody else has the injector any more.
+                    // SAFETY: I6 — only this thread still has the injector.
                     let (_, next) = unsafe { self.0.link(segment) };
                     let next = next.load(Relaxed);
-                    // SAFETY: I6 — as above.
+                    // SAFETY: I6 — only we have it, and we have read its link.
                     unsafe { Segment::free(segment) };
                     segment = next;
                 }
                 for place in &shelf.spares {
                     let spare = place.load(Relaxed);
                     if !spare.is_null() {
-                        // SAFETY: I6 — as above.
+                        // SAFETY: I6 — only we have it, and a spare is in no chain.
                         unsafe { Segment::free(spare) };
                     }
                 }
-                // Claimed orphans are in one of the lists, and there are no others.
+                // Every orphan is claimed by now, and in one of these two lists.
                 for list in [&shelf.orphans, &shelf.resolved] {
                     let is_listed = ptr::eq(list, &shelf.orphans);
                     let mut orphan = list.load(Relaxed);
                     while !orphan.is_null() {
-                        // SAFETY: I6 — as above.
+                        // SAFETY: I6 — only we have it, and it is in one list only.
                         let this = unsafe { Box::from_raw(orphan) };
                         let link = if is_listed { &this.next } else { &this.next_resolved };
                         orphan = link.load(Relaxed);
@@ -214,7 +216,7 @@ impl<T> Drop for Injector<T> {
         while rest.0.steal().is_success() {}
         if cfg!(debug_assertions) {
             rest.0.sweep();
-            let orphans = rest.0.shelf.orphans.load(Relaxed); // Relaxed: nobody else has it
+            let orphans = rest.0.shelf.orphans.load(Relaxed); // Relaxed: only we have it
             assert!(orphans.is_null(), "an orphan whose slot is settled stays in its list");
         }
     }

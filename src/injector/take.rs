@@ -8,20 +8,20 @@ use crate::sync::Relaxed;
 use crate::sync::order::both;
 use crate::sync::spin::{Contention, LOOKS, Patience, again};
 
-/// How many items may be found by looking at their slots before one looks at `tail` again.
+/// The number of items that are found by their slots between two looks at `tail`.
 const REFRESH: usize = 32;
 
 impl<T> Injector<T> {
     /// Takes the oldest item.
     ///
     /// Returns [`Steal::Empty`] only if there was nothing to take at some moment during the call.
-    /// Never returns [`Steal::Retry`]: who loses a race backs off for some nanoseconds and tries
-    /// again.
+    /// Never returns [`Steal::Retry`]: after losing a race it backs off for a few microseconds and
+    /// tries again.
     ///
     /// # Progress
     ///
-    /// Lock-free, except that it may wait for 15 µs for a producer that has been stopped in the
-    /// middle of its push. Three loads if there is nothing.
+    /// Lock-free, except that it may wait for 15 µs for a producer that was stopped in the middle
+    /// of its push. Three loads if there is nothing.
     ///
     /// # Examples
     ///
@@ -47,38 +47,38 @@ impl<T> Injector<T> {
             return self.steal_later();
         }
         let segment = segment.segment();
-        // SAFETY: I4 — the slot is ours.
+        // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
         let slot = unsafe { Segment::slot(segment, head.offset()) };
         if slot.look() != Content::Item {
-            // SAFETY: I3 — claimed.
+            // SAFETY: I3 — we have claimed the slot, and leave it to `steal_late`.
             return unsafe { self.steal_late(segment, head) };
         }
-        // SAFETY: I3 — claimed.
+        // SAFETY: I3 — we have claimed the slot, and `look` has shown an item.
         Steal::Success(unsafe { slot.take() })
     }
 
-    /// As `steal`, when the next slot has been claimed and there is no item in it yet.
+    /// Completes a `steal` that has claimed a slot in which there is no item yet.
     ///
     /// # Safety
     ///
-    /// The slot was claimed when `head` was so (I3), and the caller leaves it to us.
+    /// The slot at `head` was claimed (I3), and the caller leaves it to this call.
     #[cold]
     unsafe fn steal_late(&self, segment: *mut Segment<T>, head: Head) -> Steal<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller has claimed the slot at `head`, and leaves it to us.
         match unsafe { self.receive(segment, head, 0, &mut Patience::full()) } {
             Some(item) => Steal::Success(item),
             None => self.steal_with_care(self.head(), self.tail()),
         }
     }
 
-    /// As `steal`, after somebody else was quicker.
+    /// Completes a `steal` whose claim failed because another consumer was quicker.
     #[cold]
     fn steal_later(&self) -> Steal<T> {
         Contention::none().wait();
         self.steal_with_care(self.head(), self.tail())
     }
 
-    /// As `steal`, in any case that may be. `head` was there, and then `tail`.
+    /// Steals, whatever state the queue is in. `head` was read before `tail`.
     #[cold]
     fn steal_with_care(&self, mut head: Head, mut tail: Tail) -> Steal<T> {
         let mut contention = Contention::none();
@@ -90,7 +90,7 @@ impl<T> Injector<T> {
         }
     }
 
-    /// As `steal`, once. Nothing if `head` has moved, or what there was is not to be had.
+    /// Tries to steal once. Returns `None` if that has to be repeated.
     fn steal_from(&self, head: Head, tail: Tail, contention: &mut Contention) -> Option<Steal<T>> {
         if head.orphans() > 0 {
             return self.steal_around();
@@ -99,8 +99,8 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Some(Steal::Empty);
             }
-            // Items come at this moment. If we go after the first, we and their producer do nothing
-            // but wait for each other's lines.
+            // Items are arriving. If we went after the first, we and its producer would only wait
+            // for each other's cache lines.
             contention.wait();
             return None;
         }
@@ -114,14 +114,15 @@ impl<T> Injector<T> {
             contention.wait();
             return None;
         }
-        // SAFETY: I3 — claimed.
+        // SAFETY: I3 — we have just claimed the slot at `head`.
         let item = unsafe { self.receive(segment.segment(), head, 0, &mut Patience::full()) };
         item.map(Steal::Success)
     }
 
-    /// Whether a producer has claimed the slot at this head, which is plain, as far as one can tell
-    /// without reading `tail`: to read what a thread has just added to itself takes as long as the
-    /// addition.
+    /// Returns whether a producer is known to have claimed the slot at this plain `head`.
+    ///
+    /// Avoids `tail`: if this thread has just added to it, a read waits as long as the addition
+    /// takes.
     #[inline(always)]
     fn is_something_at(&self, head: Head, segment: &Tagged<T>) -> bool {
         let seen = Spot(self.head.tail_seen.load(PUSHED.acquire()));
@@ -135,21 +136,23 @@ impl<T> Injector<T> {
         is_there
     }
 
-    /// Whether everything that was pushed has been taken, by the last sweep's account.
+    /// Returns whether the last sweep has found everything taken that was ever pushed.
     ///
-    /// `tail` is read only if the account reaches to `head`: while items come and go it does not.
-    /// And it is read after the account: so it shows what was pushed before the last of those items
-    /// was taken (QUIET).
+    /// `tail` is read after `settled`. So it shows all that was pushed before the last of the
+    /// settled items was taken (QUIET). It is read only if `settled` has reached `head`, which it
+    /// has not while items come and go.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
         settled == head.0 && settled == self.tail().spot().0
     }
 
-    /// Looks whether there is nothing, in a way that who might yet give up a slot cannot miss.
+    /// Returns whether there is nothing, taking into account consumers that are about to give up a
+    /// slot.
     ///
-    /// The addition of nothing puts us in line with them: who registers an orphan after it finds
-    /// whatever was pushed before we came (CLAIMED); those who registered before it are counted.
+    /// The addition of nothing orders this call with them. An orphan that is registered before it
+    /// is counted. A consumer that registers one after it finds all that was pushed before this
+    /// call (CLAIMED).
     #[cold]
     pub(super) fn is_surely_empty(&self) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
@@ -160,25 +163,25 @@ impl<T> Injector<T> {
             return false;
         }
         self.sweep();
-        // There was a moment with nothing.
+        // The queue was empty at the read of `tail`. If an item came since, another try pays.
         !again(|| self.tail() != tail)
     }
 
-    /// Claims the next slots, which are of one segment and at most as many as `tail` has passed.
-    /// Returns whether `head` was still there. Their segment is what was beside `head` before.
+    /// Claims the next `count` slots, which are in one segment and before `tail`. Returns whether
+    /// `head` was unchanged. The segment is the one whose pointer was read before (I7).
     #[inline(always)]
     pub(super) fn claim_slots(&self, head: Head, count: usize) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
-        // Relaxed, on failure: we start again.
+        // Relaxed, on failure: the caller reads `head` again.
         self.head.word.compare_exchange(head.0, head.claimed(count).0, order, Relaxed).is_ok()
     }
 
-    /// Takes the item in a claimed slot, so many after `head`. Nothing if there is none and will be
-    /// none, or if its producer takes so long that the slot is everybody's now.
+    /// Takes the item from the claimed slot that is `further` slots after `head`. Returns `None` if
+    /// the slot is void, or is now an orphan because its producer took too long.
     ///
     /// # Safety
     ///
-    /// The slot was claimed when `head` was so (I3), and the caller does this once.
+    /// The slot was claimed from this `head` (I3), and the caller does this once.
     #[inline(always)]
     pub(super) unsafe fn receive(
         &self,
@@ -188,22 +191,22 @@ impl<T> Injector<T> {
         patience: &mut Patience,
     ) -> Option<T> {
         let offset = head.offset() + further;
-        // SAFETY: I4 — the slot is ours.
+        // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
         let slot = unsafe { Segment::slot(segment, offset) };
         let mut content = slot.look();
         if content == Content::Nothing {
             content = wait_for(slot, head, patience);
         }
         if content == Content::Nothing {
-            // SAFETY: I3 — it is ours, and we do not touch it afterwards.
+            // SAFETY: I3 — the slot is ours, and we do not touch it afterwards.
             return unsafe { self.give_up(segment, offset) };
         }
-        // SAFETY: I3 — the caller has claimed it, and does this once.
+        // SAFETY: I3 — the caller has claimed the slot, and does this once.
         unsafe { slot.settle(content) }
     }
 
-    /// Sees to it that `head` is beyond the segment of this number, of which every slot is claimed,
-    /// and that the producers have left.
+    /// Moves `head` past the segment of this number, and sweeps. All its slots are claimed, and the
+    /// producers have left it.
     #[cold]
     pub(super) fn leave_segment(&self, number: u64) {
         let visit = self.visit();
@@ -211,14 +214,14 @@ impl<T> Injector<T> {
             return;
         }
         let segment = Tagged(self.head.segment.load(LINKED.acquire()));
-        // SAFETY: I4 and I5 — `head` was there after we came.
+        // SAFETY: I4 and I5 — `head` was there after our visit began.
         let (current, link) = unsafe { self.link(segment.segment()) };
         if current == number {
             let next = link.load(LINKED.acquire());
             debug_assert!(!next.is_null(), "the producers link a segment before they enter it");
-            // SAFETY: I5 — linked behind the one that is there.
+            // SAFETY: I5 — linked behind a segment that was linked after our visit began.
             let next = unsafe { Tagged::of(next) };
-            // Relaxed, on failure: somebody else has moved it on.
+            // Relaxed, on failure: another consumer has moved it on.
             let (success, failure) = (LINKED.release(), Relaxed);
             let _ = self.head.segment.compare_exchange(segment.0, next.0, success, failure);
         }
@@ -236,7 +239,7 @@ impl<T> Injector<T> {
     }
 }
 
-/// Waits for what a producer is about to put into a slot. `Nothing` if that takes too long.
+/// Waits until a producer has marked the slot. Returns `Nothing` if that takes too long.
 #[cold]
 fn wait_for<T>(slot: &Slot<T>, head: Head, patience: &mut Patience) -> Content {
     let mut looks = 0;

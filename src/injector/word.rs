@@ -1,4 +1,4 @@
-//! The two words that decide everything: how far the consumers are, and how far the producers.
+//! The two words that decide everything: how far consumers and producers have claimed.
 //!
 //! ```text
 //!  head   │ number of the segment: 40 │ orphans: 14 │ offset: 10 │
@@ -6,15 +6,15 @@
 //! ```
 //!
 //! The offset of `head` ends at `slots`; then the segment is used up. The offset of `tail` may go
-//! beyond, since producers add to it before they know: those additions claim nothing. A producer
-//! that has found the offset at its end sees to the next segment before it adds again, so there is at
-//! most one such addition for each thread and segment, of at most 32; the field has room for 262,000
-//! threads.
+//! beyond, since producers add before they look: an addition from there on claims nothing. A
+//! producer that finds the offset at its end adds a segment before it adds to `tail` again. So
+//! there is at most one such addition for each thread and segment, of at most 32. The field has
+//! room for 262,000 threads.
 //!
-//! Numbers wrap after 2⁴⁰ segments. Whoever would be deceived by that stands still for the time of
-//! exactly so many: at 256 slots and a nanosecond an item, three days.
+//! Numbers wrap after 2⁴⁰ segments. A thread is deceived only if it is stopped while exactly that
+//! many go by: at 256 slots and a nanosecond an item, for three days.
 
-/// Bits of a segment's number.
+/// The number of bits in a segment's number.
 const NUMBER_BITS: u32 = 40;
 const NUMBER_SHIFT: u32 = 64 - NUMBER_BITS;
 const NUMBERS: u64 = 1 << NUMBER_BITS;
@@ -22,13 +22,13 @@ const HEAD_OFFSET: u64 = (1 << 10) - 1;
 const TAIL_OFFSET: u64 = (1 << 23) - 1;
 const CLOSED: u64 = 1 << 23;
 
-/// What registering an orphan adds to `head`.
+/// The amount by which registering an orphan adds to `head`.
 pub(super) const ORPHAN: u64 = 1 << 10;
 /// The most orphans that `head` can count.
 pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
 
-/// The number of a segment that never existed: it counts as used up when an injector is made.
-/// Just below the wrap, so that every user crosses it.
+/// The number of a segment that never existed, and counts as used up in a new injector. It is just
+/// below the wrap, so that every user crosses it.
 pub(super) const FIRST: u64 = NUMBERS - 2;
 
 /// The number after this one.
@@ -36,20 +36,20 @@ pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
-/// Either word, at the end of a segment: no orphans, and open.
+/// Either word at the end of a segment, with no orphans and not closed.
 pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
 
-/// How far the consumers are.
+/// How far consumers have claimed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head(pub(super) u64);
 
-/// How far the producers are.
+/// How far producers have claimed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail(pub(super) u64);
 
-/// The bit by which a tail says that it is closed.
+/// The bit of `tail` that says that the injector is closed.
 pub(super) const fn closed_bit() -> u64 {
     CLOSED
 }
@@ -65,31 +65,31 @@ impl Head {
         (self.0 & HEAD_OFFSET) as usize
     }
 
-    /// How many slots were given up by whoever claimed them, and are not settled yet.
+    /// The number of orphans that are not settled yet.
     #[inline(always)]
     pub(super) const fn orphans(self) -> u64 {
         (self.0 & ((1 << NUMBER_SHIFT) - 1)) / ORPHAN
     }
 
-    /// Whether there are no orphans, and the segment is not used up.
+    /// Returns whether there are no orphans, and the segment is not used up.
     #[inline(always)]
     pub(super) const fn is_plain(self, slots: usize) -> bool {
         self.0 & ((1 << NUMBER_SHIFT) - 1) < slots as u64
     }
 
-    /// Whether some producer has claimed the slot at this head, which is plain, when `tail` is there.
+    /// Returns whether a producer has claimed the slot at this plain head when `tail` is there.
     #[inline(always)]
     pub(super) const fn is_before(self, tail: Spot) -> bool {
         tail.0.wrapping_sub(self.0) as i64 > 0
     }
 
-    /// With so many more slots claimed. They are of this segment.
+    /// The word with `slots` more slots of this segment claimed.
     #[inline(always)]
     pub(super) const fn claimed(self, slots: usize) -> Self {
         Head(self.0 + slots as u64)
     }
 
-    /// At the start of the next segment.
+    /// The word at the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
         Head((number_after(self.number()) << NUMBER_SHIFT) | (self.orphans() * ORPHAN))
     }
@@ -106,7 +106,7 @@ impl Tail {
         self.0 >> NUMBER_SHIFT
     }
 
-    /// The first slot that nobody had claimed; from the end of the segment on there is none.
+    /// The first slot that is not claimed. From the end of the segment on there is none.
     #[inline(always)]
     pub(super) const fn offset(self) -> usize {
         (self.0 & TAIL_OFFSET) as usize
@@ -117,13 +117,13 @@ impl Tail {
         self.0 & CLOSED != 0
     }
 
-    /// Where it is, without the bit.
+    /// The word without its closed bit.
     #[inline(always)]
     pub(super) const fn spot(self) -> Spot {
         Spot(self.0 & !CLOSED)
     }
 
-    /// At the start of the next segment.
+    /// The word at the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
         Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED))
     }
@@ -135,7 +135,8 @@ impl Tail {
     }
 }
 
-/// Where `tail` has been. The end of a segment is another place than the start of the next.
+/// A value that `tail` had, without its closed bit. The end of a segment and the start of the next
+/// are two spots.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot(pub(super) u64);
 
@@ -145,32 +146,33 @@ impl Spot {
         Spot((number << NUMBER_SHIFT) | offset as u64)
     }
 
-    /// The offset, if it is in the segment of this number; otherwise it is in the one before.
+    /// The offset, if the spot is in the segment of this number. If not, it is in the one before,
+    /// and the offset is 0.
     #[inline(always)]
     pub(super) const fn offset_in(self, number: u64) -> usize {
         if self.0 >> NUMBER_SHIFT == number { (self.0 & TAIL_OFFSET) as usize } else { 0 }
     }
 }
 
-/// The number of a slot, counted from the first: wraps.
+/// The number of a slot, counted from the first; it wraps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position(pub(super) u64);
 
 impl Position {
-    /// Of a slot in the segment of this number; the end of one segment is the start of the next.
+    /// The position of an offset. The end of one segment is the start of the next.
     #[inline(always)]
     pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
-        // `slots` is a power of two: shifting the number drops what wraps.
+        // `slots` is a power of two, so that the shift drops what has wrapped.
         Position((number << NUMBER_SHIFT).wrapping_add(Position::unit(slots) * offset as u64))
     }
 
-    /// What one slot adds.
+    /// The difference between two neighbouring positions.
     #[inline(always)]
     const fn unit(slots: usize) -> u64 {
         (1 << NUMBER_SHIFT) / slots as u64
     }
 
-    /// How many slots further `end` is; zero if it is not further.
+    /// The number of slots from here to `end`, or 0 if `end` is not ahead.
     #[inline(always)]
     pub(super) const fn distance(self, end: Position, slots: usize) -> usize {
         let difference = end.0.wrapping_sub(self.0) as i64;

@@ -1,12 +1,13 @@
-//! Schedulers on a virtual clock, one step at a time.
+//! Simulation: schedulers on a virtual clock, one step at a time.
 //!
-//! A [`Stepper`] is an executor whose threads run in turn, and whose clock moves only when all of them wait for it.
-//! Tasks say with [`work`] how long they take. So what a scheduler does is the same on each machine and in each
-//! run, and exact: a test of fairness needs no tolerance for noise, and ten seconds of it pass in milliseconds.
+//! A [`Stepper`] is an executor whose threads run in turn. Its clock moves only when all of them
+//! wait for it. Tasks call [`work`] to say how long they take. So a scheduler's decisions are
+//! exact, and the same on each machine and in each run. A test of fairness needs no tolerance for
+//! noise, and ten virtual seconds pass in milliseconds.
 //!
-//! The code that is tested is the code that ships: the threads are real, and only take turns. What they do between
-//! two calls of [`work`] takes no time. What depends on threads that run *at the same time* is for models and for
-//! stress; this is for what depends on order and on time.
+//! The tested code is the code that ships: the threads are real, and take turns. Between two calls
+//! of [`work`], a task takes no virtual time. The stepper tests order and time. Models and stress
+//! tests are for threads that run *at the same time*.
 //!
 //! ```
 //! use filch::sim::{self, Stepper};

@@ -13,14 +13,15 @@ use core::fmt;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
-/// An executor with a virtual clock, which does one thing at a time.
+/// An executor with a virtual clock, of which one thread runs at a time.
 ///
-/// Jobs begin in the order in which they came. Which of its threads goes on first, of those that are due at the
-/// same time, is decided by the seed. Dropping it drops what has not begun; what has begun goes on to its end,
-/// without a clock to wait for.
+/// Jobs begin in the order in which they were submitted. The seed decides which thread runs first
+/// of those that are due at the same time. Dropping the stepper drops the jobs that have not begun.
+/// Jobs that have begun run to their end, and [`work`](super::work) no longer waits.
 ///
-/// A task must not block on anything but the clock: nobody else goes on meanwhile. Threads that call
-/// [`step`](Self::step), [`run_until_idle`](Self::run_until_idle) or [`advance`](Self::advance) take turns.
+/// A task must block on nothing but the clock, because the other threads wait for their turn
+/// meanwhile. Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
+/// and [`advance`](Self::advance) run one after the other.
 ///
 /// # Examples
 ///
@@ -42,11 +43,11 @@ pub struct Stepper {
 }
 
 impl Stepper {
-    /// One with so many threads.
+    /// Starts a stepper with `threads` threads.
     ///
     /// # Panics
     ///
-    /// Panics if there are to be none, or the system has none to give.
+    /// Panics if `threads` is zero, or if the system cannot start a thread.
     ///
     /// # Examples
     ///
@@ -64,7 +65,8 @@ impl Stepper {
         Stepper { turns, threads }
     }
 
-    /// A fair scheduler that runs here, and measures with this clock: to be completed.
+    /// Returns a builder for a fair scheduler that runs on this stepper and measures with its
+    /// clock.
     ///
     /// # Examples
     ///
@@ -82,7 +84,7 @@ impl Stepper {
         FairScheduler::builder(self.handle()).clock(self.handle())
     }
 
-    /// What can be given away: an executor and a clock.
+    /// Returns a handle, which is an executor and a clock.
     ///
     /// # Examples
     ///
@@ -99,7 +101,7 @@ impl Stepper {
         Handle(Arc::clone(&self.turns))
     }
 
-    /// What time it is: zero at first.
+    /// Returns the virtual time, which starts at zero.
     ///
     /// # Examples
     ///
@@ -109,8 +111,8 @@ impl Stepper {
         Duration::from_nanos(self.turns.now())
     }
 
-    /// Lets one thread go on, from one call of [`work`](super::work) to the next. Moves the clock if nobody is due
-    /// before. Returns `false` if there is nothing to do.
+    /// Lets one thread run, from one call of [`work`](super::work) to the next. If no thread is due
+    /// yet, moves the clock first. Returns `false` if there is nothing to do.
     ///
     /// # Panics
     ///
@@ -132,11 +134,11 @@ impl Stepper {
         self.turns.step()
     }
 
-    /// Goes on until there is nothing to do.
+    /// Lets all threads run until there is nothing to do.
     ///
     /// # Panics
     ///
-    /// As [`step`](Self::step).
+    /// Panics where [`step`](Self::step) does.
     ///
     /// # Examples
     ///
@@ -145,11 +147,12 @@ impl Stepper {
         self.turns.run();
     }
 
-    /// Goes on for so long. Whoever is due at the end goes on, too. The clock stops at its end, after 584 years.
+    /// Lets all threads run for `time`, and moves the clock by it. A thread that is due exactly at
+    /// the end runs too. The clock stops at its maximum, after 584 years.
     ///
     /// # Panics
     ///
-    /// As [`step`](Self::step).
+    /// Panics where [`step`](Self::step) does.
     ///
     /// # Examples
     ///
@@ -165,7 +168,7 @@ impl Stepper {
         self.turns.advance(clock::nanos(time));
     }
 
-    /// How many jobs have panicked.
+    /// Returns the number of jobs that have panicked.
     ///
     /// # Examples
     ///
@@ -182,13 +185,13 @@ impl Drop for Stepper {
     fn drop(&mut self) {
         self.turns.end();
         for thread in self.threads.drain(..) {
-            // An error would be a panic, and no thread of ours ends by one.
+            // No error: these threads catch the panics of their jobs.
             let _ = thread.join();
         }
     }
 }
 
-/// An executor and a clock, for whoever runs on a [`Stepper`]. Does not keep it.
+/// An executor and a clock: [`Stepper::handle`]. It does not keep the stepper alive.
 ///
 /// # Examples
 ///

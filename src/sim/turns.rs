@@ -10,15 +10,15 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::time::Duration;
 
-/// What a stepper and its threads have in common.
+/// The state that a stepper and its threads share.
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
     state: Mutex<State>,
-    /// Held by the thread that has the others go on: only one at a time is the stepper.
+    /// Held by the thread that calls the stepper, so that one call at a time passes turns.
     driver: Mutex<()>,
-    /// Rings when it is the stepper's turn.
+    /// Notified when it is the stepper's turn.
     stepper: Condvar,
-    /// Ring when it is a thread's turn.
+    /// Each is notified when it is its thread's turn.
     threads: Vec<Condvar>,
 }
 
@@ -26,7 +26,8 @@ struct State {
     /// In nanoseconds.
     now: u64,
     turn: Turn,
-    /// Until when threads pass the turn on among themselves; `None` if each gives it back.
+    /// The time until which threads pass the turn on among themselves. `None` if each gives it back
+    /// to the stepper.
     end: Option<u64>,
     queue: VecDeque<Job>,
     threads: Vec<Thread>,
@@ -41,15 +42,15 @@ enum Turn {
     Thread(usize),
 }
 
-/// What a thread waits for.
+/// The state of a thread.
 enum Thread {
-    /// A job.
+    /// It waits for a job.
     Idle,
-    /// Its turn, with this job.
+    /// It has this job, and waits for its turn.
     Given(Job),
-    /// The clock.
+    /// It waits for this time.
     Until(u64),
-    /// Nothing: it has the turn.
+    /// It has the turn.
     Running,
 }
 
@@ -58,7 +59,7 @@ per_thread! {
     static HERE: RefCell<Option<(Arc<Turns>, usize)>> = RefCell::new(None);
 }
 
-/// Has the task that calls it take so long: returns when the virtual clock has moved on by this much.
+/// Takes `time` of virtual time: returns when the clock has moved on by that much.
 ///
 /// # Panics
 ///
@@ -111,7 +112,7 @@ impl Turns {
         self.state.lock().panicked
     }
 
-    /// Accepts a job, or gives it back.
+    /// Accepts a job, or gives it back if the stepper is gone.
     pub(super) fn push(&self, job: Job) -> Result<(), Job> {
         let mut state = self.state.lock();
         if state.is_over {
@@ -121,7 +122,7 @@ impl Turns {
         Ok(())
     }
 
-    /// What one of the threads does.
+    /// Runs one of the threads to its end.
     pub(super) fn live(this: &Arc<Self>, index: usize) {
         HERE.with(|it| *it.borrow_mut() = Some((Arc::clone(this), index)));
         current::as_worker(Some(this.id), None, || {
@@ -136,7 +137,7 @@ impl Turns {
         HERE.with(|it| *it.borrow_mut() = None);
     }
 
-    /// The job that comes with this thread's next turn; `None` if there will be none.
+    /// Waits for this thread's next turn, and returns its job. `None` if there will be none.
     fn next_job(&self, index: usize) -> Option<Job> {
         let state = self.state.lock();
         let mine = Turn::Thread(index);
@@ -147,7 +148,7 @@ impl Turns {
         }
     }
 
-    /// Waits for the clock. Once the stepper is gone, there is nothing to wait for.
+    /// Waits until the clock has moved on by `nanos`. Returns at once when the stepper is gone.
     fn wait(&self, index: usize, nanos: u64) {
         let mut state = self.state.lock();
         if state.is_over {
@@ -160,7 +161,7 @@ impl Turns {
         state.threads[index] = Thread::Running;
     }
 
-    /// Passes the turn on.
+    /// Passes the turn to the next thread, or back to the stepper.
     fn end_turn(&self, state: &mut State) {
         let is_passed = state.end.is_some_and(|end| self.pass(state, end));
         if !is_passed {
@@ -169,7 +170,8 @@ impl Turns {
         }
     }
 
-    /// Gives the turn to whoever is next, if that is not after `end`. Returns whether there is somebody.
+    /// Gives the turn to the next thread that is due at `end` at the latest. Returns whether there
+    /// is one.
     fn pass(&self, state: &mut State, end: u64) -> bool {
         let Some((index, time)) = state.next().filter(|it| it.1 <= end) else { return false };
         state.now = state.now.max(time);
@@ -182,19 +184,20 @@ impl Turns {
         true
     }
 
-    /// Lets one thread go on. Returns whether there was one.
+    /// Lets one thread run. Returns whether there was one.
     pub(super) fn step(&self) -> bool {
         let _driver = self.drive();
         self.go_on(u64::MAX, None)
     }
 
-    /// Lets all threads go on until there is nothing to do.
+    /// Lets all threads run until there is nothing to do.
     pub(super) fn run(&self) {
         let _driver = self.drive();
         self.go_on(u64::MAX, Some(u64::MAX));
     }
 
-    /// Lets all threads go on for which it is time before so much has passed, or then; and moves the clock there.
+    /// Lets all threads run that are due within `nanos`, and moves the clock to the end of that
+    /// time.
     pub(super) fn advance(&self, nanos: u64) {
         let _driver = self.drive();
         let end = self.now().saturating_add(nanos);
@@ -218,7 +221,7 @@ impl Turns {
         is_passed
     }
 
-    /// Nobody waits any more; what has not begun is dropped.
+    /// Ends all waiting, and drops the jobs that have not begun.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;
@@ -234,7 +237,8 @@ impl Turns {
 }
 
 impl State {
-    /// Which thread is next, and when. Of several at the same time, any.
+    /// Returns which thread is due next, and when. Draws one of several that are due at the same
+    /// time.
     fn next(&mut self) -> Option<(usize, u64)> {
         let has_work = !self.queue.is_empty();
         let time_of = |thread: &Thread, now: u64| match thread {
@@ -251,7 +255,7 @@ impl State {
         Some((index, time))
     }
 
-    /// A number below `end` (Vigna's splitmix64, 2015).
+    /// Returns a random number below `end` (Vigna's splitmix64, 2015).
     fn random(&mut self, end: usize) -> usize {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut word = self.random;

@@ -1,4 +1,4 @@
-//! Weakens one named ordering at a time. Compiled for models only.
+//! Weakens one named ordering, to see whether a model notices. Compiled for models only.
 //!
 //! `FILCH_SITES_TO=<file>` collects the sites that a model passes through; `FILCH_WEAKEN=<site>`
 //! makes one of them a step weaker. `cargo xtask orderings` drives both.
@@ -15,7 +15,7 @@ use std::{borrow::ToOwned, env, format};
 static SITES_TO: LazyLock<Option<String>> = LazyLock::new(|| env::var("FILCH_SITES_TO").ok());
 static WEAKEN: LazyLock<Option<String>> = LazyLock::new(|| env::var("FILCH_WEAKEN").ok());
 
-/// The ordering to use at the calling line: as written, or weakened.
+/// Returns the ordering to use at the calling line: as written, or weakened.
 #[track_caller]
 pub(super) fn at(name: &str, half: &str, written: Ordering) -> Ordering {
     if SITES_TO.is_none() && WEAKEN.is_none() {

@@ -1,32 +1,34 @@
-//! A fence of which one side bears the whole cost.
+//! A pair of fences of which one side can bear the whole cost.
 //!
-//! Of two threads that each write one variable and then read the other's, one often does so millions of times
-//! and the other is about to sleep. On Linux the second can make *every* running thread of the process do a full
-//! barrier (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED`), and the first then needs to keep only its compiler from
-//! reordering. Where the system cannot do that, in a model, and where nobody has asked for it, both sides are
-//! `SeqCst` fences; DESIGN.md, *Asymmetric fences*, says why the first form forbids what the second does.
+//! Two threads each write one variable and then read the other's. One does so millions of times;
+//! the other does so before it sleeps. On Linux the second can make *every* running thread of the
+//! process execute a full barrier (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the
+//! first needs only a compiler fence. Both sides are `SeqCst` fences where the system does not
+//! offer that call, in a model, and in structures that do not ask for it. DESIGN.md, *Asymmetric
+//! fences*, shows that both forms forbid the same outcome.
 
 use super::fence;
 use core::sync::atomic::Ordering;
 
-/// Which of the two forms the fences of one structure have. Both sides must ask the same value.
+/// The form of one structure's fences. Both sides must use the same value.
 #[derive(Clone, Copy)]
 pub(crate) struct Barrier {
     is_asymmetric: bool,
 }
 
 impl Barrier {
-    /// Fences on both sides.
+    /// A fence on each side.
     pub(crate) const fn symmetric() -> Self {
         Barrier { is_asymmetric: false }
     }
 
-    /// The whole cost on one side, if the system can do that.
+    /// The whole cost on the heavy side, if the system offers the call; otherwise a fence on each
+    /// side.
     pub(crate) fn asymmetric() -> Self {
         Barrier { is_asymmetric: system::can_interrupt() }
     }
 
-    /// The side that comes often.
+    /// Fences on the side that runs often.
     #[inline(always)]
     pub(crate) fn light(self, ordering: Ordering) {
         if self.is_asymmetric {
@@ -36,7 +38,7 @@ impl Barrier {
         }
     }
 
-    /// The side that comes rarely.
+    /// Fences on the side that runs rarely.
     #[inline]
     pub(crate) fn heavy(self, ordering: Ordering) {
         fence(ordering);
@@ -45,7 +47,7 @@ impl Barrier {
         }
     }
 
-    /// Makes a light side as good as a fence, after the fact: for what is read from here on.
+    /// Makes up for the light side's missing fence, for the reads that follow.
     #[inline(always)]
     pub(crate) fn make_up(self) {
         if self.is_asymmetric {
@@ -60,20 +62,20 @@ mod system {
     const INTERRUPT: libc::c_int = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 
     fn membarrier(command: libc::c_int) -> bool {
-        // SAFETY: the caller's promise is not needed: whatever the command, no memory is passed.
+        // SAFETY: the call passes no memory, whatever the command, so it cannot corrupt any.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 
-    /// Whether the running threads of the process can be made to do a barrier.
+    /// Whether this thread can make the running threads of the process execute a barrier.
     pub(super) fn can_interrupt() -> bool {
         membarrier(REGISTER) && membarrier(INTERRUPT)
     }
 
-    /// Makes them.
+    /// Makes them execute it.
     #[cold]
     pub(super) fn interrupt() {
-        // It cannot fail once the process is registered, but for a filter that was put up since; then others go
-        // without a fence, and there is no way to go on.
+        // Once the process is registered, only a new system call filter can make the call fail.
+        // Then the light sides have no fence at all, and going on would be wrong.
         assert!(membarrier(INTERRUPT), "membarrier(2) was taken away from this thread");
     }
 }

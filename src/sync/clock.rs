@@ -1,6 +1,7 @@
-//! How long it is until a deadline.
+//! How long it is until a deadline, and how long a task takes.
 //!
-//! *On the machine*: the system's monotonic clock.
+//! *On the machine*: the system's monotonic clock for deadlines; for tasks the processor's counter, where the system
+//! itself goes by it.
 //!
 //! *In a model* there is no time, and every deadline has passed: a thread that waits until one is a thread
 //! that may stop waiting at any moment.
@@ -37,6 +38,64 @@ pub(crate) fn after(time: Duration) -> Option<Instant> {
 #[inline]
 pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
+}
+
+/// A clock for short times. It says the nanoseconds since some moment, and may go backwards: by some nanoseconds between
+/// two processors, and to its beginning when the machine was suspended.
+pub(crate) struct Stopwatch {
+    start: Instant,
+    counter: Option<&'static counter::Clock>,
+}
+
+impl Stopwatch {
+    /// Begins.
+    pub(crate) fn new() -> Self {
+        Stopwatch { start: now(), counter: counter::get() }
+    }
+
+    /// What it says.
+    #[inline]
+    pub(crate) fn nanos(&self) -> u64 {
+        match self.counter {
+            Some(counter) => counter.delta_as_nanos(0, counter.raw()),
+            None => nanos_since(self.start),
+        }
+    }
+}
+
+/// The time-stamp counter, which takes 10 ns to read, and 25 by way of the system.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri))))]
+mod counter {
+    pub(super) use quanta::Clock;
+    use std::sync::OnceLock;
+
+    /// If the kernel goes by it: then all processors' counters advance together, at one rate.
+    pub(super) fn get() -> Option<&'static Clock> {
+        const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        static CLOCK: OnceLock<Option<Clock>> = OnceLock::new();
+        let is_chosen = || std::fs::read_to_string(CHOSEN).is_ok_and(|it| it.trim() == "tsc");
+        CLOCK.get_or_init(|| is_chosen().then(Clock::new)).as_ref()
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
+mod counter {
+    /// None.
+    pub(super) enum Clock {}
+
+    impl Clock {
+        pub(super) fn raw(&self) -> u64 {
+            match *self {}
+        }
+
+        pub(super) fn delta_as_nanos(&self, _start: u64, _end: u64) -> u64 {
+            match *self {}
+        }
+    }
+
+    pub(super) fn get() -> Option<&'static Clock> {
+        None
+    }
 }
 
 /// How many nanoseconds it is since then.

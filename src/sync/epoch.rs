@@ -1,18 +1,19 @@
 //! Reclamation: freeing what another thread may still be reading.
 //!
-//! *On the machine* this is crossbeam-epoch: a thread that is pinned keeps whatever it can still
-//! reach alive.
+//! *On the machine* this is crossbeam-epoch: a pinned thread keeps alive every object that it can
+//! still reach.
 //!
 //! *In a model* it is the most eager reclaimer that epoch's contract permits. A retired object is
-//! poisoned at the first instant at which no guard keeps it: not the guards that were pinned when
-//! it was retired, and not those pinned later that may still load the old pointer, which are the
-//! ones not ordered after a completed reclamation. It adds two kinds of happens-before edge, both
-//! part of the contract: from the drop of a guard to the poisoning it allowed, and from a poisoning
-//! to every pin that starts after it. It adds none between pins, and no `SeqCst` fence, behind
-//! which a missing fence of ours could hide (the real `pin` has one).
+//! poisoned as soon as no guard keeps it. A guard keeps the object if it was pinned before the
+//! retirement. It also does so if it was pinned later, but is not ordered after a completed
+//! reclamation, since it may still load the old pointer. The model adds two kinds of happens-before
+//! edges, both part of the contract: from the drop of a guard to the poisoning that it allowed, and
+//! from a poisoning to every pin that starts after it. It adds no edge between pins, and no
+//! `SeqCst` fence. The real `pin` has such a fence, behind which a missing fence of ours could
+//! hide.
 //!
-//! Poisoned memory is kept until its domain goes, so that a use after free is an assertion or a
-//! data race that loom reports, never a crash. This checks our use of the contract; it says
+//! Poisoned memory is kept until its domain is dropped. So a use after free is an assertion, or a
+//! data race that loom reports, never a crash. This checks how the crate uses epoch; it says
 //! nothing about crossbeam-epoch itself.
 
 #[cfg(all(not(loom), feature = "std"))]
@@ -51,11 +52,11 @@ mod machine {
     pub(crate) use super::transparent::Protected;
     use alloc::boxed::Box;
 
-    /// Where guards and retired objects meet; on the machine, the whole process.
+    /// The scope of guards and retired objects; on the machine, the whole process.
     #[derive(Clone)]
     pub(crate) struct Domain;
 
-    /// Keeps what its thread can reach alive.
+    /// Keeps alive the objects that its thread can reach.
     pub(crate) struct Guard(crossbeam_epoch::Guard);
 
     impl Domain {
@@ -71,23 +72,23 @@ mod machine {
     }
 
     impl Guard {
-        /// Frees `object` once no thread that is pinned now can still reach it, and asks for that
-        /// to be soon: what we retire is large.
+        /// Frees `object` once no thread that is pinned now can still reach it. Flushes, so that
+        /// this happens soon: retired objects are large.
         ///
         /// # Safety
         ///
         /// 1. `object` came from `Box::into_raw` and is retired once.
         /// 2. No thread that pins after this call can load a pointer to it.
-        /// 3. It may be freed by any thread, at any later time.
+        /// 3. Any thread may free it, at any later time.
         pub(crate) unsafe fn retire<T>(&self, object: *mut Protected<T>) {
             if cfg!(shuttle) {
-                // It would be freed when the thread ends, outside of any schedule, where the atomics in it cannot be
-                // touched. Schedules say nothing about memory.
+                // Leaked: it would be freed when the thread ends, outside of any schedule, where
+                // shuttle's atomics cannot be touched. Schedules do not check memory.
                 return;
             }
-            // SAFETY: 1.
+            // SAFETY: by 1 the box is ours to free, and this is the only time.
             let free = move || drop(unsafe { Box::from_raw(object) });
-            // SAFETY: 2 and 3.
+            // SAFETY: by 2 no later pin reaches the object, by 3 any thread may run this.
             unsafe { self.0.defer_unchecked(free) };
             self.0.flush();
         }
@@ -98,11 +99,11 @@ mod machine {
 mod never {
     pub(crate) use super::transparent::Protected;
 
-    /// Where guards and retired objects would meet: without `std` nothing is built that has one.
+    /// The scope of guards and retired objects; without `std`, no structure uses one.
     #[derive(Clone)]
     pub(crate) struct Domain;
 
-    /// Keeps what its thread can reach alive.
+    /// Keeps alive the objects that its thread can reach.
     pub(crate) struct Guard;
 
     impl Domain {
@@ -116,9 +117,11 @@ mod never {
     }
 
     impl Guard {
+        /// Is never called: there is no guard.
+        ///
         /// # Safety
         ///
-        /// Never called: there is no guard.
+        /// None.
         pub(crate) unsafe fn retire<T>(&self, _object: *mut Protected<T>) {
             unreachable!("there is no guard without `std`")
         }
@@ -149,14 +152,14 @@ mod model {
     unsafe impl<T: Sync> Sync for Protected<T> {}
 
     impl<T> Protected<T> {
-        /// An object that is alive.
+        /// Makes an object that is alive.
         pub fn new(value: T) -> Self {
             Protected { value, alive: UnsafeCell::new(true) }
         }
 
-        /// Reclaims at once what should have been retired: for canaries.
+        /// Reclaims the object at once, without retiring it: for canaries.
         pub fn poison(&self) {
-            // SAFETY: loom reports whoever reads `alive` without being ordered before this.
+            // SAFETY: loom reports a read of `alive` that is not ordered before this write.
             self.alive.with_mut(|alive| unsafe { *alive = false });
         }
     }
@@ -172,7 +175,7 @@ mod model {
         }
     }
 
-    /// What the reclaimer needs of a retired object, whatever its type.
+    /// A retired object of any type.
     trait Retired {
         fn poison(&self);
     }
@@ -183,40 +186,42 @@ mod model {
         }
     }
 
-    /// Where guards and retired objects meet: in a model, one structure.
+    /// The scope of guards and retired objects: in a model, one structure.
     ///
-    /// It takes one breach for none: a retirement before the unlinking, under a guard that lasts until after it.
+    /// It misses one breach of the contract: a retirement before the unlinking, under a guard that
+    /// lasts until after the unlinking.
     #[derive(Clone)]
     pub struct Domain(Arc<Shared>);
 
     struct Shared {
-        /// Written by every guard that goes, so that loom orders it before what it allowed.
+        /// Written by each guard's drop, so that loom orders the drop before the poisoning that it
+        /// allowed.
         unpinned: AtomicUsize,
-        /// Written by every reclamation, so that loom orders it before the pins that follow.
+        /// Written by each reclamation, so that loom orders it before the pins that follow.
         reclaimed: AtomicUsize,
         books: RefCell<Books>,
     }
 
-    /// Not loom's, and looked at only between two operations of loom's: the truth about who is
-    /// pinned, without an edge.
+    /// The truth about which threads are pinned. It is not loom's, and adds no happens-before edge;
+    /// it is accessed only between two operations of loom's.
     #[derive(Default)]
     struct Books {
         now: usize,
-        /// When each guard was pinned, while it lives.
+        /// When each living guard was pinned.
         guards: Vec<usize>,
-        /// How many guards have gone.
+        /// The number of guards that have been dropped.
         gone: usize,
-        /// When each object was retired, until it is reclaimed.
+        /// The objects that are not reclaimed yet, and when each was retired.
         waiting: Vec<(usize, Box<dyn Retired>)>,
         reclaimed: Vec<Box<dyn Retired>>,
         last_reclamation: Option<usize>,
     }
 
-    // SAFETY: loom runs one thread at a time and switches at its own operations only; no borrow of
-    // `books` contains one. What waits there is freed by whoever drops the domain last, as it would
-    // be on the machine by any thread.
+    // SAFETY: loom runs one thread at a time and switches at its own operations only, and no borrow
+    // of `books` contains one.
     unsafe impl Sync for Shared {}
-    // SAFETY: as above.
+    // SAFETY: the thread that drops the domain last frees its objects; on the machine, any thread
+    // may free them.
     unsafe impl Send for Shared {}
 
     impl fmt::Debug for Domain {
@@ -226,7 +231,7 @@ mod model {
     }
 
     impl Domain {
-        /// A domain in which nothing has been retired.
+        /// Makes a domain in which nothing has been retired.
         #[allow(clippy::new_without_default)] // as on the machine
         pub fn new() -> Self {
             Domain(Arc::new(Shared {
@@ -238,9 +243,9 @@ mod model {
 
         /// Pins the current thread.
         pub fn pin(&self) -> Guard {
-            // Either way loom sees that pinning and reclaiming depend on each other's order. The
-            // edge is there only if something has been reclaimed: a read-modify-write reads the
-            // newest value, so it is ordered after every reclamation so far.
+            // By this load, loom explores pins and reclamations in both orders. Only if something
+            // has been reclaimed is there an edge: a read-modify-write reads the newest value, so
+            // it is ordered after every reclamation so far.
             self.0.reclaimed.load(Relaxed);
             if self.0.books.borrow().last_reclamation.is_some() {
                 self.0.reclaimed.fetch_add(0, Acquire);
@@ -258,7 +263,7 @@ mod model {
             self.now
         }
 
-        /// Whether some guard keeps what was retired at this time.
+        /// Whether some guard keeps the object that was retired at this time.
         fn kept(&self, retired: usize) -> bool {
             self.guards.iter().any(|&pinned| {
                 let after_a_reclamation =
@@ -267,13 +272,12 @@ mod model {
             })
         }
 
-        /// Which of the waiting objects nobody keeps, by the time of their retirement.
+        /// Returns when each waiting object was retired that no guard keeps.
         fn free(&self) -> Vec<usize> {
             self.waiting.iter().map(|&(retired, _)| retired).filter(|&it| !self.kept(it)).collect()
         }
 
-        /// Poisons those. There is no operation of loom's in here at which another thread could
-        /// pin.
+        /// Poisons them. No operation of loom's is in here at which another thread could pin.
         fn poison_free(&mut self) {
             for retired in self.free() {
                 let place = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
@@ -286,20 +290,20 @@ mod model {
     }
 
     impl Shared {
-        /// Poisons what no guard keeps.
+        /// Poisons the objects that no guard keeps.
         fn reclaim(&self) {
             if self.books.borrow().waiting.is_empty() {
                 return;
             }
             loop {
-                // Ordered after every guard that has gone.
+                // This orders us after every guard that has been dropped.
                 self.unpinned.fetch_add(0, Acquire);
                 let gone = self.books.borrow().gone;
                 if self.books.borrow().free().is_empty() {
                     return;
                 }
-                // Ordered before every pin that follows. Other threads may run before this
-                // operation; if a guard has gone meanwhile, we are not ordered after it yet.
+                // This orders us before every pin that follows. Another thread may run before this
+                // operation; if it drops a guard, we are not ordered after that drop yet.
                 self.reclaimed.fetch_add(1, Release);
                 if self.books.borrow().gone == gone {
                     return self.books.borrow_mut().poison_free();
@@ -308,7 +312,7 @@ mod model {
         }
     }
 
-    /// Keeps what its thread can reach alive.
+    /// Keeps alive the objects that its thread can reach.
     #[derive(Debug)]
     pub struct Guard {
         domain: Domain,
@@ -316,14 +320,14 @@ mod model {
     }
 
     impl Guard {
-        /// Poisons `object` once nothing keeps it.
+        /// Poisons `object` once no guard keeps it.
         ///
         /// # Safety
         ///
         /// `object` came from `Box::into_raw`, is retired once, and may be freed at any later time.
-        /// The rest of the contract is what the model checks.
+        /// The model checks the rest of the contract.
         pub unsafe fn retire<T>(&self, object: *mut Protected<T>) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that it came from `Box::into_raw` and is retired once.
             let object: Box<dyn Retired + '_> = unsafe { Box::from_raw(object) };
             // SAFETY: only the lifetime changes, and the caller promises that the object may be
             // freed at any later time.

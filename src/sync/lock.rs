@@ -1,7 +1,7 @@
-//! A lock and a bell, for what is not worth being lock-free.
+//! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
-//! They are the standard library's, or loom's, without poisoning: no code of the user's runs under
-//! a lock of this crate, so there is no state that a panic could leave half-changed.
+//! They are the standard library's or the checker's, without poisoning. No user code runs under a
+//! lock of this crate, so a panic cannot leave the guarded state half-changed.
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;
@@ -12,7 +12,7 @@ use std::sync::PoisonError;
 
 pub(crate) use from::MutexGuard;
 
-/// A value that one thread at a time may touch.
+/// A value that one thread at a time may access.
 pub(crate) struct Mutex<T>(from::Mutex<T>);
 
 impl<T> Mutex<T> {
@@ -31,7 +31,7 @@ impl<T: Default> Default for Mutex<T> {
     }
 }
 
-/// A value that several could take, and one gets.
+/// A value that several threads may try to take, and one gets.
 pub(crate) struct Common<T>(Unwatched<Mutex<Option<T>>>);
 
 impl<T> Common<T> {
@@ -50,7 +50,7 @@ impl<T> Clone for Common<T> {
     }
 }
 
-/// Where threads sleep that hold a lock and wait for what it guards to change.
+/// A condition variable: a thread that holds a lock waits for a change of the guarded value.
 pub(crate) struct Condvar(from::Condvar);
 
 impl Condvar {
@@ -58,7 +58,7 @@ impl Condvar {
         Condvar(from::Condvar::new())
     }
 
-    /// Sleeps while `waits` says so. The lock is given up meanwhile.
+    /// Blocks until `waits` returns `false`. The lock is released while the thread is blocked.
     pub(crate) fn wait_while<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,

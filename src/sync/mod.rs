@@ -2,28 +2,28 @@
 //!
 //! No other module names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
 //! (`tests/house/rules.rs` checks), so this folder alone decides whether the crate runs on the
-//! machine or inside a loom model. Where the two must differ, the difference is one small type,
-//! and its file says why the model permits at least what the machine does:
+//! machine or inside a loom model. Where the two must differ, the difference is one small type. Its
+//! file argues that the model permits at least the executions of the machine:
 //!
 //! | file | on the machine | in a model |
 //! |---|---|---|
 //! | [`order`] | orderings are constants; one side of a [`Dekker`](order::Dekker) is made of `SeqCst` accesses | each may be weakened by name; both sides of a `Dekker` are made of `SeqCst` fences |
 //! | [`barrier`] | a fence of which one side may bear the whole cost | a `SeqCst` fence on each side |
 //! | [`slot`] | a `T`, copied word by word | a pointer to a payload that loom watches |
-//! | [`place`] | room for a `T` | a cell that loom watches |
+//! | [`place`] | memory for a `T` | a cell that loom watches |
 //! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
-//! | [`snapshot`] | what many read and few replace, on `epoch` | the same |
-//! | [`park`] | crossbeam-utils' parker | a lock and a bell; timeouts pass at once |
-//! | [`clock`] | the system's | stands still at every deadline |
+//! | [`snapshot`] | a value that many threads read and few replace, on `epoch` | the same |
+//! | [`park`] | crossbeam-utils' parker | a lock and a condition variable; timeouts pass at once |
+//! | [`clock`] | the system's clock | time stands still, and every deadline has passed |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
-//! | [`unique`] | a counter | the same, which loom does not watch |
+//! | [`unique`] | a counter | the same, not watched by loom |
 //!
-//! There are two kinds of models. Under `--cfg loom` everything is as in the third column. Under `--cfg shuttle`, which
-//! plays random schedules of programs that are too large for loom, atomics, locks and threads are shuttle's, whose
-//! every ordering is `SeqCst`; what is about orderings and about memory (`order`, `slot`, `place`, `epoch`) is as on
-//! the machine, but that what is retired is never freed, and what is about time (`park`, `clock`, `spin`, `barrier`)
-//! as in a model.
+//! There are two kinds of models. Under `--cfg loom` everything is as in the third column.
+//! `--cfg shuttle` plays random schedules of programs that are too large for loom. Atomics, locks
+//! and threads are shuttle's then, and every ordering is `SeqCst`. Orderings and memory (`order`,
+//! `slot`, `place`, `epoch`) are as on the machine, except that retired objects are never freed.
+//! Time (`park`, `clock`, `spin`, `barrier`) is as in a model.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;
@@ -50,7 +50,7 @@ pub(crate) mod unique;
 #[cfg(loom)]
 mod audit;
 
-/// What runs the threads of a model.
+/// The checker, which runs the threads of a model.
 #[cfg(loom)]
 pub(crate) use loom as checker;
 #[cfg(shuttle)]
@@ -62,13 +62,14 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) use alloc::sync::Weak;
 
-    /// For somebody who must not keep it.
+    /// Returns a reference that does not keep the value alive.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn weak<T>(arc: &Arc<T>) -> Weak<T> {
         Arc::downgrade(arc)
     }
 
-    /// What is in it, for the last that has it: for one, if several come at the same time.
+    /// Returns the value to the last owner. If several owners call this at the same time, one gets
+    /// it.
     #[cfg(feature = "std")]
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::into_inner(arc)
@@ -86,26 +87,26 @@ mod machine {
     pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use atomic::{AtomicPtr, AtomicUsize, fence};
 
-    /// How many items a deque moves before its indices wrap.
+    /// The number of items that a deque moves before its indices wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
     /// The most items that a thief takes from a LIFO deque by one claim.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
-    /// The most slots of an injector's segment.
+    /// The most slots in an injector's segment.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
-    /// The most segments of an injector that stay as long as it.
+    /// The most segments that an injector keeps until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
-    /// The most others of which an injector keeps the memory.
+    /// The most other segments whose memory an injector keeps.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// How many sleepers that left without having been woken are worth clearing the list for.
+    /// The least number of sleepers that left untold for which the list of sleepers is cleared.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
-    /// How many queues of a fair scheduler share a word.
+    /// The number of a fair scheduler's queues that share a word.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUP: usize = 64;
-    /// How many such groups a fair scheduler can have.
+    /// The most such groups in a fair scheduler.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
 
@@ -134,7 +135,7 @@ mod machine {
 mod model {
     pub(crate) use loom::sync::Arc;
 
-    /// loom's `Arc` has none: in a model nothing is kept for somebody who may be gone.
+    /// loom's `Arc` has no weak references, so in a model nothing has been kept.
     pub(crate) struct Weak<T>(core::marker::PhantomData<fn() -> T>);
 
     impl<T> Weak<T> {
@@ -143,35 +144,38 @@ mod model {
         }
     }
 
-    /// For nobody.
+    /// Returns a reference that is never upgraded.
     pub(crate) fn weak<T>(_arc: &Arc<T>) -> Weak<T> {
         Weak(core::marker::PhantomData)
     }
 
-    /// As on the machine, but of several that come at the same time perhaps for none; then the last drops it.
+    /// Returns the value to the last owner. Of several owners that call this at the same time,
+    /// perhaps none gets it; then the last one drops it.
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::try_unwrap(arc).ok()
     }
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::atomic::{AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize, fence};
 
-    /// How many items a deque moves before its indices wrap: models are small.
+    /// The number of items that a deque moves before its indices wrap: models are small.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 2;
-    /// The most items that a thief takes from a LIFO deque by one claim: so few that a model holds
-    /// items which are beyond the reach of a batch.
+    /// The most items that a thief takes from a LIFO deque by one claim: small enough for a model
+    /// with items beyond the reach of a batch.
     pub(crate) const MAX_ANNOUNCED: usize = 2;
-    /// The most slots of an injector's segment: so few that models change segments.
+    /// The most slots in an injector's segment: small enough for models that change segments.
     pub(crate) const MAX_SLOTS: usize = 2;
-    /// The most segments of an injector that stay as long as it: so few that models have others too.
+    /// The most segments that an injector keeps until it is dropped: small enough for models that
+    /// have other segments too.
     pub(crate) const MAX_LASTING: usize = 2;
-    /// The most others of which an injector keeps the memory: what models free is missed where it is
-    /// still used.
+    /// The most other segments whose memory an injector keeps: none, so that a model frees them and
+    /// notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
-    /// How many sleepers that left without having been woken are worth clearing the list for.
+    /// The least number of sleepers that left untold for which the list of sleepers is cleared.
     pub(crate) const MANY_GONE: usize = 2;
-    /// How many queues of a fair scheduler share a word: so few that models have several groups.
+    /// The number of a fair scheduler's queues that share a word: small enough for models with
+    /// several groups.
     pub(crate) const GROUP: usize = 2;
-    /// How many such groups a fair scheduler can have.
+    /// The most such groups in a fair scheduler.
     pub(crate) const GROUPS: usize = 2;
 
     /// A function that is `const` on the machine.
@@ -198,14 +202,15 @@ pub(crate) type Index = i64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
-/// Counted, but not watched: in a model as on the machine the standard library's, for what is read only.
+/// A counted reference that loom does not watch, for values that are only read: the standard
+/// library's, in models too.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
-/// A text that several have.
+/// A text with several owners.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) type Text = Unwatched<str>;
 
-/// The one ordering that is written bare; the others have names, see [`order`].
+/// The one ordering that is written bare. The others have names: see [`order`].
 pub(crate) use core::sync::atomic::Ordering::Relaxed;
 
 #[cfg(not(loom))]
@@ -213,7 +218,8 @@ pub(crate) use machine::*;
 #[cfg(loom)]
 pub(crate) use model::*;
 
-/// What the models need of this folder; empty on the machine, and no part of the public API.
+/// The parts of this folder that models test by themselves. Empty on the machine, and not part of
+/// the public API.
 #[doc(hidden)]
 pub mod for_models {
     #[cfg(loom)]

@@ -1,9 +1,9 @@
 //! Memory orderings that carry a name.
 //!
-//! A `Release` means nothing without the `Acquire` it meets somewhere else. A [`Pair`] is that
-//! meeting as a value: both ends name the same constant, the constant's documentation says what it
-//! guarantees, and "find references" lists every line that takes part. A [`FencePair`] and a
-//! [`Dekker`] name the meeting of two threads of which each writes one variable and reads the
+//! A `Release` means nothing without the `Acquire` that it synchronizes with somewhere else. A
+//! [`Pair`] makes the two one value. Both ends name the same constant, the constant's documentation
+//! says what it guarantees, and "find references" lists every line that takes part. A [`FencePair`]
+//! and a [`Dekker`] do the same for two threads of which each writes one variable and reads the
 //! other's.
 //!
 //! On the machine the methods below are constants. In a loom model they ask `audit` first, which
@@ -12,25 +12,26 @@
 use super::barrier::Barrier;
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-/// What is written before [`release`](Pair::release) is seen after [`acquire`](Pair::acquire).
+/// A release and the acquire that synchronizes with it: writes before [`release`](Pair::release)
+/// are seen after [`acquire`](Pair::acquire).
 #[derive(Debug)]
 pub struct Pair(&'static str);
 
 impl Pair {
-    /// A pair; the name is the constant's, with its module in front.
+    /// Makes a pair. The name is the constant's, with its module in front.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Pair(name)
     }
 
-    /// The ordering of the end that publishes.
+    /// Returns the ordering of the end that publishes.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn release(&self) -> Ordering {
         at(self.0, "release", Release)
     }
 
-    /// The ordering of the end that looks.
+    /// Returns the ordering of the end that reads.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn acquire(&self) -> Ordering {
@@ -38,32 +39,33 @@ impl Pair {
     }
 }
 
-/// Two threads each write one variable, fence, and read the other's: not both can miss.
+/// Two threads each write one variable, fence, and read the other's. At least one of them sees the
+/// other's write.
 #[derive(Debug)]
 pub struct FencePair(&'static str);
 
 impl FencePair {
-    /// A pair of fences; the name is the constant's, with its module in front.
+    /// Makes a pair of fences. The name is the constant's, with its module in front.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         FencePair(name)
     }
 
-    /// The fence between the write and the read.
+    /// Fences between the write and the read.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn fence(&self) {
         super::fence(at(self.0, "fence", SeqCst));
     }
 
-    /// The fence on the side that comes often, if the other may bear the whole cost.
+    /// Fences on the side that runs often, if the other may bear the whole cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub(crate) fn light_fence(&self, barrier: Barrier) {
         barrier.light(at(self.0, "light_fence", SeqCst));
     }
 
-    /// The fence on that other side.
+    /// Fences on the side that runs rarely, and may bear the whole cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub(crate) fn heavy_fence(&self, barrier: Barrier) {
@@ -73,30 +75,31 @@ impl FencePair {
 
 /// A [`FencePair`] of which one side is made of `SeqCst` accesses where that is cheaper.
 ///
-/// One side writes, calls [`fence`](Dekker::fence) and reads. The other side gives every access that
-/// takes part the ordering [`strong`](Dekker::strong) and calls [`light_fence`](Dekker::light_fence)
-/// between its write and its read. In a model those accesses are as written and the light fence is
-/// a fence; on the machine they are `SeqCst` and the light fence is nothing. loom cannot judge the
-/// second form, because it takes `SeqCst` accesses for weaker than they are; that the two forms
-/// forbid the same outcome is argued in DESIGN.md under *Dekker*.
+/// One side writes, calls [`fence`](Dekker::fence) and reads. The other side gives each of its
+/// accesses the ordering [`strong`](Dekker::strong), and calls [`light_fence`](Dekker::light_fence)
+/// between its write and its read. In a model, those accesses are as written and the light fence is
+/// a fence. On the machine, they are `SeqCst` and the light fence is nothing. loom cannot judge the
+/// machine's form, because it takes `SeqCst` accesses for weaker than they are. DESIGN.md,
+/// *Dekker*, shows that both forms forbid the same outcome.
 #[derive(Debug)]
 pub struct Dekker(&'static str);
 
 impl Dekker {
-    /// A pair; the name is the constant's, with its module in front.
+    /// Makes a pair. The name is the constant's, with its module in front.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Dekker(name)
     }
 
-    /// The fence between the write and the read, on the side that fences.
+    /// Fences between the write and the read, on the side that fences.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn fence(&self) {
         super::fence(at(self.0, "fence", SeqCst));
     }
 
-    /// The line between the write and the read, on the side whose accesses are strong.
+    /// Marks the line between the write and the read, on the side whose accesses are strong: a
+    /// fence in a model.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn light_fence(&self) {
@@ -105,14 +108,16 @@ impl Dekker {
         }
     }
 
-    /// The ordering of an access on that side, where it asks for `written` by itself.
+    /// Returns the ordering of an access on that side, which needs only `written` for its other
+    /// uses.
     #[inline(always)]
     pub fn strong(&self, written: Ordering) -> Ordering {
         if cfg!(loom) { written } else { SeqCst }
     }
 }
 
-/// One read-modify-write at the acquire end of one pair and the release end of another.
+/// Returns the ordering of a read-modify-write that is the acquire end of one pair and the release
+/// end of another.
 #[inline(always)]
 #[must_use]
 pub fn both(acquire: Ordering, release: Ordering) -> Ordering {

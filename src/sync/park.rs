@@ -1,9 +1,10 @@
-//! Where a thread sleeps until it is woken.
+//! A parker: one thread blocks in it until another wakes it.
 //!
-//! *On the machine*: crossbeam-utils' parker.
+//! *On the machine* it is crossbeam-utils' parker.
 //!
-//! *In a model*: a lock and a bell of loom's. There is no time there: a timeout may pass at any moment,
-//! so it passes at once, and a model with one is also a model of a park that returns for no reason.
+//! *In a model* it is a lock and a condition variable. A model has no time. A timeout may pass at
+//! any moment there, so it passes at once. A model with a timeout thus also covers spurious
+//! wake-ups.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::Parker;
@@ -55,7 +56,7 @@ mod model {
     use crate::sync::lock::{Condvar, Mutex};
     use core::task::Waker;
     use core::time::Duration;
-    // Not loom's: it only counts, and models are large enough.
+    // Not loom's: it only counts, and would only make models larger.
     use std::sync::Arc;
     use std::task::Wake;
 
@@ -84,7 +85,7 @@ mod model {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);
             }
             *has_token = false;
-            // Random schedules are not fair, and would have one thread wake and sleep for ever.
+            // Random schedules are not fair: one thread could wake and sleep for ever.
             #[cfg(shuttle)]
             if timeout.is_some() {
                 drop(has_token);

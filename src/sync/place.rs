@@ -1,15 +1,15 @@
-//! Room for one item that one thread puts in and one thread takes out.
+//! Memory for one item that one thread puts in and one thread takes out.
 //!
-//! Unlike a [`Slot`](super::slot::Slot) it is touched only by whoever has claimed it, so plain memory
-//! will do.
+//! Unlike a [`Slot`](super::slot::Slot), only the thread that has claimed it touches it, so plain
+//! memory is enough.
 //!
 //! *On the machine* it is a `T`, perhaps uninitialised.
 //!
-//! *In a model* it is a cell that loom watches: a race, an item taken twice or never put there is
-//! reported.
+//! *In a model* it is a cell that loom watches. loom reports races; the cell reports an item that
+//! is taken twice or was never put there.
 //!
-//! A [`Watch`] is for memory whose contents are atomics, of which loom would not say that they were
-//! used after they were freed or before they were made: nothing on the machine, a cell in a model.
+//! A [`Watch`] stands beside atomics, because loom does not report that an atomic is used before it
+//! is made or after it is freed. It is nothing on the machine, and a cell in a model.
 
 #[cfg(not(loom))]
 pub(crate) use machine::{Place, Watch};
@@ -22,7 +22,7 @@ mod machine {
     use core::cell::UnsafeCell;
     use core::mem::MaybeUninit;
 
-    /// Nothing.
+    /// Nothing: only models watch memory.
     pub(crate) struct Watch;
 
     impl Watch {
@@ -38,20 +38,20 @@ mod machine {
         pub(crate) fn changed(&self) {}
     }
 
-    /// Room for one item.
+    /// Memory for one item.
     pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
 
-    // SAFETY: whoever calls `put` or `take` promises to be alone. `T: Send`, since one thread puts
-    // what another takes.
+    // SAFETY: callers of `put` and `take` promise that no other thread touches the place. `T: Send`
+    // is needed, because one thread puts the item and another takes it.
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
-        /// An empty place.
+        /// Makes an empty place.
         pub(crate) fn empty() -> Self {
             Place(UnsafeCell::new(MaybeUninit::uninit()))
         }
 
-        /// Makes an empty place where it is to stay: an item may be larger than a stack.
+        /// Makes an empty place in its final memory, because an item may be larger than a stack.
         ///
         /// # Safety
         ///
@@ -61,15 +61,16 @@ mod machine {
             // Uninitialised memory is an empty place.
         }
 
-        /// Moves an item there, out of where it lies: each further move of a large item would take
-        /// as much of the stack again.
+        /// Moves an item there. It is passed by reference, since each move of a large item by value
+        /// would take its size from the stack again.
         ///
         /// # Safety
         ///
         /// No other thread touches the place meanwhile, and the caller forgets the item.
         #[inline(always)]
         pub(crate) unsafe fn put(&self, item: &T) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that no other thread touches the place, and forgets the
+            // item.
             unsafe { self.0.get().cast::<T>().copy_from_nonoverlapping(item, 1) };
         }
 
@@ -81,7 +82,8 @@ mod machine {
         /// meanwhile.
         #[inline(always)]
         pub(crate) unsafe fn take(&self) -> T {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that an item is there, and that no other thread touches
+            // it.
             unsafe { self.0.get().cast::<T>().read() }
         }
     }
@@ -91,12 +93,12 @@ mod machine {
 mod model {
     use loom::cell::UnsafeCell;
 
-    /// Tells loom who uses some memory, and who makes it or takes it back.
+    /// Tells loom which threads use some memory, and which make it or take it back.
     pub(crate) struct Watch(UnsafeCell<()>);
 
-    // SAFETY: loom checks every access.
+    // SAFETY: the cell holds nothing, and loom checks every access.
     unsafe impl Sync for Watch {}
-    // SAFETY: as above.
+    // SAFETY: the cell holds nothing, and loom checks every access.
     unsafe impl Send for Watch {}
 
     impl Watch {
@@ -104,21 +106,21 @@ mod model {
             Watch(UnsafeCell::new(()))
         }
 
-        /// Somebody uses the memory.
+        /// Reports a use of the memory, which others may use at the same time.
         pub(crate) fn used(&self) {
             self.0.with(|_| ());
         }
 
-        /// Somebody who ought to be alone makes the memory what it is, or takes it back.
+        /// Reports that this thread, which must be alone, makes the memory or takes it back.
         pub(crate) fn changed(&self) {
             self.0.with_mut(|_| ());
         }
     }
 
-    /// Room for one item.
+    /// Memory for one item.
     pub(crate) struct Place<T>(UnsafeCell<Option<T>>);
 
-    // SAFETY: loom checks every access.
+    // SAFETY: loom checks every access, and the item may go to another thread.
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
@@ -127,20 +129,20 @@ mod model {
         }
 
         pub(crate) unsafe fn make(at: *mut Self) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that `at` is valid for writes.
             unsafe { at.write(Place::empty()) };
         }
 
         pub(crate) unsafe fn put(&self, item: &T) {
-            // SAFETY: the caller forgets it.
+            // SAFETY: the caller forgets the item, so this is its only copy.
             let item = unsafe { core::ptr::read(item) };
-            // SAFETY: loom reports whoever is there at the same time.
+            // SAFETY: loom reports another thread that touches the place at the same time.
             let old = self.0.with_mut(|place| unsafe { (*place).replace(item) });
             assert!(old.is_none(), "an item was put where another still was");
         }
 
         pub(crate) unsafe fn take(&self) -> T {
-            // SAFETY: as above.
+            // SAFETY: loom reports another thread that touches the place at the same time.
             let item = self.0.with_mut(|place| unsafe { (*place).take() });
             item.expect("an item was taken twice, or where none was put")
         }

@@ -1,10 +1,10 @@
-//! Some things that many look at and few replace, as a whole.
+//! A value that many threads read and few replace, as a whole.
 //!
-//! Readers take no lock: they are pinned while they look. What has been replaced is retired, which is
-//! [`epoch`](super::epoch)'s business, and the same on the machine and in a model.
+//! Readers take no lock: a reader is pinned while it reads. A replaced value is retired, and
+//! [`epoch`](super::epoch) frees it. All of this is the same on the machine and in a model.
 //!
-//! - **I1** A snapshot is published before anybody sees it, and retired once, after it has been replaced. It is
-//!   looked at only by whoever is pinned, and by whoever owns the place alone.
+//! - **I1** A snapshot is complete before it is published, and is retired once, after it has been
+//!   replaced. Only pinned threads read it, and the thread that drops the `Snapshot`.
 
 use super::epoch::{Domain, Protected};
 use super::order::Pair;
@@ -12,44 +12,45 @@ use super::{AtomicPtr, Relaxed};
 use core::fmt;
 use std::boxed::Box;
 
-/// Whoever sees a snapshot sees what is in it.
+/// A thread that finds a snapshot sees its contents.
 const SNAPSHOT: Pair = Pair::named("sync::SNAPSHOT");
 
-/// A place for one snapshot after the other.
+/// A value, of which readers see one snapshot after the other.
 pub struct Snapshot<T> {
     current: AtomicPtr<Protected<T>>,
     domain: Domain,
 }
 
 impl<T> Snapshot<T> {
-    /// With this in it.
+    /// Makes one whose first value is this.
     pub fn new(first: T) -> Self {
         let current = AtomicPtr::new(Box::into_raw(Box::new(Protected::new(first))));
         Snapshot { current, domain: Domain::new() }
     }
 
-    /// Looks at what is there now. Lock-free: a pin and a load.
+    /// Calls `look` with the current value. Lock-free: a pin and a load.
     #[inline]
     pub fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         let _guard = self.domain.pin();
         let current = self.current.load(SNAPSHOT.acquire());
-        // SAFETY: I1 — pinned.
+        // SAFETY: I1 — we are pinned, so the value is not freed before `look` returns.
         look(unsafe { &*current })
     }
 
-    /// Puts something there that is made of what is there now.
+    /// Replaces the value by one that `change` makes from it.
     ///
     /// # Safety
     ///
-    /// 1. Of two calls one happens before the other.
-    /// 2. What is replaced may be dropped by any thread, at any later time.
+    /// 1. Of two calls, one happens before the other.
+    /// 2. Any thread may drop the replaced value, at any later time.
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();
         let old = self.current.load(Relaxed); // Relaxed: 1 orders it
-        // SAFETY: I1 — pinned.
+        // SAFETY: I1 — by 1 only this call may retire it.
         let new = Protected::new(change(unsafe { &*old }));
         self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());
-        // SAFETY: I1, 1 and 2 — just replaced, and by nobody else.
+        // SAFETY: I1 — the store has replaced it, by 1 no other call retires it, and 2 lets any
+        // thread free it.
         unsafe { guard.retire(old) };
     }
 }
@@ -57,14 +58,15 @@ impl<T> Snapshot<T> {
 impl<T> Drop for Snapshot<T> {
     fn drop(&mut self) {
         let current = self.current.load(Relaxed); // Relaxed: we are alone
-        // SAFETY: I1 — nobody else has the place any more.
+        // SAFETY: I1 — we own the `Snapshot` alone, and its last value has not been retired.
         drop(unsafe { Box::from_raw(current) });
     }
 }
 
-// SAFETY: I1 — several threads look at a snapshot, and any may drop it.
+// SAFETY: I1 — several threads read a value, which needs `T: Sync`, and any may drop it, which
+// needs `T: Send`.
 unsafe impl<T: Send + Sync> Send for Snapshot<T> {}
-// SAFETY: I1 — as above.
+// SAFETY: I1 — the bounds are needed for the same reasons.
 unsafe impl<T: Send + Sync> Sync for Snapshot<T> {}
 
 impl<T> fmt::Debug for Snapshot<T> {

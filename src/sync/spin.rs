@@ -1,9 +1,10 @@
 //! Waiting without sleeping.
 //!
-//! *On the machine* a thread that found nothing may look again for a while before it sleeps.
+//! *On the machine* a thread that found nothing may look again for some microseconds before it
+//! sleeps.
 //!
-//! *In a model* it sleeps at once. Looking again changes nothing that others see, so a run with
-//! spinning is a run without, in which the thread arrived later.
+//! *In a model* it sleeps at once. Looking again changes nothing that other threads see, so an
+//! execution with spinning equals one without, in which the thread arrived later.
 
 #[cfg(all(not(any(loom, shuttle)), not(feature = "std")))]
 pub(crate) use counted::{Patience, relax};
@@ -12,20 +13,21 @@ pub(crate) use machine::{Patience, Vigil, relax};
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{Patience, Vigil, relax};
 
-/// How often one looks again for what another thread is about to write, before it counts as waiting.
+/// The number of looks at a location that another thread is about to write, before that counts as
+/// waiting.
 ///
-/// A line that the other core has takes some hundred nanoseconds to come.
+/// A cache line of another core takes some hundred nanoseconds to arrive.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
-/// Looks again whether there is a reason not to give up yet. In a model there never is: giving up is
-/// as good an answer.
+/// Calls `look`, which returns whether the caller should try again. In a model, returns `false`:
+/// giving up is always correct.
 #[inline(always)]
 pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
     cfg!(not(any(loom, shuttle))) && look()
 }
 
-/// Lets another thread run that must do something first: a producer that has been stopped between claiming a slot
-/// and filling it, say.
+/// Lets another thread run that must act first, such as a producer that was suspended between
+/// claiming a slot and filling it.
 #[cfg(feature = "std")]
 pub(crate) fn give_way() {
     #[cfg(not(any(loom, shuttle)))]
@@ -34,10 +36,10 @@ pub(crate) fn give_way() {
     super::checker::thread::yield_now();
 }
 
-/// Keeps away from a word that others are changing.
+/// Backs off from a word that other threads are changing.
 ///
-/// Long enough for a competitor to do a few dozen operations on a line that is its own meanwhile:
-/// two that take turns pay a transfer of the line for each.
+/// The wait is long enough for a competitor to do a few dozen operations while it has the cache
+/// line to itself. Two threads that took turns would pay a transfer of the line for each operation.
 pub(crate) struct Contention(u32);
 
 impl Contention {
@@ -45,7 +47,8 @@ impl Contention {
         Contention(0)
     }
 
-    /// Waits: for 128 relaxations at first, for 512 in the end: one to five microseconds where they are short. In a model, not at all.
+    /// Waits for 128 relaxations the first time, and for up to 512 later. Where a relaxation is
+    /// short, that is one to five microseconds. In a model, returns at once.
     #[cold]
     pub(crate) fn wait(&mut self) {
         if cfg!(not(any(loom, shuttle))) {
@@ -59,19 +62,19 @@ impl Contention {
 mod counted {
     pub(crate) use core::hint::spin_loop as relax;
 
-    /// How many times one relaxes where there is no clock: some microseconds.
+    /// The number of relaxations where there is no clock. They take some microseconds.
     const RELAXATIONS: usize = 512;
 
-    /// How much longer a thread may look again.
+    /// The relaxations that a thread has left before it should stop waiting.
     pub(crate) struct Patience(usize);
 
     impl Patience {
-        /// All of it.
+        /// Allows all of them.
         pub(crate) const fn full() -> Self {
             Patience(RELAXATIONS)
         }
 
-        /// Relaxes a little, or says that it is time for something else.
+        /// Relaxes once. Returns `false` if the thread should stop waiting.
         pub(crate) fn lasts(&mut self) -> bool {
             relax();
             self.0 = self.0.saturating_sub(1);
@@ -85,17 +88,18 @@ mod machine {
     pub(crate) use core::hint::spin_loop as relax;
     use std::time::{Duration, Instant};
 
-    /// How long one may spin: about what it costs to sleep and to be woken.
+    /// The longest spin: about the cost of sleeping and being woken.
     const AT_MOST: Duration = Duration::from_micros(15);
-    /// How many times one relaxes between two looks at the clock.
+    /// The number of relaxations between two looks at the clock.
     const RELAXATIONS: usize = 16;
 
-    /// How long one may look for work: as long as it takes others to find out that there is more to do.
+    /// The longest search for work: about the time until other threads find out that there is more
+    /// to do.
     const VIGIL: Duration = Duration::from_micros(22);
-    /// If it takes longer to let other threads run, there was one.
+    /// A yield that takes longer has let another thread run.
     const TO_YIELD: Duration = Duration::from_nanos(1500);
 
-    /// How much longer a thread may look for work instead of sleeping, without keeping others from theirs.
+    /// The time until which a thread may search for work instead of sleeping.
     pub(crate) struct Vigil {
         end: Option<Instant>,
     }
@@ -105,8 +109,9 @@ mod machine {
             Vigil { end: None }
         }
 
-        /// Lets other threads run, or says that it is time to sleep: also if it turns out that the processor is
-        /// wanted, once one has looked again.
+        /// Lets other threads run. Returns `false` without that if it is time to sleep. If another
+        /// thread wanted the processor, the caller may look once more, and the next call returns
+        /// `false`.
         pub(crate) fn goes_on(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.end.get_or_insert(now + VIGIL) {
@@ -120,16 +125,16 @@ mod machine {
         }
     }
 
-    /// How much longer a thread may wait for another that is about to be done.
+    /// The time until which a thread may spin for another that is about to be done.
     pub(crate) struct Patience(Option<Instant>);
 
     impl Patience {
-        /// All of it.
+        /// Allows the longest spin, from the first call of `lasts` on.
         pub(crate) const fn full() -> Self {
             Patience(None)
         }
 
-        /// Relaxes a little, or says that it is time to sleep.
+        /// Relaxes a few times. Returns `false` without that if it is time to sleep.
         pub(crate) fn lasts(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.0.get_or_insert(now + AT_MOST) {
@@ -145,7 +150,7 @@ mod machine {
 mod model {
     pub(crate) use crate::sync::checker::hint::spin_loop as relax;
 
-    /// None at all.
+    /// No search: in a model a thread sleeps at once.
     pub(crate) struct Vigil;
 
     impl Vigil {
@@ -158,7 +163,7 @@ mod model {
         }
     }
 
-    /// None at all.
+    /// No spinning: in a model a thread sleeps at once.
     pub(crate) struct Patience;
 
     impl Patience {

@@ -1,9 +1,9 @@
-//! Threads, what each has for itself, and panics.
+//! Threads, their thread-local storage, and panics.
 //!
 //! *On the machine* threads have names, and a panic in a job can be caught.
 //!
-//! *In a model* threads have no names, and a panic is not caught: it is how loom reports a deadlock
-//! or a race, and it must end the model. So models say nothing about jobs that panic; tests do.
+//! *In a model* threads have no names, and panics are not caught: loom reports a deadlock or a race
+//! by a panic, which must end the model. So only tests cover jobs that panic.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::*;
@@ -14,7 +14,7 @@ pub(crate) use model::*;
 mod machine {
     pub(crate) use std::thread::{JoinHandle, current};
 
-    /// What each thread has for itself. Its first value is a constant expression.
+    /// Declares a thread-local value, whose first value is a constant expression.
     macro_rules! per_thread {
         ($(#[$meta:meta])* static $name:ident: $type:ty = $first:expr;) => {
             std::thread_local! { $(#[$meta])* static $name: $type = const { $first }; }
@@ -29,15 +29,15 @@ mod machine {
     use std::string::String;
     use std::{io, mem, thread};
 
-    /// How many threads the machine can run at once, as far as it is known.
+    /// Returns how many threads the machine can run at once; one if that is not known.
     pub(crate) fn available() -> NonZeroUsize {
         thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// What a panic carries.
+    /// The payload of a panic.
     pub(crate) type Payload = Box<dyn Any + Send>;
 
-    /// Starts a thread, if the system has one to give; with a stack of so many bytes, if that is said.
+    /// Starts a thread, with a stack of `stack_size` bytes if that is given.
     pub(crate) fn spawn<F>(
         name: String,
         stack_size: Option<usize>,
@@ -56,22 +56,23 @@ mod machine {
     /// Runs `body` to its end or to its panic. The panic hook has printed the message by then.
     #[inline]
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
-        // `body` is gone afterwards, with all that it could have left broken of its own; what it
-        // shares with others is theirs to guard, as after a panic of a thread.
+        // `body` is dropped, with any state of its own that a panic has broken. State that it
+        // shares is guarded by its other users, as after the panic of a thread.
         catch_unwind(AssertUnwindSafe(body))
     }
 
-    /// Goes on with a panic that was caught.
+    /// Resumes a panic that was caught.
     pub(crate) fn resume(payload: Payload) -> ! {
         resume_unwind(payload)
     }
 
-    /// Runs `body`, and tells whether it came to its end without a panic.
+    /// Runs `body`. Returns whether it ended without a panic.
     pub(crate) fn completes(body: impl FnOnce()) -> bool {
         catch(body).map_err(forget_if_it_panics).is_ok()
     }
 
-    /// The payload of a panic is the user's, and its destructor may panic again.
+    /// Drops the payload of a panic, whose destructor is the user's and may panic again. Forgets
+    /// the payload of that second panic.
     pub(crate) fn forget_if_it_panics(payload: Payload) {
         if let Err(second) = catch(|| drop(payload)) {
             mem::forget(second);
@@ -84,7 +85,7 @@ mod model {
     use crate::sync::checker;
     pub(crate) use crate::sync::checker::thread::{JoinHandle, current};
 
-    /// As on the machine; the checkers have no form for constants.
+    /// Declares a thread-local value. The checkers' macros take no constant expressions.
     macro_rules! per_thread {
         ($(#[$meta:meta])* static $name:ident: $type:ty = $first:expr;) => {
             $crate::sync::checker::thread_local! {
@@ -102,7 +103,7 @@ mod model {
     use std::num::NonZeroUsize;
     use std::string::String;
 
-    /// Starts a thread of the model. Stacks are as loom has them.
+    /// Starts a thread of the model, with the checker's stack size.
     pub(crate) fn spawn<F>(
         _name: String,
         _stack_size: Option<usize>,
@@ -114,12 +115,12 @@ mod model {
         Ok(checker::thread::spawn(body))
     }
 
-    /// Models are small.
+    /// Returns one: models are small.
     pub(crate) fn available() -> NonZeroUsize {
         NonZeroUsize::MIN
     }
 
-    /// What a panic would carry.
+    /// The payload of a panic, which a model never has.
     pub(crate) type Payload = Box<dyn Any + Send>;
 
     /// Runs `body` to its end.
@@ -127,7 +128,7 @@ mod model {
         Ok(body())
     }
 
-    /// Never called: nothing is caught.
+    /// Is never called: no panic is caught.
     pub(crate) fn resume(_payload: Payload) -> ! {
         unreachable!("nothing is caught in a model")
     }
@@ -138,7 +139,7 @@ mod model {
         true
     }
 
-    /// Never called: nothing is caught.
+    /// Is never called: no panic is caught.
     pub(crate) fn forget_if_it_panics(payload: Payload) {
         drop(payload);
     }

@@ -135,9 +135,10 @@ impl CancelToken {
 
     /// Cancels the token and all tokens below it. Returns whether it was not cancelled before: `true` for one call.
     ///
-    /// Marks all tokens first. Then it tells the tasks and the wakers: tasks that were spawned with one of the tokens and
-    /// have not begun are done when this returns; their closures are dropped on this thread. Those that run are asked to
-    /// end.
+    /// Marks all tokens first. Then it tells the tasks and the wakers of the tokens that it has marked: their tasks that
+    /// have not begun are done when this returns, and the closures have been dropped on this thread. Those that run are
+    /// asked to end. A token that another call has marked is that call's to tell, which may still be at it when this
+    /// returns.
     ///
     /// # Panics
     ///

@@ -179,14 +179,14 @@ where
 impl<T> Core<T> {
     /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the queue is not idle.
     fn count(&self, count: Count<'_>, has_panicked: bool) -> Option<Counted<'_>> {
-        let Limited(gate) = self.limited.as_ref().filter(|_| self.state.is_counted())?;
-        match count {
-            Some(count) => count(has_panicked),
-            None if gate.is_littered() && self.state.leave() => {}
-            None => {
+        match (count, &self.limited) {
+            _ if !self.state.is_counted() => {}
+            (Some(count), _) => count(has_panicked),
+            (None, Some(Limited(gate))) if !gate.is_littered() || !self.state.leave() => {
                 gate.ends();
                 return Some(Counted(gate));
             }
+            (None, _) => {} // left; without a limit, only the queue's server claims it
         }
         None
     }
@@ -272,10 +272,10 @@ impl AnyTask {
         self.0.state().hand_back();
     }
 
-    /// From now on the queue counts it, and whoever brings it to its end takes it off the count (I8). Not if the task
-    /// is another queue's, or somebody has claimed it.
+    /// From now on the queue counts it, and whoever brings it to its end takes it off the count (I8): the queue's server,
+    /// or another who knows the task as the queue's. Not if somebody has claimed it, or could without that knowledge.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
-        self.0.limited().is_some_and(|it| it.0.home() == queue) && self.0.state().be_counted()
+        self.0.state().be_counted(self.0.limited().is_some_and(|it| it.0.home() == queue))
     }
 
     /// Whether its queue counts it.

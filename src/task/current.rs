@@ -74,7 +74,9 @@ per_thread! {
 pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
     // A thread that is past its end still runs what it has to.
     let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
-    let stop = if home == outer.home { outer.stop } else { ptr::null() };
+    // A task of no executor is a part of what the thread runs already.
+    let is_part = home.is_none() || home == outer.home;
+    let stop = if is_part { outer.stop } else { ptr::null() };
     let outer_frame = &raw const outer;
     let frame = Frame { home, state, stop, group, outer: outer_frame, ..Frame::on(outer.base) };
     enter(frame, outer, f)

@@ -97,7 +97,8 @@ impl JoinError {
         matches!(self.0, Kind::Cancelled(_))
     }
 
-    /// Whether the task tried to wait for itself.
+    /// Whether the wait could not end on this thread: the task would wait for itself, or the stack has no room for the
+    /// task that it waits for.
     ///
     /// # Examples
     ///
@@ -194,7 +195,9 @@ impl fmt::Display for JoinError {
             },
             Kind::Cancelled(Some(reason)) => write!(f, "the task was cancelled: {reason}"),
             Kind::Cancelled(None) => f.write_str("the task was cancelled"),
-            Kind::WouldDeadlock => f.write_str("the task would wait for itself"),
+            Kind::WouldDeadlock => {
+                f.write_str("the task would wait for itself, or too deep on the stack")
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cell::AnyTask;
 use super::current::{self, Home};
+use super::depth;
 use super::job::Job;
 use crate::idle::{Park, ThreadPark};
 use crate::sync::Unwatched;
@@ -64,6 +65,9 @@ pub(crate) trait Own {
     /// The job of this task, which the caller claims, if it is at hand. Otherwise it stays, for the owner to sweep.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
+    /// How large its thread's stack is, if that was said.
+    fn stack_size(&self) -> Option<usize>;
+
     /// As [`Park::park`]. Meanwhile another thread may take the worker's place.
     fn park(&self, timeout: Option<Duration>);
 
@@ -87,6 +91,7 @@ pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R
     }
 
     let _ = OWN.try_with(|it| it.set(Some(ptr::from_ref(own))));
+    depth::has_stack(own.stack_size());
     let _gone = Gone;
     f()
 }
@@ -155,6 +160,10 @@ pub(super) enum Here {
 
 /// Runs a task if this thread may.
 pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
+    depth::inside(|| run_inside(home, limited, task))
+}
+
+fn run_inside(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
     if current::may_run(home) {
         // Of a queue: in the place that this thread has already, and as a part of what it runs there.
         match limited {
@@ -195,6 +204,13 @@ impl Drop for Watched {
 /// Whether this thread may run tasks that this limits, as soon as there is a place.
 pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
+}
+
+/// Whether this thread may run the task, now or as soon as there is a place, but has not the stack for it.
+pub(super) fn is_too_deep(task: &AnyTask) -> bool {
+    depth::is_exhausted()
+        && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))
+        && !task.is_claimed()
 }
 
 /// Whether no place becomes free before this thread goes on: those that have one wait for it.

@@ -1,10 +1,10 @@
 //! Waiting for several tasks.
 
-use super::cell::{AnyTask, Kin};
+use super::cell::{self, AnyTask, Kin};
 use super::error::{JoinError, WITH_GROUP};
 use super::gate::{self, Bed, Here, Limited, Watched};
 use super::job::Job;
-use super::{GROUP, current};
+use super::{GROUP, current, depth};
 use crate::idle::{EventCount, Park};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
@@ -75,7 +75,11 @@ impl TaskGroup {
         TaskGroup::default()
     }
 
-    /// A job that belongs to the group until it has run or is dropped.
+    /// Makes a job that belongs to the group until it has run or is dropped.
+    ///
+    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A thread that waits for the
+    /// group does not run it: only tasks of [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the
+    /// group with their executor. One allocation.
     ///
     /// # Examples
     ///
@@ -88,8 +92,8 @@ impl TaskGroup {
     /// group.wait().unwrap();
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        let member = self.0.member(f);
-        Job::new(move || member.run())
+        // A task: it leaves the count of a queue that it is given to before it leaves the group.
+        cell::task_of(f, None, None, Some(self.0.join())).0
     }
 
     /// How many tasks have not come to their end.
@@ -121,7 +125,8 @@ impl TaskGroup {
     ///
     /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member of the group, or a
     /// job of a [scope](crate::ThreadPool::scope) for which a member waits; or if a task of the group can begin only in
-    /// places of its queue that have threads which wait for the caller in that way. The group stays as it is.
+    /// places of its queue that have threads which wait for the caller in that way; or if the thread would run a task of
+    /// the group, but tasks that wait for each other have taken half of its stack. The group stays as it is.
     ///
     /// # Examples
     ///
@@ -170,11 +175,6 @@ impl Group {
         Membership { group: self.clone(), is_settled: false }
     }
 
-    /// A closure that belongs to the group until it has run or is dropped.
-    pub(crate) fn member<T, F: FnOnce() -> T>(&self, f: F) -> Member<F> {
-        Member { f, membership: self.join() }
-    }
-
     /// A task of the group that a waiting worker may run. Its executor has accepted it: what a worker runs is not
     /// refused afterwards.
     pub(crate) fn add(&self, task: AnyTask) {
@@ -188,6 +188,9 @@ impl Group {
 
     fn wait(&self) -> Result<(), JoinError> {
         loop {
+            if self.is_too_deep() {
+                return Err(JoinError::would_deadlock());
+            }
             while let Some(task) = self.next_here() {
                 if task.run_here() == Here::NoPlace {
                     self.add(task);
@@ -232,6 +235,12 @@ impl Group {
         })
     }
 
+    /// Whether there is a task that this thread may run, but has not the stack for.
+    fn is_too_deep(&self) -> bool {
+        depth::is_exhausted()
+            && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
+    }
+
     fn has_next_here(&self) -> bool {
         self.0.rest.lock().waiting.values().any(|it| may_run_here(it))
     }
@@ -264,8 +273,8 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
         drop(rest);
-        // Not under the lock: a task may be the last that has its executor.
-        drop(gone);
+        // Not under the lock: a task may be the last that has its executor, of which the destructor is the user's.
+        gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
     /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
@@ -321,21 +330,6 @@ fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| gate::waits_for_place(it))
 }
 
-/// A closure that is a member of a group. The closure goes first: it may borrow what the waiter has.
-pub(crate) struct Member<F> {
-    f: F,
-    membership: Membership,
-}
-
-impl<T, F: FnOnce() -> T> Member<F> {
-    /// Runs the closure. A panic is the group's.
-    pub(crate) fn run(self) {
-        let Member { f, membership } = self;
-        let result = current::as_member(membership.group(), || thread::catch(f));
-        drop(membership.end(result.map_err(JoinError::panic)));
-    }
-}
-
 /// A membership in a group. It ends when it is dropped.
 pub(crate) struct Membership {
     group: Group,
@@ -353,7 +347,8 @@ impl Membership {
     pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
         self.is_settled = true;
         result.map_err(|error| {
-            self.group.note(error);
+            // The group may drop it, with a destructor that waits for the group.
+            current::as_member(self.group(), || self.group.note(error));
             JoinError::panic(Box::new(WITH_GROUP))
         })
     }
@@ -375,12 +370,12 @@ impl Drop for Membership {
         }
         let shared = &self.group.0;
         let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;
+        if left == 0 {
+            shared.ends.notify_all();
+        }
         // Relaxed: a bound on what is kept. What is listed and has not begun is pending, so half of it goes.
         if shared.listed.load(Relaxed) > 2 * left {
             self.group.sweep();
-        }
-        if left == 0 {
-            shared.ends.notify_all();
         }
     }
 }

@@ -82,7 +82,8 @@ impl<T> JoinHandle<T> {
     /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for itself, which
     /// is noticed even if there are others in between that this thread runs. Also if it can begin only in a place of
     /// its queue, and whoever has the places waits for the caller, which is a job of a
-    /// [scope](crate::ThreadPool::scope) of theirs.
+    /// [scope](crate::ThreadPool::scope) of theirs; and if the thread would run the task, but tasks that wait for each other
+    /// have taken half of its stack. Then [`is_deadlock`](JoinError::is_deadlock) is true, and the task runs later.
     ///
     /// # Panics
     ///
@@ -97,7 +98,7 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn join(mut self) -> Result<T, JoinError> {
         if !self.is_finished() {
-            if current::runs(&self.core().state) {
+            if current::runs(&self.core().state) || gate::is_too_deep(&self.any()) {
                 return Err(JoinError::would_deadlock());
             }
             if self.any().run_here() == Here::NoPlace {
@@ -276,6 +277,9 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
+    /// Runs nothing, unlike [`join`](JoinHandle::join): a `block_on` of the handle on the only thread that could run the
+    /// task never returns, unless it is inside [`blocking`](crate::pool::blocking).
+    ///
     /// # Panics
     ///
     /// Panics if it was ready before.

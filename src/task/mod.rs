@@ -37,6 +37,7 @@ mod cancel;
 mod cell;
 mod context;
 pub(crate) mod current;
+mod depth;
 mod end;
 mod error;
 pub(crate) mod gate;

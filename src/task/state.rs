@@ -67,9 +67,11 @@ impl State {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
     }
 
-    /// Has it counted, unless it has been claimed. Returns whether it is. To be called once.
-    pub(super) fn be_counted(&self) -> bool {
-        let counted = |state| (state & CLAIMED == 0).then_some(state | COUNTED);
+    /// Has it counted, unless it has been claimed, or others than the caller may claim it who do not know that it is. Returns
+    /// whether it is. To be called once.
+    pub(super) fn be_counted(&self, others_know: bool) -> bool {
+        let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
+        let counted = |state| may_be(state).then_some(state | COUNTED);
         // Relaxed: the caller has the job; and the claimer's exchange of this word comes later.
         self.0.fetch_update(Relaxed, Relaxed, counted).is_ok()
     }

@@ -1,4 +1,4 @@
-//! Chrome's trace event format, a JSON that Perfetto reads too.
+//! Chrome's trace event format: JSON that Perfetto reads too.
 
 use super::timeline::Slice;
 use crate::sync::Text;
@@ -7,7 +7,7 @@ use core::fmt::{self, Write};
 use core::time::Duration;
 use std::io;
 
-/// Writes one object, with an event a line.
+/// Writes one object, with one event on each line.
 pub(super) fn write(
     out: &mut (impl io::Write + ?Sized),
     slices: &[Slice],
@@ -46,7 +46,7 @@ fn write_slice(
     let args = format!(r#""args":{{"waited_us":{waited}}}"#);
     write!(out, ",\n{{\"ph\":\"X\",\"cat\":\"task\",{on},\"dur\":{time},{args}}}")?;
     let Some(from) = slice.spawned_on else { return Ok(()) };
-    // An arrow, from the slice in which the task was spawned if there is one.
+    // An arrow from the slice in which the task was spawned, if there is one.
     let (arrow, at) = (format!(r#""cat":"spawn","id":{number}"#), Micros(spawned));
     write!(
         out,
@@ -55,7 +55,7 @@ fn write_slice(
     write!(out, ",\n{{\"ph\":\"f\",\"bp\":\"e\",{arrow},{on}}}")
 }
 
-/// A text as JSON has it.
+/// A text, quoted and escaped for JSON.
 struct Json<'a>(&'a str);
 
 impl fmt::Display for Json<'_> {
@@ -72,7 +72,7 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// Microseconds, to the nanosecond.
+/// A time in microseconds, with three decimals.
 struct Micros(Duration);
 
 impl fmt::Display for Micros {

@@ -1,19 +1,21 @@
-//! What ran where, and when: timelines for the eye.
+//! Timelines: which task ran on which thread, and when.
 //!
-//! A [`Timeline`] makes [contexts](crate::task::ContextFlow) that record the tasks they go with: where and when each
-//! was spawned, on which thread it ran, from when to when. One context a queue, and
-//! [`write_chrome`](Timeline::write_chrome) writes a picture with a track for each thread and a colour for each queue,
-//! for [Perfetto](https://ui.perfetto.dev) or `chrome://tracing`. As it is a context, it costs nothing where it is not
-//! used, and works over any executor, others' included. `examples/trace/main.rs` records a pool with three queues.
+//! A [`Timeline`] makes [contexts](crate::task::ContextFlow), each of which records its tasks:
+//! where and when a task was spawned, and where and when it ran. With one context for each queue,
+//! [`write_chrome`](Timeline::write_chrome) writes a picture with a track for each thread and a
+//! colour for each queue, for [Perfetto](https://ui.perfetto.dev) or `chrome://tracing`. A context
+//! costs nothing where it is not used, and works over any executor. `examples/trace/main.rs`
+//! records a pool with three queues.
 //!
 //! ```text
 //!   thread that spawns ── capture: when, on which track ──┐
 //!                                                         ▼
-//!   thread that runs ──── enter: begin, task, end ──▶ its own deque of slices ◀── taken by whoever writes
+//!   thread that runs ──── enter: begin, task, end ──▶ its own deque of slices ◀── taken by `take`
 //! ```
 //!
-//! Each thread records into a [deque](crate::deque) of its own, without a lock and up to a maximum; what is beyond is
-//! counted and left out. Recording a task costs three looks at the clock, the box that every context costs, and a push.
+//! Each thread records into a [deque](crate::deque) of its own, without a lock. The deque has a
+//! maximum; slices beyond it are counted and left out. Recording a task costs three looks at the
+//! clock, the box that every context costs, and a push.
 
 mod chrome;
 mod record;

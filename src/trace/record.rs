@@ -5,7 +5,7 @@ use crate::sync::Unwatched;
 use crate::task::ContextFlow;
 use core::fmt;
 
-/// A [context](ContextFlow) that records the tasks it goes with: [`Timeline::record`](super::Timeline::record).
+/// A [context](ContextFlow) that records its tasks: [`Timeline::record`](super::Timeline::record).
 ///
 /// # Examples
 ///

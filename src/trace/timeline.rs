@@ -1,4 +1,4 @@
-//! What is recorded, and how to get it.
+//! Timelines and their slices.
 
 use super::chrome;
 use super::record::Record;
@@ -9,12 +9,12 @@ use core::fmt;
 use core::time::Duration;
 use std::io;
 
-/// How many slices a thread keeps, unless somebody says otherwise: 2 MiB.
+/// The default maximum of slices for each thread: 2 MiB.
 const SLICES: usize = 1 << 16;
 
-/// Records which tasks ran where and when.
+/// Records which tasks ran on which threads, and when.
 ///
-/// Clones are handles to the same timeline. Times are since it was made.
+/// Clones are handles to the same timeline. Times count from when it was made.
 ///
 /// # Examples
 ///
@@ -41,7 +41,7 @@ const SLICES: usize = 1 << 16;
 #[derive(Clone)]
 pub struct Timeline(Unwatched<Tracks>);
 
-/// A task that ran, or a time in which a worker slept.
+/// A task that ran, or a period in which a worker slept.
 ///
 /// # Examples
 ///
@@ -59,24 +59,24 @@ pub struct Timeline(Unwatched<Tracks>);
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Slice {
-    /// What it was [recorded as](Timeline::record), or "asleep".
+    /// The name under which it was [recorded](Timeline::record), or "asleep".
     pub name: Text,
-    /// On which track: one for each thread that the timeline has met, from zero.
+    /// The number of its track. Each thread that the timeline has met has one, counted from zero.
     pub track: usize,
-    /// What that thread is called; "thread" and its track if it has no name.
+    /// The name of that thread; "thread" and its track if it has none.
     pub thread: Text,
-    /// On which track the task was spawned; `None` if the worker slept.
+    /// The track of the thread that spawned the task; `None` if the worker slept.
     pub spawned_on: Option<usize>,
     /// When the task was spawned; `None` if the worker slept.
     pub spawned: Option<Duration>,
     /// When it began.
     pub began: Duration,
-    /// When it ended, by a panic perhaps.
+    /// When it ended, perhaps by a panic.
     pub ended: Duration,
 }
 
 impl Timeline {
-    /// A timeline of at most 65,536 slices a thread.
+    /// Makes a timeline of at most 65,536 slices for each thread.
     ///
     /// # Examples
     ///
@@ -88,11 +88,12 @@ impl Timeline {
         Timeline::with_capacity(SLICES)
     }
 
-    /// A timeline of at most this many slices a thread, of 40 bytes each. Memory is taken as slices come.
+    /// Makes a timeline of at most `slices` slices for each thread. A slice takes 40 bytes; a
+    /// thread's memory grows with its slices.
     ///
     /// # Panics
     ///
-    /// If it is zero.
+    /// Panics if `slices` is zero.
     ///
     /// # Examples
     ///
@@ -111,9 +112,9 @@ impl Timeline {
         Timeline(Unwatched::new(Tracks::new(slices)))
     }
 
-    /// A context that records tasks under this name: of a [pool](crate::pool::Builder::context), of all
-    /// [queues](crate::fair::Builder::context), or of [one](crate::fair::QueueBuilder::context). With another context, as
-    /// a pair of both.
+    /// Returns a context that records tasks under this name. It is for a
+    /// [pool](crate::pool::Builder::context), for all [queues](crate::fair::Builder::context), or
+    /// for [one queue](crate::fair::QueueBuilder::context). A pair of contexts is a context too.
     ///
     /// # Examples
     ///
@@ -123,7 +124,8 @@ impl Timeline {
         Record::new(&self.0, self.0.name(name.into()))
     }
 
-    /// For [`on_thread_park`](crate::pool::Builder::on_thread_park): the worker falls asleep.
+    /// Returns a hook for [`on_thread_park`](crate::pool::Builder::on_thread_park), which records
+    /// that a worker falls asleep.
     ///
     /// # Examples
     ///
@@ -136,7 +138,8 @@ impl Timeline {
         }
     }
 
-    /// For [`on_thread_unpark`](crate::pool::Builder::on_thread_unpark): the worker has slept.
+    /// Returns a hook for [`on_thread_unpark`](crate::pool::Builder::on_thread_unpark), which
+    /// records that a worker has woken up.
     ///
     /// # Examples
     ///
@@ -154,8 +157,7 @@ impl Timeline {
         }
     }
 
-    /// Takes what has been recorded, in the order in which it began. What runs or sleeps now will be there when it
-    /// has ended.
+    /// Takes the recorded slices, ordered by when they began. A slice is recorded when it ends.
     ///
     /// # Examples
     ///
@@ -167,7 +169,7 @@ impl Timeline {
         slices
     }
 
-    /// How many slices were left out since a thread had recorded its maximum.
+    /// Returns the number of slices that were left out because a thread had recorded its maximum.
     ///
     /// # Examples
     ///
@@ -177,14 +179,15 @@ impl Timeline {
         self.0.lost()
     }
 
-    /// Writes slices in Chrome's trace event format, which [Perfetto](https://ui.perfetto.dev) opens too: a track for
-    /// each thread, slices coloured by name, arrows from where tasks were spawned.
+    /// Writes slices in Chrome's trace event format, which [Perfetto](https://ui.perfetto.dev)
+    /// opens too. The picture has a track for each thread, colours slices by name, and draws arrows
+    /// from the places where tasks were spawned.
     ///
-    /// Of many small writes: give it a `BufWriter` if it is a file.
+    /// Makes many small writes: wrap a file in a `BufWriter`.
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// Returns the first error of `out`.
     ///
     /// # Examples
     ///

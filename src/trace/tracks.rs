@@ -1,4 +1,4 @@
-//! One track for each thread: a deque into which the thread records, and out of which others take.
+//! Tracks: for each thread a deque, into which the thread records and from which others take.
 
 use super::timeline::Slice;
 use crate::deque::{Builder, Flavor, Stealer, Worker};
@@ -12,12 +12,12 @@ use core::cell::{Cell, RefCell};
 use core::mem;
 use core::time::Duration;
 
-/// The name of the time in which a worker sleeps.
+/// The name of a period in which a worker sleeps.
 pub(super) const ASLEEP: u32 = 0;
-/// Not spawned on any thread.
+/// The track of a slice that no thread spawned.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// A slice as it is recorded: names and threads by number, times in nanoseconds.
+/// A slice as it is recorded: names and threads are numbers, times are in nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
     pub(super) name: u32,
@@ -29,21 +29,21 @@ pub(super) struct Event {
 
 pub(super) struct Tracks {
     start: clock::Instant,
-    /// Of each thread.
+    /// The most slices of each thread.
     capacity: usize,
-    /// Taken when a thread comes, and by whoever looks; not for recording.
+    /// Locked to add a track and to take slices, but not to record.
     known: Mutex<Known>,
 }
 
 struct Known {
     names: Vec<Text>,
-    /// What each thread is called.
+    /// The name of each thread.
     threads: Vec<Text>,
     /// The threads that may go on recording.
     tracks: Vec<Track>,
-    /// What threads have left that have ended, each with its number.
+    /// The slices of threads that have ended, each with the thread's number.
     left: Vec<(usize, Event)>,
-    /// How many slices those have left out.
+    /// The number of slices that those threads have left out.
     lost: u64,
 }
 
@@ -54,22 +54,23 @@ struct Track {
     side: Unwatched<Side>,
 }
 
-/// What a thread and others share beside the deque.
+/// The state that a thread shares with others, beside the deque.
 #[derive(Default)]
 struct Side {
     lost: AtomicU64,
-    /// The timeline is gone.
+    /// Whether the timeline is gone.
     is_over: AtomicBool,
 }
 
 /// A thread's own track.
 pub(super) struct Mine {
-    /// Whose. Another timeline can get this address when this one is over, and not before.
+    /// The timeline of this track. Another timeline can get the same address, but not before this
+    /// one is over.
     timeline: *const Tracks,
     pub(super) number: u32,
     pub(super) asleep_since: Cell<Option<u64>>,
     slices: Worker<Event>,
-    /// Last, so that whoever finds it gone has all slices.
+    /// Dropped last: a thread that finds it gone finds all slices in the deque.
     side: Unwatched<Side>,
 }
 
@@ -86,14 +87,16 @@ impl Mine {
     }
 
     fn is_over(&self) -> bool {
-        self.side.is_over.load(Relaxed) // Relaxed: what made the next timeline came after the end of this one
+        // Relaxed: a timeline at the same address was made after this one had ended.
+        self.side.is_over.load(Relaxed)
     }
 }
 
-/// Calls `f` with this thread's track of a timeline. `None` if the thread has ended its own storage.
+/// Calls `f` with this thread's track of a timeline. Returns `None` if the thread's storage is
+/// gone.
 pub(super) fn of_this_thread<R>(tracks: &Tracks, f: impl FnOnce(&Mine) -> R) -> Option<R> {
     let with = |all: &RefCell<Vec<Mine>>| {
-        // Nobody is further down this stack who has borrowed it: `f` calls nothing of the user's.
+        // It is not borrowed further down this stack, because `f` calls no user code.
         let mut all = all.borrow_mut();
         let known = all.iter().position(|it| core::ptr::eq(it.timeline, tracks) && !it.is_over());
         let index = known.unwrap_or_else(|| {
@@ -118,10 +121,10 @@ impl Tracks {
         clock::nanos_since(self.start)
     }
 
-    /// The number of a name, which may be there already.
+    /// Returns the number of a name, and adds the name if it is new.
     pub(super) fn name(&self, name: Text) -> u32 {
         let names = &mut self.known.lock().names;
-        // The first is for the time in which workers sleep, and no task's.
+        // The first name is for sleeping workers, and never for tasks.
         let known = names.iter().skip(1).position(|it| *it == name).map(|it| it + 1);
         known.unwrap_or_else(|| {
             names.push(name);
@@ -164,7 +167,7 @@ impl Tracks {
 }
 
 impl Track {
-    /// Takes what is there.
+    /// Takes all slices.
     fn take(&self, taken: &mut Vec<(usize, Event)>) {
         loop {
             match self.slices.steal() {
@@ -177,11 +180,11 @@ impl Track {
 }
 
 impl Known {
-    /// Keeps of threads that have ended what they have recorded, and not the deques.
+    /// Keeps the slices of threads that have ended, and drops the deques.
     fn sweep(&mut self) {
         let (left, lost) = (&mut self.left, &mut self.lost);
         self.tracks.retain_mut(|track| {
-            // The thread's reference goes last: whoever sees that sees all that it has recorded.
+            // The thread drops its reference last, so after that all its slices are in the deque.
             let Some(side) = Unwatched::get_mut(&mut track.side) else { return true };
             *lost += side.lost.load(Relaxed); // Relaxed: a statistic
             track.take(left);
@@ -204,7 +207,7 @@ impl Known {
 }
 
 impl Drop for Tracks {
-    /// So that threads let go of their side of it, when they next make another.
+    /// Lets threads drop their tracks of this timeline, when they next add one for another.
     fn drop(&mut self) {
         for track in &self.known.lock().tracks {
             track.side.is_over.store(true, Relaxed); // Relaxed: it guards nothing

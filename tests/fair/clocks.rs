@@ -1,12 +1,14 @@
 //! Clocks that come to their end.
 
 use crate::common::simulated::ms;
-use filch::executor::Inline;
+use filch::executor::{Inline, from_fn};
 use filch::fair::{Clock, FairScheduler, RoundRobin};
 use filch::sim::{self, Stepper};
-use std::sync::Arc;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_stepper_goes_on_to_the_end_of_its_clock() {
@@ -61,4 +63,62 @@ fn tasks_that_take_centuries_overflow_nothing() {
         assert!(queues.iter().all(|it| it.metrics().completed >= 20));
         assert_eq!(queues.iter().map(|it| it.metrics().panicked).sum::<u64>(), 0);
     }
+}
+
+/// A machine wakes up, and its counter begins anew: leases still end after their quantum, and time is charged from there.
+#[test]
+fn a_clock_that_begins_anew_goes_on_from_there() {
+    const HOUR: u64 = 3_600_000_000_000;
+    let hand = Arc::new(AtomicU64::new(HOUR));
+    let tickets = Arc::new(AtomicU64::new(0));
+    let count = tickets.clone();
+    let at_once = from_fn(NonZeroUsize::MIN, move |job| {
+        count.fetch_add(1, SeqCst);
+        job.run();
+        Ok(())
+    });
+    let fair = FairScheduler::builder(at_once).clock(Hand(hand.clone())).quantum(ms(4)).build();
+    let queues = ["one", "other"].map(|name| fair.queue(name).paused().build().unwrap());
+    let order = Arc::new(Mutex::new(Vec::new()));
+    for (at, queue) in queues.iter().enumerate() {
+        for task in 0..12 {
+            let (hand, order) = (hand.clone(), order.clone());
+            let run = move || {
+                order.lock().unwrap().push(at);
+                match task {
+                    2 if at == 0 => hand.store(0, SeqCst),
+                    _ => _ = hand.fetch_add(1_000_000, SeqCst),
+                }
+            };
+            queue.spawn_detached(run).unwrap();
+        }
+    }
+    // In the place of the only ticket.
+    let (same, submitted) = (queues.clone(), tickets.clone());
+    let resume = move || {
+        submitted.store(0, SeqCst);
+        same.iter().for_each(|it| _ = it.resume());
+    };
+    fair.spawn(resume).join().unwrap();
+    let order = order.lock().unwrap();
+    let longest = order.chunk_by(|one, next| one == next).map(<[_]>::len).max();
+    // Seven in the lease in which it began anew, which costs the queue nothing, and four in the next.
+    assert!(longest <= Some(11), "a lease did not end: {order:?}");
+    let charged = queues.map(|it| it.metrics().service);
+    assert_eq!(charged, [ms(11), ms(12)], "all but the task in which it began anew");
+    assert!(tickets.load(SeqCst) >= 4, "the executor has had no turn");
+}
+
+/// By whatever clock it is measured: a task takes what the system's says, to a hundredth.
+#[test]
+fn a_task_is_charged_what_the_systems_clock_says() {
+    let fair = FairScheduler::over(Inline);
+    let queue = fair.queue("q").build().unwrap();
+    let inside = Duration::from_millis(50);
+    let start = Instant::now();
+    queue.spawn(move || thread::sleep(inside)).join().unwrap();
+    let outside = start.elapsed();
+    let charged = queue.metrics().service;
+    let bounds = inside.mul_f64(0.99)..=outside.mul_f64(1.01);
+    assert!(bounds.contains(&charged), "{charged:?} of {bounds:?}");
 }

@@ -161,3 +161,19 @@ fn a_wrapper_around_a_queue_behaves_as_the_queue() {
     let metrics = queue.metrics();
     assert_eq!((metrics.submitted, metrics.inlined), (2, 1), "only the outer took a place");
 }
+
+/// An id is the scheduler's on any thread; a task that is spawned through the trait waits as one of the queue that it is in.
+#[test]
+fn the_id_of_a_scheduler_does_not_depend_on_the_thread() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("one at a time").max_parallel(1).build().unwrap();
+    let (same, (done, inbox)) = (fair.clone(), mpsc::channel());
+    queue
+        .spawn_detached(move || {
+            let inner = TaskBuilder::on(&same).spawn(|| 1);
+            done.send((same.id(), inner.join().unwrap())).unwrap();
+        })
+        .unwrap();
+    assert_eq!(inbox.recv_timeout(LONG).unwrap(), (fair.id(), 1));
+    assert_eq!(queue.metrics().submitted, 2);
+}

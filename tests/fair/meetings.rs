@@ -429,3 +429,34 @@ fn a_scheduler_over_its_own_queue_refuses_tasks() {
     }
     own.lock().unwrap().take();
 }
+
+/// Tasks of a scheduler over a queue wait, in blocking sections, for others that come before or after the queue is closed.
+#[test]
+fn a_thread_that_blocks_is_replaced_over_a_closed_queue() {
+    for comes_late in [false, true] {
+        let fair = FairScheduler::over(small_pool());
+        let below = fair.queue("below").build().unwrap();
+        let above = Arc::new(FairScheduler::over(below.clone()));
+        let (begun, begins) = mpsc::channel();
+        let (closes, is_closed) = mpsc::channel();
+        let (sender, inbox) = mpsc::channel();
+        let answers = move || sender.send(7).unwrap();
+        let (same, mut answers) = (above.clone(), Some(answers));
+        let late = if comes_late { answers.take() } else { None };
+        let waits = above.spawn(move || {
+            begun.send(()).unwrap();
+            is_closed.recv_timeout(MINUTE).unwrap();
+            if let Some(late) = late {
+                same.spawn_detached(late).unwrap();
+            }
+            pool::blocking(|| inbox.recv_timeout(MINUTE))
+        });
+        begins.recv_timeout(MINUTE).unwrap();
+        if let Some(early) = answers {
+            above.spawn_detached(early).unwrap();
+        }
+        below.close();
+        closes.send(()).unwrap();
+        assert_eq!(done(waits), Ok(7), "late: {comes_late}");
+    }
+}

@@ -2,13 +2,16 @@
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
+use crate::common::waiting::done;
 use filch::executor::{FutureHandle, Inline, spawn_future};
-use filch::pool::Shutdown;
+use filch::idle::{Park, ThreadPark};
+use filch::pool::{Shutdown, blocking};
 use filch::{FairScheduler, LockedPool, ThreadPool};
-use std::future::{pending, poll_fn};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 /// Pending so many times; each time it has been woken by another thread.
@@ -235,4 +238,37 @@ fn q4_futures_that_panic_when_they_are_dropped_end_nothing() {
     // It ends by itself, and the panic is its own.
     let bomb = Bomb;
     assert!(spawn_future(Inline, async move { drop(bomb) }).join().unwrap_err().is_panic());
+}
+
+/// As those of others do, with which this crate has nothing to do.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let (mut future, mut park) = (pin!(future), ThreadPark::new());
+    let waker = park.unparker();
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => park.park(None),
+        }
+    }
+}
+
+/// What the only thread of a pool waits for without running it runs on the thread that takes its place.
+#[test]
+fn a_thread_that_gives_its_place_away_may_block_on_its_own_pool() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let sum = pool.spawn(move || {
+        let (task, future) = (same.spawn(|| 1), same.spawn_future(async { 2 }));
+        let polled = same.spawn_future(async { 3 });
+        let joined = blocking(|| block_on(task).unwrap() + block_on(polled).unwrap());
+        joined + blocking(|| future.join().unwrap())
+    });
+    assert_eq!(done(sum), 6);
+    let queue = FairScheduler::over(pool).queue("q").build().unwrap();
+    let same = queue.clone();
+    let sum = queue.spawn(move || {
+        let (task, future) = (same.spawn(|| 1), same.spawn_future(async { 2 }));
+        blocking(|| block_on(task).unwrap() + future.join().unwrap())
+    });
+    assert_eq!(done(sum), 3);
 }

@@ -23,18 +23,18 @@ use std::time::Duration;
 use std::{io, thread};
 
 /// An executor that keeps the jobs, and refuses them when it is told to.
-struct Held {
+pub(crate) struct Held {
     id: ExecutorId,
-    jobs: Mutex<Vec<Job>>,
+    pub(crate) jobs: Mutex<Vec<Job>>,
     refuses: AtomicBool,
 }
 
 impl Held {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Held { id: ExecutorId::new(), jobs: Mutex::default(), refuses: AtomicBool::new(false) }
     }
 
-    fn run_all(&self) {
+    pub(crate) fn run_all(&self) {
         let jobs: Vec<_> = self.jobs.lock().unwrap().drain(..).collect();
         jobs.into_iter().for_each(Job::run);
     }
@@ -226,7 +226,7 @@ fn p12_a_queue_has_room_again_when_the_group_has_ended() {
     }
 }
 
-fn is_refused(wait: Result<(), JoinError>) {
+pub(crate) fn is_refused(wait: Result<(), JoinError>) {
     assert!(wait.unwrap_err().is_deadlock());
 }
 
@@ -454,29 +454,4 @@ fn a_thread_of_a_queue_that_waits_runs_what_comes() {
         stays.run();
         assert!(done(waits).is_ok());
     }
-}
-
-/// Waits for a group when it is dropped, and says what came of that.
-struct Waits(TaskGroup, mpsc::Sender<Result<(), JoinError>>);
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        self.1.send(self.0.wait()).unwrap();
-    }
-}
-
-#[test]
-fn a_destructor_that_waits_for_its_own_group_is_refused() {
-    let (held, group, (says, hears)) = (Held::new(), TaskGroup::new(), mpsc::channel());
-    let spawn = || {
-        let waits = Waits(group.clone(), says.clone());
-        TaskBuilder::on(&held).group(&group).spawn(move || drop(waits))
-    };
-    let (cancelled, runs) = (spawn(), spawn());
-    thread::spawn(move || cancelled.cancel());
-    assert!(hears.recv_timeout(MINUTE).expect("it hangs").unwrap_err().is_deadlock());
-    held.run_all();
-    assert!(hears.recv_timeout(MINUTE).expect("it hangs").unwrap_err().is_deadlock());
-    done(runs);
-    assert!(group.wait().unwrap_err().is_cancelled());
 }

@@ -3,7 +3,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod depth;
 mod futures;
+mod groups_jobs;
 mod groups_meet;
 #[path = "../common/heap.rs"]
 mod heap;

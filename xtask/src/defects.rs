@@ -3,12 +3,12 @@
 //! Each has a test that is called after it. A test that passes all the same, with the defect in the source, shows
 //! nothing: so each defect is written into a copy of the source, and its test must fail there.
 
-use crate::plants::{self, Plant, Tree};
+use crate::plants::{self, Plant, Tree, Trees};
 use clap::ArgMatches;
 use runner::cargo::{self, TestBinary};
 use runner::process::{self, End, Progress};
 use runner::table::Table;
-use runner::{Result, all_well, folders};
+use runner::{Result, all_well};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) fn usage() -> clap::Command {
 
 pub(crate) fn command(given: &ArgMatches) -> Result {
     let plants = plants::read(DEFECTS)?;
-    let tree = Tree::copy("defects", &["tests"], &plants)?;
+    let trees = Trees::copy("defects", &["tests"], &plants)?;
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     let is_wanted = |it: &Plant| format!("{} {}", it.subject, it.defect).contains(filter);
     let plants: Vec<Plant> = plants.into_iter().filter(is_wanted).collect();
@@ -39,21 +39,21 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
         return Err(format!("no defect in {DEFECTS} fits `{filter}`").into());
     }
     let progress = Progress::of(tests.len() + plants.len());
-    let usual = usual(&tree, tests, &progress)?;
+    let usual = trees.with(|tree| usual(tree, tests, &progress))?;
     // Tests that hang do so while the next are built.
     let ends: Vec<Result<(&str, f64)>> = thread::scope(|scope| {
-        let mut runs = Vec::new();
-        for (number, plant) in plants.iter().enumerate() {
+        let numbered: Vec<(usize, &Plant)> = plants.iter().enumerate().collect();
+        let runs = process::each(&numbered, |&(number, plant)| {
             let name = format!("{}-{number}", plant.subject);
-            let binary = tree.with(plant, || Ok(build(&tree, &plant.witness, &name)));
-            let usual = usual[plant.witness.as_str()];
-            let progress = &progress;
-            runs.push(scope.spawn(move || {
+            let binary =
+                trees.with(|tree| tree.with(plant, || Ok(build(tree, &plant.witness, &name))));
+            let (usual, progress) = (usual[plant.witness.as_str()], &progress);
+            scope.spawn(move || {
                 let (verdict, seconds) = judge(binary?, &plant.witness, usual)?;
                 progress.step(format!("{verdict:<8} {}: {}", plant.subject, plant.defect));
                 Ok((verdict, seconds))
-            }));
-        }
+            })
+        });
         runs.into_iter().map(|it| it.join().expect("it does not panic")).collect()
     });
 
@@ -115,20 +115,19 @@ fn judge(binary: Result<TestBinary>, test: &str, usual: f64) -> Result<(&'static
 /// Builds the binary that has a test, from the copy as it is now, and keeps it under this name.
 fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     let (target, _) = split(test)?;
-    let folder = fs::canonicalize(folders::folder(folders::target_dir()?.join("defects"))?)?;
     let mut command = cargo::stable();
     command.args(["test", "--quiet", "--test", target, "--target-dir"]);
     // Built often, and run once.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
     // A defect may leave something unused.
     if target.starts_with("loom_") {
-        command.env("RUSTFLAGS", "--cfg loom -Awarnings").arg(folder.join("loom"));
+        command.env("RUSTFLAGS", "--cfg loom -Awarnings").arg(tree.target().join("loom"));
     } else {
-        command.env("RUSTFLAGS", "-Awarnings").arg(&folder);
+        command.env("RUSTFLAGS", "-Awarnings").arg(tree.target());
     }
     command.current_dir(tree.path());
     let mut binary = cargo::build_tests(command)?.pop().ok_or("no test was built")?;
-    let kept = folder.join(format!("{target}-{name}"));
+    let kept = tree.target().join(format!("{target}-{name}"));
     fs::copy(&binary.path, &kept)?;
     binary.path = kept;
     Ok(binary)

@@ -5,6 +5,8 @@
 use runner::{Result, all_well, folders};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
 
 /// A defect, as text: where, what is there, and what is put there instead.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,32 +83,61 @@ const PARTS: [&str; 9] = [
     "src",
 ];
 
+/// Copies of the package, one for each core: a plant is built by one core, for the most part.
+pub(crate) struct Trees(Mutex<Vec<Tree>>);
+
+impl Trees {
+    /// Makes the copies in folders under `name` of the reports; `more` is copied beside the parts that every copy needs. Fails,
+    /// naming all of them, if some of the plants do not fit the source any more.
+    pub(crate) fn copy(name: &str, more: &[&str], plants: &[Plant]) -> Result<Self> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let trees = (0..cores).map(|number| Tree::copy(&format!("{name}/{number}"), more));
+        let trees = trees.collect::<Result<Vec<_>>>()?;
+        let misfits = |plant| Some(trees[0].texts(plant).err()?.to_string());
+        all_well(plants.iter().filter_map(misfits).collect())?;
+        Ok(Trees(Mutex::new(trees)))
+    }
+
+    /// Does `work` with a copy that no other thread uses meanwhile. For as many threads as there are cores, as in
+    /// [`each`](runner::process::each).
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&Tree) -> R) -> R {
+        let tree = self.0.lock().unwrap().pop().expect("there is a copy for each core");
+        let result = work(&tree);
+        self.0.lock().unwrap().push(tree);
+        result
+    }
+}
+
 /// A copy of the package, in which to plant.
-pub(crate) struct Tree(PathBuf);
+pub(crate) struct Tree {
+    path: PathBuf,
+    /// Where it is built.
+    target: PathBuf,
+}
 
 impl Tree {
-    /// Makes a copy in the folder `name` of the reports; `more` is copied beside what every copy needs. Fails, naming
-    /// all of them, if some of the plants do not fit the source any more.
-    pub(crate) fn copy(name: &str, more: &[&str], plants: &[Plant]) -> Result<Self> {
-        let tree = folders::folder(folders::reports()?.join(name))?;
-        let _ = fs::remove_dir_all(&tree);
+    fn copy(name: &str, more: &[&str]) -> Result<Self> {
+        let path = folders::folder(folders::reports()?.join(name))?;
+        let _ = fs::remove_dir_all(&path);
         for part in PARTS.iter().chain(more) {
-            copy(Path::new(part), &tree.join(part))?;
+            copy(Path::new(part), &path.join(part))?;
         }
-        alone(&tree.join("Cargo.toml"))?;
-        let tree = Tree(tree);
-        let misfits = plants.iter().filter_map(|plant| Some(tree.texts(plant).err()?.to_string()));
-        all_well(misfits.collect())?;
-        Ok(tree)
+        alone(&path.join("Cargo.toml"))?;
+        let target = fs::canonicalize(folders::folder(folders::target_dir()?.join(name))?)?;
+        Ok(Tree { path, target })
+    }
+
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Does `work` while the plant is in the source.
     pub(crate) fn with<R>(&self, plant: &Plant, work: impl FnOnce() -> Result<R>) -> Result<R> {
-        let (path, [text, planted]) = (self.0.join(&plant.file), self.texts(plant)?);
+        let (path, [text, planted]) = (self.path.join(&plant.file), self.texts(plant)?);
         fs::write(&path, planted)?;
         let result = work();
         fs::write(&path, text)?;
@@ -115,7 +146,7 @@ impl Tree {
 
     /// The file of a plant, without it and with it.
     fn texts(&self, plant: &Plant) -> Result<[String; 2]> {
-        let path = self.0.join(&plant.file);
+        let path = self.path.join(&plant.file);
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", plant.file))?;
         let planted = plant.planted(&text)?;
         Ok([text, planted])

@@ -3,11 +3,11 @@
 //! In models the reclaimer frees as early as the contract permits. That shows something only if every breach of the
 //! contract makes a model fail: so each is written into a copy of the source, and the models run on that.
 
-use crate::plants::{self, Tree};
+use crate::plants::{self, Plant, Tree, Trees};
 use clap::ArgMatches;
 use runner::process::{self, End, Progress};
 use runner::table::Table;
-use runner::{Result, all_well, cargo, folders};
+use runner::{Result, all_well, cargo};
 use std::fs;
 use std::time::Duration;
 
@@ -24,12 +24,14 @@ pub(crate) fn usage() -> clap::Command {
 
 pub(crate) fn command(_: &ArgMatches) -> Result {
     let plants = plants::read(BREACHES)?;
-    let tree = Tree::copy("reclaim", &[], &plants)?;
+    let trees = Trees::copy("reclaim", &[], &plants)?;
     let mut table = Table::new(&["structure", "planted", "seconds", "verdict"]);
-    let progress = Progress::of(plants.len() + 2);
+    let sound = ["loom_deque::buffers", "loom_pool::snapshot"];
+    let progress = Progress::of(plants.len() + sound.len());
     let (mut caught, mut failures) = (0, Vec::new());
-    for models in ["loom_deque::buffers", "loom_pool::snapshot"] {
-        let (end, seconds) = run(&tree, models)?;
+    let runs = process::each(&sound, |models| trees.with(|tree| run(tree, models)));
+    for (models, run) in sound.into_iter().zip(runs) {
+        let (end, seconds) = run?;
         let verdict = if end.is_success() { "holds" } else { "FAILED" };
         progress.step(format!("{verdict:<6} {models}, nothing planted"));
         table.row([models.to_owned(), "-".to_owned(), format!("{seconds:.1}"), verdict.to_owned()]);
@@ -37,17 +39,14 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
             failures.push(format!("{models} fails with nothing planted"));
         }
     }
-    for plant in plants {
-        let (end, seconds) = tree.with(&plant, || run(&tree, &plant.witness))?;
-        let verdict = match end {
-            End::Exited(status) if status.success() => "MISSED",
-            End::Hung => "HUNG",
-            // What does not compile shows nothing.
-            End::Exited(status) if status.code() == Some(101) && !was_built(&tree)? => "UNBUILT",
-            _ => "caught",
-        };
-        caught += usize::from(verdict == "caught");
+    let runs = process::each(&plants, |plant| -> Result<(&str, f64)> {
+        let (verdict, seconds) = trees.with(|tree| judge(tree, plant))?;
         progress.step(format!("{verdict:<6} {}: {}", plant.subject, plant.defect));
+        Ok((verdict, seconds))
+    });
+    for (plant, run) in plants.into_iter().zip(runs) {
+        let (verdict, seconds) = run?;
+        caught += usize::from(verdict == "caught");
         if verdict != "caught" {
             failures.push(format!("{}: {}: {verdict}", plant.subject, plant.defect));
         }
@@ -56,6 +55,19 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
     table.publish("reclaim")?;
     println!("\n{caught} breaches of the contract caught, in 2 structures");
     all_well(failures)
+}
+
+/// What the models say of a breach, and after how many seconds.
+fn judge(tree: &Tree, plant: &Plant) -> Result<(&'static str, f64)> {
+    let (end, seconds) = tree.with(plant, || run(tree, &plant.witness))?;
+    let verdict = match end {
+        End::Exited(status) if status.success() => "MISSED",
+        End::Hung => "HUNG",
+        // What does not compile shows nothing.
+        End::Exited(status) if status.code() == Some(101) && !was_built(tree)? => "UNBUILT",
+        End::Exited(_) => "caught",
+    };
+    Ok((verdict, seconds))
 }
 
 /// Runs the models of a copy that are in one file, `binary::module`. What they print is in `run.log` there.
@@ -67,7 +79,7 @@ fn run(tree: &Tree, models: &str) -> Result<(End, f64)> {
     command.env("RUSTFLAGS", "--cfg loom").env("FILCH_PREEMPTIONS_AT_MOST", "2");
     command.env("RUST_BACKTRACE", "0").current_dir(tree.path());
     command.args(["test", "--profile", "models", "--test", binary, "--target-dir"]);
-    command.arg(fs::canonicalize(folders::target_dir()?)?.join("reclaim"));
+    command.arg(tree.target());
     command.args(["--", &format!("{module}::")]);
     let log = tree.path().join("run.log");
     let ran = process::run(process::log_to(&mut command, &log)?, Some(LIMIT))?;

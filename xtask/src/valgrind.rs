@@ -7,6 +7,7 @@ use runner::process::{self, End, Progress};
 use runner::table::Table;
 use runner::{Result, all_well};
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// What memcheck's own errors end a process with.
@@ -50,45 +51,57 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
     let progress = Progress::of(runs.len());
     let mut table = Table::new(&["binary", "test", "seconds", "verdict"]);
     let (mut clean, mut caught, mut failures) = (0, 0, Vec::new());
-    for (binary, canary) in runs {
-        let module = MODULES.iter().find(|(target, _)| *target == binary.target);
-        let module = module.map_or("", |(_, module)| module);
-        let name = canary.clone().unwrap_or_else(|| module.trim_end_matches(':').to_owned());
-        let log = folders::folder(folders::reports()?.join("valgrind"))?
-            .join(format!("{}-{name}.log", binary.target));
-        let mut child = Command::new("valgrind");
-        child.args(["--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
-        child.arg(format!("--error-exitcode={FOUND}")).arg(&binary.path).arg("--test-threads=1");
-        match &canary {
-            Some(test) => _ = child.args(["--exact", test, "--include-ignored"]),
-            // What it costs in time or in stack is not the same here.
-            None => _ = child.args([module, "--skip", "no_cpu", "--skip", "many_items"]),
-        }
-        let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
-        let is_found = matches!(end, End::Exited(status) if status.code() == Some(FOUND));
-        let verdict = match (is_found, canary.is_some()) {
-            (true, true) => "caught",
-            (false, true) => "MISSED",
-            // A filter that fits nothing succeeds.
-            (false, false) if fs::read_to_string(&log)?.contains("\nrunning 0 tests") => "NO TESTS",
-            (false, false) if end.is_success() => "clean",
-            _ => "FAILED",
-        };
+    let ends = process::each(&runs, |(binary, canary)| -> Result<Run> {
+        let run = run(binary, canary.as_deref())?;
+        progress.step(format!("{:<6} {} {}", run.verdict, binary.target, run.name));
+        Ok(run)
+    });
+    for ((binary, _), run) in runs.iter().zip(ends) {
+        let Run { name, log, seconds, verdict } = run?;
         clean += usize::from(verdict == "clean");
         caught += usize::from(verdict == "caught");
-        progress.step(format!("{verdict:<6} {} {name}", binary.target));
         if !matches!(verdict, "clean" | "caught") {
-            let tail = process::tail(&log, 30);
-            failures.push(format!(
-                "{} {name}: {verdict}; {}:\n{tail}",
-                binary.target,
-                relative(&log)
-            ));
+            let (tail, log) = (process::tail(&log, 30), relative(&log));
+            failures.push(format!("{} {name}: {verdict}; {log}:\n{tail}", binary.target));
         }
-        let seconds = format!("{seconds:.1}");
-        table.row([binary.target.clone(), name, seconds, verdict.to_owned()]);
+        table.row([binary.target.clone(), name, format!("{seconds:.1}"), verdict.to_owned()]);
     }
     table.publish("valgrind")?;
     println!("\n{clean} test binaries clean, {caught} canaries caught");
     all_well(failures)
+}
+
+struct Run {
+    name: String,
+    log: PathBuf,
+    seconds: f64,
+    verdict: &'static str,
+}
+
+/// Runs a canary, or the module of a binary, under memcheck.
+fn run(binary: &TestBinary, canary: Option<&str>) -> Result<Run> {
+    let module = MODULES.iter().find(|(target, _)| *target == binary.target);
+    let module = module.map_or("", |(_, module)| module);
+    let name = canary.unwrap_or(module.trim_end_matches(':')).to_owned();
+    let log = folders::folder(folders::reports()?.join("valgrind"))?
+        .join(format!("{}-{name}.log", binary.target));
+    let mut child = Command::new("valgrind");
+    child.args(["--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
+    child.arg(format!("--error-exitcode={FOUND}")).arg(&binary.path).arg("--test-threads=1");
+    match canary {
+        Some(test) => _ = child.args(["--exact", test, "--include-ignored"]),
+        // What it costs in time or in stack is not the same here.
+        None => _ = child.args([module, "--skip", "no_cpu", "--skip", "many_items"]),
+    }
+    let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
+    let is_found = matches!(end, End::Exited(status) if status.code() == Some(FOUND));
+    let verdict = match (is_found, canary.is_some()) {
+        (true, true) => "caught",
+        (false, true) => "MISSED",
+        // A filter that fits nothing succeeds.
+        (false, false) if fs::read_to_string(&log)?.contains("\nrunning 0 tests") => "NO TESTS",
+        (false, false) if end.is_success() => "clean",
+        _ => "FAILED",
+    };
+    Ok(Run { name, log, seconds, verdict })
 }

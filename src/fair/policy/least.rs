@@ -11,22 +11,24 @@ const INDEX: u64 = (1 << 7) - 1;
 /// Versions are counted from here on, so that no two words are the same.
 const VERSION: u64 = 1 << 8;
 
-/// One word for each group of slots: an f-array of two levels (Jayanti, PODC 2002).
+/// The slot with the least virtual time, in one word for each group of slots: an f-array of two
+/// levels (Jayanti, PODC 2002).
 ///
-/// Whoever changes what a word depends on refreshes it: reads the word, looks at the members, and exchanges
-/// the word for what it has found. If the exchange fails twice, somebody else has read the word after the change, and
-/// so has seen it; the fences make "after" mean that. So a refresh is wait-free, and afterwards the word is no
-/// older than the change.
+/// A thread that changes a time or a member of a group refreshes the group's word: it reads the
+/// word, looks at the members, and exchanges the word for the slot that it has found. If the
+/// exchange fails twice, another thread has read the word after the change, and so has seen the
+/// change; the fences give "after" this meaning. So a refresh is wait-free, and afterwards the word
+/// is no older than the change.
 #[derive(Debug)]
 pub struct Least(Box<[AtomicU64]>);
 
 impl Least {
-    /// Of groups without members.
+    /// Returns the words of groups without members.
     pub fn empty() -> Self {
         Least((0..GROUPS).map(|_| AtomicU64::new(NONE)).collect())
     }
 
-    /// The slot of the group's member with the least time.
+    /// Returns the slot of the group's member with the least time.
     #[inline]
     pub fn of(&self, group: usize) -> Option<usize> {
         // Relaxed: a hint. What is chosen by it is claimed by an exchange of its own.
@@ -34,7 +36,7 @@ impl Least {
         (word & NONE == 0).then_some(group * GROUP + (word & INDEX) as usize)
     }
 
-    /// Something has changed.
+    /// Makes the group's word no older than a change that the caller has made.
     pub fn refresh(&self, group: usize, set: &ReadySet, time_of: impl Fn(usize) -> u64) {
         for _ in 0..2 {
             // The change comes before the fence, the word is read after it.

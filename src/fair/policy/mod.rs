@@ -1,4 +1,4 @@
-//! Which queue is served next.
+//! Policies: which queue is served next.
 
 mod least;
 mod round_robin;
@@ -12,20 +12,23 @@ use super::Ready;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
-/// Chooses among the queues that are ready.
+/// Chooses which of the ready queues is served next.
 ///
-/// A queue is *ready* if it has a task, and a place to run it in: fewer of its tasks run than may, and it is
-/// not paused. Calls come from several threads at once, also for the same queue, so a policy's state is atomic;
-/// none of them is made under a lock, but [`opened`](Self::opened) under that for making queues. Each tier has a policy of its own ([`Builder::policy`]).
+/// A queue is *ready* if it has a task, is below its limit, and is not paused.
 ///
-/// A policy is advice about order. If it chooses what is not ready, or nothing, the first queue that is ready is
-/// served, so no policy can lose a task or stop the others' service. It can starve queues.
+/// Several threads call a policy at once, also for the same queue, so its state is atomic. The
+/// scheduler holds no lock during a call, except in [`opened`](Self::opened) the one for making
+/// queues. Each priority has a policy of its own ([`Builder::policy`]).
+///
+/// A policy only decides about order. If it chooses a queue that is not ready, or none, the
+/// scheduler serves the first ready queue. So no policy can lose a task or stop all service, but it
+/// can starve a queue.
 ///
 /// [`Builder::policy`]: super::Builder::policy
 ///
 /// # Examples
 ///
-/// Earliest deadline first, for queues of which each is one request:
+/// Earliest deadline first, with one queue for each request:
 ///
 /// ```
 /// use filch::fair::{FairScheduler, Pick, Policy, Ready};
@@ -52,49 +55,50 @@ use core::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Policy: Send + Sync + 'static {
-    /// The queue to serve next; `None` if none is ready.
+    /// Returns the queue to serve next, or `None` if none is ready.
     ///
-    /// The answer may count at once: whatever comes of it, [`served`](Self::served) is called with it.
+    /// `pick` may update the policy's state: every returned pick is followed by a call of
+    /// [`served`](Self::served) with it, even if no task ran.
     ///
     /// # Examples
     ///
     /// See [`Policy`].
     fn pick(&self, ready: Ready<'_>) -> Option<Pick>;
 
-    /// A queue has come into this slot. Nobody serves it yet.
+    /// Is called when a new queue has taken this slot, before any thread serves it.
     fn opened(&self, slot: usize) {
         let _ = slot;
     }
 
-    /// The queue in this slot is about to get a lower weight, or has just got a higher one. What it owes for service
-    /// that it has got can be converted.
+    /// Is called before the queue in this slot gets a lower weight, or after it got a higher one.
+    /// The policy can convert what the queue owes for past service.
     fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
         let _ = (slot, change, ready);
     }
 
-    /// The queue in this slot is about to become ready. May be called several times for once.
+    /// Is called before the queue in this slot becomes ready, possibly more than once each time.
     fn arrives(&self, slot: usize, ready: Ready<'_>) {
         let _ = (slot, ready);
     }
 
-    /// The queue in this slot has become ready, or is so no longer.
+    /// Is called after the queue in this slot became ready, or ceased to be.
     fn changed(&self, slot: usize, ready: Ready<'_>) {
         let _ = (slot, ready);
     }
 
-    /// What was picked is about to be served: there is something to do.
+    /// Is called before the picked queue is served, once a task of it was found.
     fn begins(&self, pick: Pick) {
         let _ = pick;
     }
 
-    /// What was picked has been served; with nothing, if there was nothing to do when it came to that. Also
+    /// Is called after the picked queue was served, with a service of zero if it had no task. Also
     /// called, with a note of 0, for a task that ran on a thread that waited for it.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }
 }
 
-/// What a [`Policy`] has chosen.
+/// The choice of a [`Policy`].
 ///
 /// # Examples
 ///
@@ -113,30 +117,30 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// The queue in this slot.
+    /// Picks the queue in this slot.
     pub fn of(slot: usize) -> Self {
         Pick { slot, tasks: None, note: 0 }
     }
 
-    /// To run one task, and then pick again. Otherwise tasks run until the quantum is over.
+    /// Limits the lease to one task. Otherwise tasks run until the quantum is over.
     pub fn one_task(mut self) -> Self {
         self.tasks = Some(NonZeroUsize::MIN);
         self
     }
 
-    /// With a number that the policy finds again in [`Policy::served`].
+    /// Adds a number that the policy gets back in [`Policy::served`].
     pub fn with_note(mut self, note: u128) -> Self {
         self.note = note;
         self
     }
 
-    /// The slot.
+    /// Returns the slot.
     #[must_use]
     pub fn slot(self) -> usize {
         self.slot
     }
 
-    /// The number that it was made with; 0 without.
+    /// Returns the number given to [`with_note`](Self::with_note), or 0.
     #[must_use]
     pub fn note(self) -> u128 {
         self.note
@@ -150,19 +154,19 @@ impl Pick {
 /// ```
 /// use filch::fair::Reweighted;
 ///
-/// // What a queue of weight 1 owes in virtual time, a queue of weight 4 owes a quarter of.
+/// // A debt of virtual time at weight 1 is a quarter of it at weight 4.
 /// let change = Reweighted { from: 1, to: 4 };
 /// assert_eq!(1000 * change.from / change.to, 250);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reweighted {
-    /// The weight until now.
+    /// The old weight.
     pub from: u64,
-    /// The weight from now on.
+    /// The new weight.
     pub to: u64,
 }
 
-/// What a queue has got.
+/// The service of one lease, or of one task on a thread that waited for it.
 ///
 /// # Examples
 ///
@@ -175,10 +179,10 @@ pub struct Reweighted {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
-    /// How long its tasks have run, together, on the thread that served it.
+    /// The total time of its tasks on the thread that served it.
     pub time: Duration,
-    /// How many tasks that were. Those that had been cancelled do not count.
+    /// How many tasks ran. Tasks that had been cancelled do not count.
     pub tasks: usize,
-    /// The weight of the queue, now.
+    /// The queue's weight at the end of the lease.
     pub weight: u64,
 }

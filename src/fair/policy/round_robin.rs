@@ -1,14 +1,15 @@
-//! One task each, in turn.
+//! Round robin: one task of each queue in turn.
 
 use super::{Pick, Policy, Ready};
 use crate::sync::{AtomicUsize, Relaxed};
 use core::fmt;
 
-/// Serves the queues that are ready in turn, one task each, whatever their weights and however long the tasks
-/// take. The order is that of the slots.
+/// Serves one task of each ready queue in turn, in the order of their slots. Weights and the
+/// lengths of tasks do not matter.
 ///
-/// This is the policy of Toub's `RoundRobinThreadPool` (MSDN Magazine, January 2009). Slots do not move when a
-/// queue goes, so there is no cursor to mend. Lock-free; a pick costs a look at a word or two.
+/// This is the policy of Toub's `RoundRobinThreadPool` (MSDN Magazine, January 2009). Slots do not
+/// move when a queue goes, so the cursor needs no correction. A pick is lock-free, and reads a word
+/// or two.
 ///
 /// # Examples
 ///
@@ -19,7 +20,7 @@ use core::fmt;
 /// let fair = FairScheduler::builder(ThreadPool::new(2)?).policy(RoundRobin::new).build();
 /// let (large, small) = (fair.queue("large").build()?, fair.queue("small").build()?);
 /// (0..100).for_each(|i| drop(large.spawn(move || i)));
-/// // Finished after about as many tasks of the large batch as of its own.
+/// // The small batch ends after about as many tasks of the large batch as of its own.
 /// (0..10).for_each(|i| drop(small.spawn(move || i)));
 /// fair.wait_idle()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -31,7 +32,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Begins with the first slot.
+    /// Returns a policy that begins with the first slot.
     #[must_use]
     pub fn new() -> Self {
         RoundRobin::default()

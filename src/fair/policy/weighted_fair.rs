@@ -1,4 +1,4 @@
-//! Shares by weight, in time.
+//! Weighted fair queuing: shares of time, by weight.
 
 use super::least::{Least, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -19,18 +19,24 @@ const MOST: u64 = 1 << 62;
 /// and within the age that has begun: together less than half a turn.
 const AGE: u32 = 60;
 
-/// Shares the time of the executor among the queues that are ready, by weight: start-time fair queuing (Goyal,
-/// Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the default.
+/// Shares the time of the executor among the ready queues by weight: start-time fair queuing
+/// (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the
+/// default policy.
 ///
-/// Each queue has a virtual time, which advances by what its tasks take, divided by its weight; the ready queue
-/// with the least is served. What the next lease will take is not known, so the mean of the last ones is charged
-/// when it begins, and corrected when it ends: otherwise all threads would take the same queue before it has been
-/// charged. A queue that becomes ready starts no lower than the one that was served last, so nobody saves up time
-/// by sleeping. Time is that of the scheduler's clock, from the beginning of a task to its end, whether the task
-/// computes or blocks.
+/// Each queue has a *virtual time*. It advances by the time that the queue's tasks take, divided by
+/// the queue's weight. The ready queue with the least virtual time is served.
 ///
-/// A pick looks at each group of 64 slots in which a queue is ready, and at 64 queues of one of them, twice. It
-/// is lock-free: it begins again only if another thread has charged the same queue meanwhile.
+/// The length of a lease is not known when it begins. So the queue is then charged the mean of its
+/// last leases, and the charge is corrected when the lease ends. Without the charge, all threads
+/// would pick the same queue until its first lease ends.
+///
+/// A queue that becomes ready starts no lower than the queue that was served last, so a queue saves
+/// no time up by being idle. Time is measured by the scheduler's clock from the beginning of a task
+/// to its end, whether the task computes or blocks.
+///
+/// A pick reads one word for each group of 64 slots in which a queue is ready, and looks twice
+/// through the 64 slots of one group. It is lock-free: it begins again only if another thread has
+/// charged the same queue meanwhile.
 ///
 /// # Examples
 ///
@@ -74,7 +80,7 @@ impl Accounts {
 
 // Relaxed throughout: each is a word of its own, and the set of what is ready brings along what was charged before.
 impl WeightedFair {
-    /// With no time gone by.
+    /// Returns a policy whose queues have had no service yet.
     #[must_use]
     pub fn new() -> Self {
         WeightedFair {

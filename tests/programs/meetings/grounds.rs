@@ -2,6 +2,7 @@
 
 use super::faults::{Faults, Marked};
 use super::ledger::on_ground;
+use crate::common::closures::{Counted, Counts};
 use filch::executor::{Executor, Reason, Rejected, ThreadPerJob};
 use filch::fair::{Builder, FairScheduler};
 use filch::pool::Shutdown;
@@ -64,24 +65,72 @@ pub(crate) fn ours(kind: u8, threads: usize, number: u64, faults: &Arc<Faults>) 
     }
 }
 
+/// How many tasks each hook spawns.
+const SPAWNS: usize = 20;
+
+/// What the hooks of a pool spawn, and into which pool, once it is there.
+#[derive(Default)]
+struct Spawns {
+    pool: Mutex<Option<ThreadPool>>,
+    counts: Arc<Counts>,
+}
+
+impl Spawns {
+    fn one(&self) {
+        let pool = self.pool.lock().unwrap().clone();
+        let counted = Counted::new(&self.counts);
+        if let Some(pool) = pool {
+            // Refused when the pool is closed.
+            let _ = pool.spawn_detached(move || counted.runs());
+        }
+    }
+}
+
+/// Takes the pool from its own hooks.
+struct Ends(Arc<Spawns>);
+
+impl Ends {
+    /// The pool is shut down: nothing is left of what they spawned.
+    fn check(&self) {
+        self.0.counts.finish();
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let pool = self.0.pool.lock().unwrap().take();
+        drop(pool);
+    }
+}
+
 fn stealing(threads: usize, has_hooks: bool, number: u64, faults: &Arc<Faults>) -> Ground {
+    let spawns = Arc::new(Spawns::default());
     let mut builder = ThreadPool::builder()
         .num_threads(threads)
         .max_threads(MOST_THREADS)
         .keep_alive(Duration::from_millis(1));
     if has_hooks {
-        // The first of each panics.
+        // The first of each panics, and the next ones spawn.
         let hook = || {
-            let count = AtomicUsize::new(0);
-            move |_: usize| assert!(count.fetch_add(1, SeqCst) > 0, "expected: a hook")
+            let (count, spawns) = (AtomicUsize::new(0), Arc::clone(&spawns));
+            move |_: usize| match count.fetch_add(1, SeqCst) {
+                0 => panic!("expected: a hook"),
+                1..=SPAWNS => spawns.one(),
+                _ => {}
+            }
         };
         builder = builder.on_thread_start(hook()).on_thread_stop(hook());
         builder = builder.on_thread_park(hook()).on_thread_unpark(hook());
     }
     let pool = builder.build().unwrap();
-    let same = pool.clone();
+    *spawns.pool.lock().unwrap() = Some(pool.clone());
+    let (same, ends) = (pool.clone(), Ends(spawns));
+    let shut = move |how| {
+        same.shutdown(how).unwrap();
+        ends.check();
+    };
     Ground {
-        shut: Some(Box::new(move |how| same.shutdown(how).unwrap())),
+        shut: Some(Box::new(shut)),
         pool: Some(pool.clone()),
         ends: true,
         ..Ground::of(Arc::new(pool), number, faults)

@@ -5,9 +5,6 @@
 /// P8: cancelling does not drop a future that nobody wakes. Issue 23.
 pub(super) const SLEEPING_FUTURES_STAY: bool = true;
 
-/// P13: `ThreadPool::join` from outside panics when the pool is shut down by `Shutdown::Cancel`. Issue 23.
-pub(super) const JOINING_A_CANCELLED_POOL_PANICS: bool = true;
-
 /// A thread that waits for a task of another scheduler on the same pool sleeps, unless that scheduler is over the pool or
 /// over a queue whose task the thread runs: on the only thread it sleeps for ever. Issue 22.
 pub(super) const SIBLINGS_DO_NOT_HELP: bool = true;
@@ -19,7 +16,3 @@ pub(super) const DRAINING_POOLS_DO_NOT_GIVE_WAY: bool = true;
 /// A paused queue with a scheduler over it stays paused when all handles go: the scheduler's ticket, which waits in it, has
 /// one. Issue 23.
 pub(super) const TICKETS_KEEP_QUEUES_PAUSED: bool = true;
-
-/// A task that waits in `pool::blocking` for another of its scheduler waits until a further ticket comes. None comes if that
-/// scheduler is over a queue that is closed. Issue 23.
-pub(super) const CLOSED_QUEUES_DO_NOT_GIVE_WAY: bool = true;

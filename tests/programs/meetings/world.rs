@@ -215,9 +215,6 @@ impl World {
     /// may need one.
     pub(super) fn may_close(&mut self, is_one: impl Fn(usize) -> bool) -> bool {
         if self.schedulers.iter().any(|it| it.on.is_some_and(&is_one)) {
-            if self.blocked > 0 && known::CLOSED_QUEUES_DO_NOT_GIVE_WAY {
-                return false;
-            }
             self.release();
             self.has_lost_tickets = true;
         }

@@ -1,0 +1,43 @@
+//! Arguments that are at least one.
+
+use core::num::NonZeroUsize;
+
+/// A number of at least one, as an argument: a `usize`, which a literal is too, or a [`NonZeroUsize`].
+///
+/// Only this crate implements it.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::{Executor, Inline, from_fn};
+/// use std::num::NonZeroUsize;
+///
+/// let four = from_fn(4, |job| Inline.execute(job));
+/// let one = from_fn(NonZeroUsize::MIN, |job| Inline.execute(job));
+/// assert_eq!((four.parallelism().get(), one.parallelism().get()), (4, 1));
+/// ```
+pub trait AtLeastOne: Sealed {}
+
+impl AtLeastOne for usize {}
+impl AtLeastOne for NonZeroUsize {}
+
+/// Nobody else names it. One integer type implements it: with two, a literal would be neither.
+pub trait Sealed {
+    /// # Panics
+    ///
+    /// Panics if it is zero.
+    fn get(self) -> NonZeroUsize;
+}
+
+impl Sealed for usize {
+    #[track_caller]
+    fn get(self) -> NonZeroUsize {
+        NonZeroUsize::new(self).expect("the number is at least one")
+    }
+}
+
+impl Sealed for NonZeroUsize {
+    fn get(self) -> NonZeroUsize {
+        self
+    }
+}
