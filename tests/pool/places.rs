@@ -122,7 +122,6 @@ fn in_a_queue_over_a_pool_others_run_while_two_wait() {
     }
 }
 
-#[cfg(feature = "async")]
 #[test]
 fn the_only_worker_may_wait_for_a_future() {
     let pool = ThreadPool::new(1).unwrap();
