@@ -37,6 +37,7 @@
 //!   Whoever keeps the claim brings the future to its end: drops it, and sets `DONE`.
 
 mod any;
+mod awaited;
 mod cancel;
 mod cell;
 mod context;
@@ -58,6 +59,7 @@ mod span;
 mod state;
 
 pub(crate) use any::AnyTask;
+pub(crate) use awaited::{OnStack, StackKind};
 pub(crate) use cancel::Link;
 pub use cancel::{CancelToken, Cancelled};
 pub(crate) use cell::{Ended, Settings, task, task_of};
@@ -73,7 +75,7 @@ pub use group::TaskGroup;
 pub use handle::{Cancel, JoinHandle};
 pub(crate) use id::ExecutorId;
 pub use job::Job;
-pub(crate) use job::{Capture, Kind, OnStack, StackKind};
+pub(crate) use job::{Capture, Kind};
 pub(crate) use living::Living;
 pub(crate) use polling::{Futures, Polling};
 #[cfg(feature = "tracing")]

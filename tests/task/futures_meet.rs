@@ -335,7 +335,7 @@ fn a_group_waits_for_futures_and_has_their_panics() {
     tasks.into_iter().for_each(done);
     let panics = pool.task().group(&group).spawn_future(async { panic!("expected") });
     assert_eq!(group.wait().unwrap_err().to_string(), "the task panicked: expected");
-    assert!(panics.join().map(|()| ()).unwrap_err().is_panic());
+    assert!(panics.join().unwrap_err().is_panic());
     // A member that waits for its group waits for itself.
     let same = group.clone();
     let waits = pool.task().group(&group).spawn_future(async move { same.wait() });

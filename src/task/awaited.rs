@@ -1,0 +1,133 @@
+//! Jobs that a frame on a stack waits for: halves of a `join`, and jobs of a scope.
+
+use super::job::{Capture, Job, Kind, TAG};
+use core::mem::{MaybeUninit, align_of, size_of};
+use core::ptr::{self, NonNull};
+
+/// A job's end of something that lies on the stack of whoever waits for it.
+pub(crate) struct OnStack(pub(crate) &'static StackKind);
+
+/// What can be done with it.
+pub(crate) struct StackKind {
+    pub(crate) run: unsafe fn(*const OnStack),
+    /// Called if the job is dropped unrun.
+    pub(crate) give_back: unsafe fn(*const OnStack),
+}
+
+/// The kind of jobs that hold a pointer to such an end. A static, so that it is told from all others by its address.
+static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
+
+/// # Safety
+///
+/// 1. The words hold what `Job::on_stack` has put there.
+unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
+    // SAFETY: 1.
+    let head = unsafe { capture.cast::<*const OnStack>().read() };
+    // SAFETY: the promise of the caller of `on_stack`.
+    let kind = unsafe { &*head }.0;
+    // SAFETY: the promise of that caller.
+    unsafe { (kind.run)(head) };
+    true
+}
+
+/// # Safety
+///
+/// 1. As for `run_on_stack`.
+unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
+    // SAFETY: 1.
+    let head = unsafe { capture.cast::<*const OnStack>().read() };
+    // SAFETY: the caller's promise, of `on_stack`.
+    let kind = unsafe { &*head }.0;
+    // SAFETY: the promise of that caller.
+    unsafe { (kind.give_back)(head) };
+}
+
+impl Job {
+    /// # Safety
+    ///
+    /// 1. What `head` belongs to stays until the job has run or was dropped.
+    #[inline]
+    pub(crate) unsafe fn on_stack(head: &OnStack) -> Self {
+        let mut capture = Capture::uninit();
+        // SAFETY: I6 — a pointer fits.
+        unsafe { capture.as_mut_ptr().cast::<*const OnStack>().write(head) };
+        Job { kind: NonNull::from(&ON_STACK), capture }
+    }
+
+    /// Whether this is the job of that end.
+    #[inline]
+    pub(crate) fn is_on_stack(&self, head: &OnStack) -> bool {
+        // SAFETY: I6 — of that kind.
+        let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
+        self.is_half() && ptr::eq(ours(), head)
+    }
+
+    /// The job of a scope that began in `depth` services of this thread; 0, if it began on another thread.
+    ///
+    /// # Safety
+    ///
+    /// 1. `kind` stays until the job has run or was dropped.
+    /// 2. It is for an `F`, which fits into the words and is `Send`.
+    #[inline]
+    pub(crate) unsafe fn scoped<F>(kind: *const Kind, depth: usize, f: F) -> Self {
+        const { assert!(size_of::<F>() <= size_of::<Capture>()) };
+        const { assert!(align_of::<F>() <= align_of::<Capture>()) };
+        let tagged = kind.wrapping_byte_add((1 + depth).min(TAG)).cast_mut();
+        // SAFETY: 1 — an address of something, and more.
+        Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
+    }
+
+    /// Whether it is a job of the scope that has this kind.
+    #[inline]
+    pub(crate) fn is_of(&self, scope: usize) -> bool {
+        is_scoped(self.kind.as_ptr()) && self.kind().addr() == scope
+    }
+
+    /// The kind of the scope that it is of, if it is of one.
+    #[inline]
+    pub(crate) fn scope(&self) -> Option<*const Kind> {
+        is_scoped(self.kind.as_ptr()).then(|| self.kind())
+    }
+
+    /// Whether it is the second half of a `join`.
+    #[inline]
+    pub(crate) fn is_half(&self) -> bool {
+        ptr::eq(self.kind.as_ptr(), &ON_STACK)
+    }
+
+    /// Whether a frame on a stack waits for it, or will: it is a half, or a job of a scope.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_half() || is_scoped(self.kind.as_ptr())
+    }
+
+    /// The same of a copy, which may be of the words of several jobs.
+    #[inline]
+    pub(crate) fn are_awaited(words: &MaybeUninit<Job>) -> bool {
+        let kind = kind_of(words);
+        ptr::eq(kind, &ON_STACK) || is_scoped(kind)
+    }
+
+    /// Whether a copy, which may be of the words of several jobs, is that of a half, of a job of this scope, or of a job of
+    /// a scope that began in more services than `depth`.
+    pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
+        let kind = kind_of(words);
+        let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
+        ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag - 1 > depth)
+    }
+}
+
+/// The kind in the words of jobs. They may be of several, so it is compared and not followed.
+#[inline]
+fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
+    // SAFETY: I6 — the words are those of jobs, so this is within the copy.
+    let kind = unsafe { &raw const (*words.as_ptr()).kind };
+    // SAFETY: I6 — the slot has held a job, whose every copy has this word.
+    unsafe { kind.cast::<*const Kind>().read() }
+}
+
+/// Whether it is that of a scope.
+#[inline]
+fn is_scoped(kind: *const Kind) -> bool {
+    kind.addr() & TAG != 0
+}
