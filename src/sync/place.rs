@@ -80,6 +80,7 @@ mod machine {
         ///
         /// An item was put there, nobody has taken it, and no other thread touches the place
         /// meanwhile.
+        #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
             // SAFETY: the caller's promise.
@@ -91,6 +92,7 @@ mod machine {
         /// # Safety
         ///
         /// As for `take`.
+        #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn clear(&self) {
             // SAFETY: the caller's promise.
