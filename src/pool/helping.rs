@@ -200,7 +200,8 @@ impl Local {
             let timeout = [timeout, pause].into_iter().flatten().min();
             loop {
                 self.bell.borrow_mut().park(timeout);
-                if is_over() || timeout.is_some() {
+                let is_recalled = is_taken && !self.seat.relies_on_others.load(Relaxed); // Relaxed: the bell orders it
+                if is_over() || timeout.is_some() || is_recalled {
                     break;
                 }
             }

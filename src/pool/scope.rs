@@ -300,20 +300,27 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in our deque.
+    /// Runs the jobs of the scope that are in our deque, and those that it finds in the injector.
     fn run_own(&self, core: &Core) {
-        if core.is_scattered.load(Relaxed) {
-            self.fetch(core.address()); // Relaxed: it is looked at again
-        }
-        while let Some(job) = self.pop_above_floor() {
-            if job.is_of(core.address()) {
-                self.run(job);
-            } else if core.countdown.is_over() {
-                self.deque.push(job);
-                // For a moment nobody could see it (I3).
-                self.shared.idle.searchers.notify_one();
-                return;
-            } else if !self.lay_aside(job, core.address()) {
+        loop {
+            if core.is_scattered.load(Relaxed) {
+                self.fetch(core.address()); // Relaxed: it is looked at again
+            }
+            let mut has_run = false;
+            while let Some(job) = self.pop_above_floor() {
+                if job.is_of(core.address()) {
+                    self.run(job);
+                    has_run = true;
+                } else if core.countdown.is_over() {
+                    self.deque.push(job);
+                    // For a moment nobody could see it (I3).
+                    self.shared.idle.searchers.notify_one();
+                    return;
+                } else if !self.lay_aside(job, core.address()) {
+                    return;
+                }
+            }
+            if !has_run || core.countdown.is_over() {
                 return;
             }
         }
