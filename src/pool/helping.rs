@@ -21,6 +21,7 @@
 
 use super::SERVED;
 use super::registry::Seat;
+use super::scope::scatter;
 use super::worker::Local;
 use crate::deque::{Stealer, Worker};
 use crate::idle::Park;
@@ -28,6 +29,7 @@ use crate::steal::Steal;
 use crate::sync::spin::{Patience, relax};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::{Job, OnStack, current};
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::time::Duration;
@@ -139,7 +141,7 @@ impl Local {
         let (outer, mut patience) = (self.awaits(latch), Patience::full());
         while !is_over() {
             if let Some(job) = self.leapfrog(latch) {
-                self.run(job);
+                self.help(job, &is_over);
                 look();
                 patience = Patience::full();
             } else if patience.lasts() {
@@ -152,6 +154,34 @@ impl Local {
             }
         }
         self.awaits(outer);
+    }
+
+    /// Runs a job that somebody else waits for, and what it leaves of the same scope. What it leaves of others goes where
+    /// their owners find it: nobody could take it out of our deque while we wait, as the service is over.
+    fn help(&self, job: Job, is_over: impl Fn() -> bool) {
+        let (scope, before) = (job.scope(), self.deque.next_place());
+        self.run(job);
+        let newest = || self.deque.next_place().wrapping_sub(1);
+        let mut others = Vec::new();
+        while is_at_or_above(newest(), before as u32) {
+            let Some(job) = self.deque.pop() else { break };
+            match job.scope() {
+                Some(its) if Some(its) == scope && !is_over() => self.run(job),
+                Some(_) => {
+                    scatter(&job);
+                    if let Err(closed) = self.shared.injector.try_push(job) {
+                        others.push(closed.into_inner());
+                    }
+                    self.shared.idle.searchers.notify_one();
+                }
+                None => others.push(job),
+            }
+        }
+        if !others.is_empty() {
+            self.deque.push_batch(others.into_iter().rev());
+            // For a moment nobody could see them (I3).
+            self.shared.idle.searchers.notify_one();
+        }
     }
 
     /// Takes a job that somebody waits for and that comes of what ends the latch, which is ours.
@@ -183,7 +213,7 @@ impl Local {
             if let Some(job) = self.leapfrog(latch) {
                 idle.step_back();
                 resting.cancel().found(is_there_work);
-                return self.run(job);
+                return self.help(job, &is_over);
             }
             if is_some_work {
                 search = resting.cancel();
