@@ -161,20 +161,25 @@ impl Local {
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
         self.run(job);
+        self.shed(before as u32, |job| job.scope().is_some() && job.scope() == scope && !is_over());
+    }
+
+    /// Empties our deque down to a place: runs such jobs, and moves jobs of other scopes to the injector, unless it is closed.
+    pub(super) fn shed(&self, place: u32, runs: impl Fn(&Job) -> bool) {
         let newest = || self.deque.next_place().wrapping_sub(1);
         let mut others = Vec::new();
-        while is_at_or_above(newest(), before as u32) {
+        while is_at_or_above(newest(), place) {
             let Some(job) = self.deque.pop() else { break };
-            match job.scope() {
-                Some(its) if Some(its) == scope && !is_over() => self.run(job),
-                Some(_) => {
-                    scatter(&job);
-                    if let Err(closed) = self.shared.injector.try_push(job) {
-                        others.push(closed.into_inner());
-                    }
-                    self.shared.idle.searchers.notify_one();
+            if runs(&job) {
+                self.run(job);
+            } else if job.scope().is_some() {
+                scatter(&job);
+                if let Err(closed) = self.shared.injector.try_push(job) {
+                    others.push(closed.into_inner());
                 }
-                None => others.push(job),
+                self.shared.idle.searchers.notify_one();
+            } else {
+                others.push(job);
             }
         }
         if !others.is_empty() {
@@ -182,6 +187,11 @@ impl Local {
             // For a moment nobody could see them (I3).
             self.shared.idle.searchers.notify_one();
         }
+    }
+
+    /// The place in our deque below which everything stays.
+    pub(super) fn floor(&self) -> u32 {
+        self.depth.floor.get().unwrap_or_default() as u32
     }
 
     /// Takes a job that somebody waits for and that comes of what ends the latch, which is ours.

@@ -313,8 +313,8 @@ impl Local {
                     has_run = true;
                 } else if core.countdown.is_over() {
                     self.deque.push(job);
-                    // For a moment nobody could see it (I3).
-                    self.shared.idle.searchers.notify_one();
+                    // What was fetched for others is not to stay where they do not look.
+                    self.shed(self.floor(), |_| false);
                     return;
                 } else if !self.lay_aside(job, core.address()) {
                     return;
