@@ -161,16 +161,20 @@ impl Local {
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
         self.run(job);
-        self.shed(before as u32, |job| job.scope().is_some() && job.scope() == scope && !is_over());
+        self.shed(Some(before as u32), |job| job.scope().is_some() && job.scope() == scope && !is_over());
     }
 
     /// Empties our deque down to a place: runs such jobs, and moves jobs of other scopes to the injector, unless it is closed.
-    pub(super) fn shed(&self, place: u32, runs: impl Fn(&Job) -> bool) {
+    pub(super) fn shed(&self, place: Option<u32>, runs: impl Fn(&Job) -> bool) {
         let newest = || self.deque.next_place().wrapping_sub(1);
         let mut others = Vec::new();
-        while is_at_or_above(newest(), place) {
+        while place.is_none_or(|it| is_at_or_above(newest(), it)) {
             let Some(job) = self.deque.pop() else { break };
-            if runs(&job) {
+            if job.is_half() {
+                // It is found by its place.
+                self.deque.push(job);
+                break;
+            } else if runs(&job) {
                 self.run(job);
             } else if job.scope().is_some() {
                 scatter(&job);
@@ -190,8 +194,8 @@ impl Local {
     }
 
     /// The place in our deque below which everything stays.
-    pub(super) fn floor(&self) -> u32 {
-        self.depth.floor.get().unwrap_or_default() as u32
+    pub(super) fn floor(&self) -> Option<u32> {
+        self.depth.floor.get().map(|it| it as u32)
     }
 
     /// Takes a job that somebody waits for and that comes of what ends the latch, which is ours.
@@ -234,6 +238,8 @@ impl Local {
         // Whoever relies on this search is told below: another is started, or notified.
         search.found(|| false);
         idle.step_back();
+        // Their owners do not look here, and we may sleep for long.
+        self.shed(self.floor(), |_| false);
         current::aside(|| {
             let is_taken = self.place_is_taken.get() == Some(true);
             let pause = (!is_taken).then_some(PAUSE);
