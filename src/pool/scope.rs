@@ -6,7 +6,10 @@
 use super::ThreadPool;
 use super::closure::Closure;
 use super::countdown::Countdown;
-use super::worker::Local;
+use super::worker::{CLOSED, Local};
+use crate::deque::Stealer;
+use crate::steal::Steal;
+use crate::sync::spin::relax;
 use crate::executor::Executor;
 use crate::idle::Park;
 use crate::sync::lock::Mutex;
@@ -359,7 +362,30 @@ impl Local {
             is_found = job.is_of(scope);
             self.deque.push(job);
         }
+        // Relaxed: it is looked at again. Who has taken our job out of the closed injector cannot give it back.
+        if !is_found && self.shared.attention.load(Relaxed) & CLOSED != 0 {
+            self.shared.registry.with(|seats| {
+                let others = seats.iter().filter(|it| it.index != self.seat.index);
+                others.into_iter().any(|it| self.fetch_from(&it.stealer, scope))
+            });
+        }
         self.shared.idle.searchers.notify_one();
+    }
+
+    fn fetch_from(&self, stealer: &Stealer<Job>, scope: usize) -> bool {
+        loop {
+            match stealer.steal_such(|_, words| !Job::are_half(words)) {
+                Steal::Success(job) => {
+                    let is_found = job.is_of(scope);
+                    self.deque.push(job);
+                    if is_found {
+                        return true;
+                    }
+                }
+                Steal::Empty => return false,
+                Steal::Retry => relax(),
+            }
+        }
     }
 }
 

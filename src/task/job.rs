@@ -364,6 +364,11 @@ impl Job {
         ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag - 1 > depth)
     }
 
+    /// Whether a copy, which may be of the words of several jobs, is that of a half.
+    pub(crate) fn are_half(words: &MaybeUninit<Job>) -> bool {
+        ptr::eq(kind_of(words), &ON_STACK)
+    }
+
     #[inline(always)]
     fn kind(&self) -> *const Kind {
         self.kind.as_ptr().map_addr(|it| it & !TAG)
