@@ -122,6 +122,7 @@ impl Shared {
             services: Default::default(),
             bell: bell.unparker(),
             counters: Default::default(),
+            relies_on_others: Default::default(),
         });
         this.registry.add(&seat);
         this.idle.activate();
@@ -183,7 +184,7 @@ impl Shared {
     }
 
     /// A worker begins to block; another thread takes its place. Returns whether there is one.
-    pub(super) fn begin_blocking(this: &Arc<Self>) -> bool {
+    pub(super) fn begin_blocking(this: &Arc<Self>, seat: &Seat) -> bool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += 1;
@@ -193,12 +194,26 @@ impl Shared {
         }
         this.mark_spare(&crew);
         let (is_started, is_taken) = (crew.alive > before, !crew.is_too_small());
+        seat.relies_on_others.store(is_taken, Relaxed); // Relaxed: under the lock
         drop(crew);
+        if !is_taken {
+            this.recall();
+        }
         if !is_started {
             // It may sleep because there were enough without it.
             this.idle.searchers.notify_one();
         }
         is_taken
+    }
+
+    /// Wakes those that sleep because others had their places: now too few run, and they may have something to run themselves.
+    #[cold]
+    fn recall(&self) {
+        self.registry.with(|seats| {
+            // Relaxed: it is written under the lock that the caller had.
+            let relying = seats.iter().filter(|it| it.relies_on_others.swap(false, Relaxed));
+            relying.for_each(|it| it.bell.wake_by_ref());
+        });
     }
 
     pub(super) fn end_blocking(&self) {

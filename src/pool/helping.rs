@@ -21,6 +21,7 @@
 
 use super::SERVED;
 use super::registry::Seat;
+use super::scope::scatter;
 use super::worker::Local;
 use crate::deque::{Stealer, Worker};
 use crate::idle::Park;
@@ -28,6 +29,7 @@ use crate::steal::Steal;
 use crate::sync::spin::{Patience, relax};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::{Job, OnStack, current};
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::time::Duration;
@@ -139,7 +141,7 @@ impl Local {
         let (outer, mut patience) = (self.awaits(latch), Patience::full());
         while !is_over() {
             if let Some(job) = self.leapfrog(latch) {
-                self.run(job);
+                self.help(job, &is_over);
                 look();
                 patience = Patience::full();
             } else if patience.lasts() {
@@ -152,6 +154,50 @@ impl Local {
             }
         }
         self.awaits(outer);
+    }
+
+    /// Runs a job that somebody else waits for, and what it leaves of the same scope. What it leaves of others goes where
+    /// their owners find it: nobody could take it out of our deque while we wait, as the service is over.
+    fn help(&self, job: Job, is_over: impl Fn() -> bool) {
+        let (scope, before) = (job.scope(), self.deque.next_place());
+        self.run(job);
+        self.shed(Some(before as u32), |job| {
+            job.scope().is_some() && job.scope() == scope && !is_over()
+        });
+    }
+
+    /// Empties our deque down to a place: runs such jobs, and moves jobs of other scopes to the injector, unless it is closed.
+    pub(super) fn shed(&self, place: Option<u32>, runs: impl Fn(&Job) -> bool) {
+        let newest = || self.deque.next_place().wrapping_sub(1);
+        let mut others = Vec::new();
+        while place.is_none_or(|it| is_at_or_above(newest(), it)) {
+            let Some(job) = self.deque.pop() else { break };
+            if job.is_half() {
+                // It is found by its place.
+                self.deque.push(job);
+                break;
+            } else if runs(&job) {
+                self.run(job);
+            } else if job.scope().is_some() {
+                scatter(&job);
+                if let Err(closed) = self.shared.injector.try_push(job) {
+                    others.push(closed.into_inner());
+                }
+                self.shared.idle.searchers.notify_one();
+            } else {
+                others.push(job);
+            }
+        }
+        if !others.is_empty() {
+            self.deque.push_batch(others.into_iter().rev());
+            // For a moment nobody could see them (I3).
+            self.shared.idle.searchers.notify_one();
+        }
+    }
+
+    /// The place in our deque below which everything stays.
+    pub(super) fn floor(&self) -> Option<u32> {
+        self.depth.floor.get().map(|it| it as u32)
     }
 
     /// Takes a job that somebody waits for and that comes of what ends the latch, which is ours.
@@ -183,7 +229,7 @@ impl Local {
             if let Some(job) = self.leapfrog(latch) {
                 idle.step_back();
                 resting.cancel().found(is_there_work);
-                return self.run(job);
+                return self.help(job, &is_over);
             }
             if is_some_work {
                 search = resting.cancel();
@@ -194,13 +240,16 @@ impl Local {
         // Whoever relies on this search is told below: another is started, or notified.
         search.found(|| false);
         idle.step_back();
+        // Their owners do not look here, and we may sleep for long.
+        self.shed(self.floor(), |_| false);
         current::aside(|| {
             let is_taken = self.place_is_taken.get() == Some(true);
             let pause = (!is_taken).then_some(PAUSE);
             let timeout = [timeout, pause].into_iter().flatten().min();
             loop {
                 self.bell.borrow_mut().park(timeout);
-                if is_over() || timeout.is_some() {
+                let is_recalled = is_taken && !self.seat.relies_on_others.load(Relaxed); // Relaxed: the bell orders it
+                if is_over() || timeout.is_some() || is_recalled {
                     break;
                 }
             }

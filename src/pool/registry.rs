@@ -4,14 +4,16 @@ use super::helping::Services;
 use super::metrics::Counters;
 use crate::deque::Stealer;
 use crate::injector::Injector;
-use crate::sync::Arc;
 use crate::sync::snapshot::Snapshot;
+use crate::sync::{Arc, AtomicBool};
 use crate::task::Job;
 use alloc::vec::Vec;
 use core::task::Waker;
 
 /// What the others know of a worker.
 pub(super) struct Seat {
+    /// Its worker sleeps in a wait, and others run in its place: to be rung for if they do not any more.
+    pub(super) relies_on_others: AtomicBool,
     pub(super) index: usize,
     pub(super) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.

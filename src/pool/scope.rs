@@ -6,10 +6,13 @@
 use super::ThreadPool;
 use super::closure::Closure;
 use super::countdown::Countdown;
-use super::worker::Local;
+use super::worker::{CLOSED, Local};
+use crate::deque::Stealer;
 use crate::executor::Executor;
 use crate::idle::Park;
+use crate::steal::Steal;
 use crate::sync::lock::Mutex;
+use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, Relaxed, thread};
 use crate::task::current::Waiter;
 use crate::task::{Bed, CancelledBy, Capture, Job, JoinError, Kind};
@@ -300,20 +303,27 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in our deque.
+    /// Runs the jobs of the scope that are in our deque, and those that it finds in the injector.
     fn run_own(&self, core: &Core) {
-        if core.is_scattered.load(Relaxed) {
-            self.fetch(core.address()); // Relaxed: it is looked at again
-        }
-        while let Some(job) = self.pop_above_floor() {
-            if job.is_of(core.address()) {
-                self.run(job);
-            } else if core.countdown.is_over() {
-                self.deque.push(job);
-                // For a moment nobody could see it (I3).
-                self.shared.idle.searchers.notify_one();
-                return;
-            } else if !self.lay_aside(job, core.address()) {
+        loop {
+            if core.is_scattered.load(Relaxed) {
+                self.fetch(core.address()); // Relaxed: it is looked at again
+            }
+            let mut has_run = false;
+            while let Some(job) = self.pop_above_floor() {
+                if job.is_of(core.address()) {
+                    self.run(job);
+                    has_run = true;
+                } else if core.countdown.is_over() {
+                    self.deque.push(job);
+                    // What was fetched for others is not to stay where they do not look.
+                    self.shed(self.floor(), |_| false);
+                    return;
+                } else if !self.lay_aside(job, core.address()) {
+                    return;
+                }
+            }
+            if !has_run || core.countdown.is_over() {
                 return;
             }
         }
@@ -352,7 +362,30 @@ impl Local {
             is_found = job.is_of(scope);
             self.deque.push(job);
         }
+        // Relaxed: it is looked at again. Who has taken our job out of the closed injector cannot give it back.
+        if !is_found && self.shared.attention.load(Relaxed) & CLOSED != 0 {
+            self.shared.registry.with(|seats| {
+                let others = seats.iter().filter(|it| it.index != self.seat.index);
+                others.into_iter().any(|it| self.fetch_from(&it.stealer, scope))
+            });
+        }
         self.shared.idle.searchers.notify_one();
+    }
+
+    fn fetch_from(&self, stealer: &Stealer<Job>, scope: usize) -> bool {
+        loop {
+            match stealer.steal_such(|_, words| !Job::are_half(words)) {
+                Steal::Success(job) => {
+                    let is_found = job.is_of(scope);
+                    self.deque.push(job);
+                    if is_found {
+                        return true;
+                    }
+                }
+                Steal::Empty => return false,
+                Steal::Retry => relax(),
+            }
+        }
     }
 }
 

@@ -316,7 +316,7 @@ impl current::Ticket for Local {
         // In its stop hook it has none.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.shared.idle.step_aside();
-            self.place_is_taken.set(Some(Shared::begin_blocking(&self.shared)));
+            self.place_is_taken.set(Some(Shared::begin_blocking(&self.shared, &self.seat)));
         }
     }
 

@@ -115,6 +115,11 @@ impl Job {
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
         ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag - 1 > depth)
     }
+
+    /// Whether a copy, which may be of the words of several jobs, is that of a half.
+    pub(crate) fn are_half(words: &MaybeUninit<Job>) -> bool {
+        ptr::eq(kind_of(words), &ON_STACK)
+    }
 }
 
 /// The kind in the words of jobs. They may be of several, so it is compared and not followed.

@@ -15,6 +15,7 @@ mod leaving;
 mod places;
 mod random_programs;
 mod refusals;
+mod scope_waits;
 mod scopes;
 mod thread_pool;
 mod turns;
