@@ -159,15 +159,20 @@ impl Shared {
                 task.be_counted(line.id());
             }
         }
-        line.jobs.push(Entry { job, since: this.now_if_timed() });
-        LOOK.fence();
+        this.put(line, job);
         Shared::look_after(this, line);
+    }
+
+    /// What is put there is seen by those who look behind a fence of their own, or the caller sees them.
+    #[inline(always)]
+    fn put(&self, line: &Line, job: Job) {
+        line.jobs.push(Entry { job, since: self.now_if_timed() });
+        LOOK.fence();
     }
 
     /// Puts a job into the queue that polls one of its futures, which the queue counts already.
     pub(super) fn push_poll(this: &Arc<Self>, line: &Line, job: Job) {
-        line.jobs.push(Entry { job, since: this.now_if_timed() });
-        LOOK.fence();
+        this.put(line, job);
         let is_care_wanted = this.tickets.want_care() && !this.is_submitting();
         if is_care_wanted && this.tickets.are_none() {
             let is_full = Shared::hand_over_one(this) == Err(Reason::Full);

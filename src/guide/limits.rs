@@ -41,8 +41,9 @@
 //!   runs on.
 //! - *A blocked thread is one thread less*, unless the section is marked by [`blocking`](crate::pool::blocking); then
 //!   another takes its place, up to [`max_threads`](crate::pool::Builder::max_threads), 512 if it is not said
-//!   (`pool/builder.rs`). A pool that is shut down starts no further threads: a task that blocks until a queued task has
-//!   run may hold up the drain for ever.
+//!   (`pool/builder.rs`). A pool that is shut down starts a further thread only if all of its threads are blocked and a
+//!   job is queued. It takes no further ticket of a scheduler: a task of a queue that blocks until another of the queues
+//!   has run may hold up the drain for ever.
 //! - *A thread that waits runs what it waits for and what that has brought about, and nothing else.* If there is only other
 //!   work, another thread takes its place, so there may be one more for each thread that waits, up to `max_threads`. Where there
 //!   can be no further thread, as in a [`LockedPool`](crate::LockedPool), it sleeps.

@@ -113,6 +113,15 @@ impl Shared {
         result
     }
 
+    /// Starts a thread for the jobs that a closing pool still has, if all of its threads are blocked.
+    fn start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        let is_needed = crew.alive <= crew.blocked && this.is_there_work();
+        if is_needed && crew.alive < this.settings.max_threads {
+            return Shared::start_one(this, crew);
+        }
+        Ok(())
+    }
+
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
         let seat = Arc::new(Seat {
@@ -188,12 +197,16 @@ impl Shared {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += 1;
-        if !crew.is_closing {
-            // If the system has no thread to give, the others have more to do.
-            let _ = Shared::fill(this, &mut crew);
-        }
+        // If the system has no thread to give, the others have more to do.
+        let _ = if crew.is_closing {
+            Shared::start_for_rest(this, &mut crew)
+        } else {
+            Shared::fill(this, &mut crew)
+        };
         this.mark_spare(&crew);
-        let (is_started, is_taken) = (crew.alive > before, !crew.is_too_small());
+        // The threads of a closing pool leave when they find nothing.
+        let is_taken = !crew.is_closing && !crew.is_too_small();
+        let is_started = crew.alive > before;
         seat.relies_on_others.store(is_taken, Relaxed); // Relaxed: under the lock
         drop(crew);
         if !is_taken {

@@ -215,3 +215,22 @@ fn tasks_that_wait_for_tasks_start_no_more_threads_than_there_may_be() {
     pool.wait_idle().unwrap();
     assert!(most.load(SeqCst) <= 5, "{most:?}");
 }
+
+#[test]
+fn a_thread_that_blocks_while_its_pool_drains_is_replaced() {
+    let pool = ThreadPool::new(1).unwrap();
+    let (same, (says, hears)) = (pool.clone(), std::sync::mpsc::channel());
+    let (begun, begins) = std::sync::mpsc::channel();
+    let blocks = pool.spawn(move || {
+        // Behind this one, in the same deque.
+        same.spawn_detached(move || says.send(()).unwrap()).unwrap();
+        begun.send(()).unwrap();
+        while same.spawn_detached(|| ()).is_ok() {
+            thread::yield_now();
+        }
+        filch::pool::blocking(|| hears.recv_timeout(MINUTE)).expect("nobody comes for it");
+    });
+    begins.recv().unwrap();
+    pool.shutdown(filch::pool::Shutdown::Drain).unwrap();
+    done(blocks);
+}

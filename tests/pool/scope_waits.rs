@@ -1,17 +1,15 @@
 //! Waits of scopes and joins where no further thread comes: what they wait for must not lie where nobody looks.
 
+use crate::common::waiting::MINUTE;
 use filch::{JoinHandle, ThreadPool};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 fn pool(threads: usize, most: usize) -> &'static ThreadPool {
     let pool = ThreadPool::builder().num_threads(threads).max_threads(most).build().unwrap();
     Box::leak(Box::new(pool))
 }
-
-const LIMIT: Duration = Duration::from_secs(10);
 
 #[test]
 fn who_helped_leaves_no_job_of_a_scope_behind() {
@@ -42,7 +40,7 @@ fn who_helped_leaves_no_job_of_a_scope_behind() {
         done.send(()).unwrap();
     })
     .unwrap();
-    end.recv_timeout(LIMIT).unwrap();
+    end.recv_timeout(MINUTE).unwrap();
 }
 
 #[test]
@@ -72,7 +70,7 @@ fn a_batch_does_not_hide_jobs_of_a_scope_below_a_wait() {
         });
     });
     send.send(owner).unwrap();
-    assert!(end.recv_timeout(LIMIT).unwrap());
+    assert!(end.recv_timeout(MINUTE).unwrap());
 }
 
 #[test]
@@ -99,5 +97,5 @@ fn whose_place_was_taken_goes_on_when_its_taker_waits() {
         });
     });
     send.send(owner).unwrap();
-    assert!(end.recv_timeout(LIMIT).unwrap());
+    assert!(end.recv_timeout(MINUTE).unwrap());
 }

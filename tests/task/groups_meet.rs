@@ -183,7 +183,8 @@ fn is_woken_for_a_place(pool: &ThreadPool, queue: &Queue, make_room: impl FnOnce
 
 #[test]
 fn q2_a_wait_for_a_group_is_woken_when_a_queue_resumes() {
-    let pool = ThreadPool::new(1).unwrap();
+    // No other thread comes that could run the task.
+    let pool = ThreadPool::builder().num_threads(1).max_threads(1).build().unwrap();
     let queue = FairScheduler::over(pool.clone()).queue("q").paused().build().unwrap();
     is_woken_for_a_place(&pool, &queue, || assert!(queue.resume()));
 }

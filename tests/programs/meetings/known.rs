@@ -7,7 +7,7 @@
 pub(super) const SIBLINGS_DO_NOT_HELP: bool = true;
 
 /// A pool that is shut down by `Shutdown::Drain` ends never if a task of a queue waits in `pool::blocking` for another that
-/// has not begun: it takes no further ticket, and starts no further thread. Issue 23.
+/// has not begun: it takes no further ticket. Issue 23.
 pub(super) const DRAINING_POOLS_DO_NOT_GIVE_WAY: bool = true;
 
 /// A paused queue with a scheduler over it stays paused when all handles go: the scheduler's ticket, which waits in it, has
