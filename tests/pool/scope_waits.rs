@@ -5,6 +5,7 @@ use filch::{JoinHandle, ThreadPool};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 fn pool(threads: usize, most: usize) -> &'static ThreadPool {
     let pool = ThreadPool::builder().num_threads(threads).max_threads(most).build().unwrap();

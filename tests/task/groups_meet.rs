@@ -167,11 +167,11 @@ fn q1_on_one_thread() {
 }
 
 /// A worker waits for a group with a task of a queue that has no place, until `make_room`. Everybody else is busy.
-fn is_woken_for_a_place(pool: &ThreadPool, queue: &Queue, make_room: impl FnOnce()) {
+fn is_woken_for_a_place(pool: &dyn Executor, queue: &Queue, make_room: impl FnOnce()) {
     let group = TaskGroup::new();
     queue.task().group(&group).spawn_detached(|| ()).unwrap();
     let (sender, inbox) = mpsc::channel();
-    let waits = pool.spawn(move || {
+    let waits = TaskBuilder::on(pool).spawn(move || {
         sender.send(()).unwrap();
         group.wait()
     });
@@ -183,9 +183,9 @@ fn is_woken_for_a_place(pool: &ThreadPool, queue: &Queue, make_room: impl FnOnce
 
 #[test]
 fn q2_a_wait_for_a_group_is_woken_when_a_queue_resumes() {
-    // No other thread comes that could run the task.
-    let pool = ThreadPool::builder().num_threads(1).max_threads(1).build().unwrap();
-    let queue = FairScheduler::over(pool.clone()).queue("q").paused().build().unwrap();
+    // A thread of this pool does not look again by itself.
+    let pool = Arc::new(LockedPool::new(1).unwrap());
+    let queue = FairScheduler::over(Arc::clone(&pool)).queue("q").paused().build().unwrap();
     is_woken_for_a_place(&pool, &queue, || assert!(queue.resume()));
 }
 
