@@ -3,18 +3,18 @@
 use crate::common::waiting::MINUTE;
 use filch::{JoinHandle, ThreadPool};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::{LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-fn pool(threads: usize, most: usize) -> &'static ThreadPool {
-    let pool = ThreadPool::builder().num_threads(threads).max_threads(most).build().unwrap();
-    Box::leak(Box::new(pool))
+fn pool(threads: usize, most: usize) -> ThreadPool {
+    ThreadPool::builder().num_threads(threads).max_threads(most).build().unwrap()
 }
 
 #[test]
 fn who_helped_leaves_no_job_of_a_scope_behind() {
-    let pool = pool(2, 2);
+    static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 2));
+    let pool = &*POOL;
     let (done, end) = mpsc::channel();
     pool.spawn_detached(move || {
         let (stolen, helped) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -46,7 +46,8 @@ fn who_helped_leaves_no_job_of_a_scope_behind() {
 
 #[test]
 fn a_batch_does_not_hide_jobs_of_a_scope_below_a_wait() {
-    let pool = pool(2, 2);
+    static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 2));
+    let pool = &*POOL;
     let (done, end) = mpsc::channel();
     let (send, handle) = mpsc::channel::<JoinHandle<()>>();
     let (go, gone) = mpsc::channel::<()>();
@@ -76,7 +77,8 @@ fn a_batch_does_not_hide_jobs_of_a_scope_below_a_wait() {
 
 #[test]
 fn whose_place_was_taken_goes_on_when_its_taker_waits() {
-    let pool = pool(1, 2);
+    static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(1, 2));
+    let pool = &*POOL;
     let (done, end) = mpsc::channel();
     let (send, handle) = mpsc::channel::<JoinHandle<()>>();
     let owner = pool.spawn(move || {
