@@ -10,6 +10,39 @@ pub(crate) use machine::*;
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::*;
 
+/// Returns an address on this thread's stack, at about the newest frame.
+///
+/// Where there is no assembly for it, it is the address of a local, which AddressSanitizer may have put
+/// elsewhere.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> usize {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let pointer: usize;
+        // SAFETY: it reads a register, and changes nothing.
+        unsafe {
+            core::arch::asm!("mov {}, rsp", out(reg) pointer,
+                options(nomem, nostack, preserves_flags));
+        }
+        pointer
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    {
+        let pointer: usize;
+        // SAFETY: it reads a register, and changes nothing.
+        unsafe {
+            core::arch::asm!("mov {}, sp", out(reg) pointer,
+                options(nomem, nostack, preserves_flags));
+        }
+        pointer
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    {
+        let local = 0_u8;
+        (&raw const local).addr()
+    }
+}
+
 #[cfg(not(any(loom, shuttle)))]
 mod machine {
     pub(crate) use std::thread::{JoinHandle, current};

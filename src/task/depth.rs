@@ -1,6 +1,6 @@
 //! How far down the stack tasks go that run inside those that wait for them.
 
-use crate::sync::thread::per_thread;
+use crate::sync::thread::{per_thread, stack_pointer};
 use core::cell::Cell;
 
 /// How much of a stack they have: half of it. A thread of which nothing else is known has the 2 MiB of `std`.
@@ -34,7 +34,7 @@ pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
     let outermost = |it: &Cell<Option<usize>>| match it.get() {
         Some(_) => None,
         None => {
-            it.set(Some(here()));
+            it.set(Some(stack_pointer()));
             Some(Back)
         }
     };
@@ -47,11 +47,5 @@ pub(super) fn is_exhausted() -> bool {
     let outermost = OUTERMOST.try_with(Cell::get).ok().flatten();
     // The thread may be past its end: then it has what others have.
     let room = || ROOM_HERE.try_with(Cell::get).unwrap_or(ROOM);
-    outermost.is_some_and(|it| it.abs_diff(here()) > room())
-}
-
-/// Where on the stack this is.
-fn here() -> usize {
-    let local = 0_u8;
-    (&raw const local).addr()
+    outermost.is_some_and(|it| it.abs_diff(stack_pointer()) > room())
 }
