@@ -33,7 +33,7 @@ fn run(frame: &Frame, job: usize) {
     // SAFETY: loom checks it.
     frame.results[job].with_mut(|it| unsafe { *it += 1 });
     let bell = || {
-        // Whoever has the last of the jobs has the frame still.
+        // The thread that has the last of the jobs still has the frame.
         frame.frame.with(|_| ());
         frame.bell.lock().unwrap().clone()
     };

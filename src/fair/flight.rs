@@ -27,7 +27,7 @@ struct Permits {
     last: u64,
     /// By number. `None` as long as the first job is on its way to here.
     waiting: BTreeMap<u64, Option<Job>>,
-    /// Somebody gives permits to those that wait.
+    /// A thread gives permits to the futures that wait.
     is_being_filled: bool,
 }
 

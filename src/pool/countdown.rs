@@ -48,7 +48,7 @@ impl Countdown {
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed); // Relaxed: compared below
         loop {
-            // Nobody spawns meanwhile, unless it is the owner, which then does not sleep.
+            // Only the owner could spawn meanwhile, and then it does not sleep.
             let bell = (count == ONE | AWAITED).then(&bell);
             let less = count.wrapping_sub(ONE);
             match self.common.compare_exchange(count, less, JOINED.release(), Relaxed) {

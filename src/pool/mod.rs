@@ -98,7 +98,7 @@ const GONE: Pair = Pair::named("pool::GONE");
 /// Whoever sees that the pool is closed sees that the injector is.
 const CALLED: Pair = Pair::named("pool::CALLED");
 
-/// Whoever sees that a half of a `join` is done sees its result; and that the jobs of a scope are, what they did.
+/// The owner that sees a half of a `join` done sees its result, and of a scope's jobs what they did.
 const JOINED: Pair = Pair::named("pool::JOINED");
 
 /// Whoever sees what was pushed or written after a service, or in it, sees that it has ended, or begun.

@@ -154,8 +154,10 @@ impl<'scope> Scope<'scope, '_> {
             core.depth
         } else {
             core.countdown.add();
-            // Relaxed: the count or the injector publishes it, and it is looked at again.
-            local.is_none().then(|| core.is_scattered.store(true, Relaxed));
+            if local.is_none() {
+                // Relaxed: the count or the injector publishes it, and it is looked at again.
+                core.is_scattered.store(true, Relaxed);
+            }
             0
         };
         if let Err(rejected) = self.pool.execute(core.job(depth, f)) {
@@ -192,15 +194,9 @@ impl Core {
     }
 
     fn note(&self, error: JoinError) {
-        let mut rest = self.rest.lock();
-        let further = match rest.first {
-            Some(_) => Some(error),
-            None => rest.first.replace(error),
-        };
-        drop(rest);
-        // Not under the lock: what a panic carries is the user's.
-        if let Some(Ok(payload)) = further.map(JoinError::try_into_panic) {
-            thread::forget_if_it_panics(payload);
+        let further = error.keep_first(&mut self.rest.lock().first);
+        if let Some(further) = further {
+            further.discard();
         }
     }
 

@@ -138,6 +138,22 @@ impl JoinError {
         JoinError(Kind::Dropped(cause.into()))
     }
 
+    /// Keeps the error if it is the first, and returns it otherwise.
+    pub(crate) fn keep_first(self, first: &mut Option<JoinError>) -> Option<JoinError> {
+        match first {
+            Some(_) => Some(self),
+            None => first.replace(self),
+        }
+    }
+
+    /// Drops the error, and the panic of its payload's destructor. Not to be called under a lock: the
+    /// payload is the user's.
+    pub(crate) fn discard(self) {
+        if let Ok(payload) = self.try_into_panic() {
+            thread::forget_if_it_panics(payload);
+        }
+    }
+
     pub(super) fn would_deadlock() -> Self {
         JoinError(Kind::WouldDeadlock)
     }

@@ -303,16 +303,9 @@ impl Group {
     }
 
     fn note(&self, error: JoinError) {
-        let mut rest = self.0.rest.lock();
-        let (first, further) = match rest.first.take() {
-            Some(first) => (first, Some(error)),
-            None => (error, None),
-        };
-        rest.first = Some(first);
-        drop(rest);
-        // Not under the lock: what a panic carries is the user's.
-        if let Some(Ok(payload)) = further.map(JoinError::try_into_panic) {
-            thread::forget_if_it_panics(payload);
+        let further = error.keep_first(&mut self.0.rest.lock().first);
+        if let Some(further) = further {
+            further.discard();
         }
     }
 

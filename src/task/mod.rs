@@ -89,7 +89,8 @@ const RESULT: Pair = Pair::named("task::RESULT");
 /// Whoever finishes a task sees the waker that its handle has left.
 const WAITER: Pair = Pair::named("task::WAITER");
 
-/// Whoever polls or drops a future sees what the last poll did; and whoever polls it, what was done before it was woken.
+/// The thread that polls or drops a future sees what the last poll did; if it polls, also what was
+/// done before the wake-up.
 const POLLED: Pair = Pair::named("task::POLLED");
 
 /// Whoever frees a task has everybody's use of it behind itself.

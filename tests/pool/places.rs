@@ -1,14 +1,14 @@
 //! Places of threads that wait: others take them, and what a thread waits beside does not run on it.
 
 use crate::common::waiting::{MINUTE, done};
-use crate::waiting::Meeting;
+use crate::waiting::{Meeting, two_of_five};
 use filch::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
 use filch::task::TaskGroup;
 use filch::{FairScheduler, Job, JoinHandle, LockedPool, ThreadPool};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
@@ -203,13 +203,7 @@ fn grow(pool: &ThreadPool, leaves: usize, random: u64) -> JoinHandle<usize> {
 
 #[test]
 fn tasks_that_wait_for_tasks_start_no_more_threads_than_there_may_be() {
-    let [now, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
-    let (starts, stops, peak) = (Arc::clone(&now), Arc::clone(&now), Arc::clone(&most));
-    let builder = ThreadPool::builder().num_threads(2).max_threads(5);
-    let started = move |_| _ = peak.fetch_max(starts.fetch_add(1, SeqCst) + 1, SeqCst);
-    let builder =
-        builder.on_thread_start(started).on_thread_stop(move |_| _ = stops.fetch_sub(1, SeqCst));
-    let pool = builder.build().unwrap();
+    let (pool, most) = two_of_five();
     let trees: Vec<_> = (0..20).map(|seed| grow(&pool, 60, seed)).collect();
     assert_eq!(trees.into_iter().map(done).sum::<usize>(), 1200);
     pool.wait_idle().unwrap();

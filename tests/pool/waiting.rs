@@ -271,15 +271,20 @@ fn trees_that_are_cancelled_end_or_never_begin() {
     }
 }
 
-#[test]
-fn workers_that_wait_start_no_more_threads_than_there_may_be() {
+/// A pool of two threads, of which there may be five, and the most that there have been at once.
+pub(crate) fn two_of_five() -> (ThreadPool, Arc<AtomicUsize>) {
     let [now, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
     let (starts, stops, peak) = (Arc::clone(&now), Arc::clone(&now), Arc::clone(&most));
     let builder = ThreadPool::builder().num_threads(2).max_threads(5);
     let started = move |_| _ = peak.fetch_max(starts.fetch_add(1, SeqCst) + 1, SeqCst);
     let builder =
         builder.on_thread_start(started).on_thread_stop(move |_| _ = stops.fetch_sub(1, SeqCst));
-    let pool = builder.build().unwrap();
+    (builder.build().unwrap(), most)
+}
+
+#[test]
+fn workers_that_wait_start_no_more_threads_than_there_may_be() {
+    let (pool, most) = two_of_five();
     let trees = (0..20).map(|seed| {
         let same = pool.clone();
         pool.spawn(move || grow(&same, 64 | seed, 100, seed))

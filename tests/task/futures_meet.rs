@@ -409,9 +409,10 @@ fn a_waker_that_panics_ends_nothing() {
     assert_eq!(pool.metrics().panic_count, 1);
 }
 
-thread_local!(static USER: Cell<u32> = const { Cell::new(0) });
+thread_local!(pub(crate) static USER: Cell<u32> = const { Cell::new(0) });
 
-struct User;
+/// The user of this thread, as a context.
+pub(crate) struct User;
 
 impl ContextFlow for User {
     type Snapshot = u32;

@@ -5,6 +5,7 @@
 
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::{MINUTE, done, ended};
+use crate::futures_meet::{USER, User};
 use crate::heap;
 use filch::executor::{
     Executor, ExecutorId, Inline, Reason, Rejected, TaskBuilder, ThreadPerJob, from_fn,
@@ -12,7 +13,7 @@ use filch::executor::{
 use filch::fair::{FairScheduler, Queue};
 use filch::pool::Shutdown;
 use filch::sim::Stepper;
-use filch::task::{CancelToken, ContextFlow, JoinError, TaskGroup};
+use filch::task::{CancelToken, JoinError, TaskGroup};
 use filch::{Job, JoinHandle, LockedPool, ThreadPool};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
@@ -358,25 +359,6 @@ fn a_group_of_tasks_of_several_executors() {
 
 #[test]
 fn a_detached_task_of_a_group_has_its_context() {
-    thread_local!(static USER: Cell<u32> = const { Cell::new(0) });
-
-    struct User;
-
-    impl ContextFlow for User {
-        type Snapshot = u32;
-
-        fn capture(&self) -> u32 {
-            USER.get()
-        }
-
-        fn enter<R>(user: u32, run: impl FnOnce() -> R) -> R {
-            let before = USER.replace(user);
-            let result = run();
-            USER.set(before);
-            result
-        }
-    }
-
     let pool = ThreadPool::builder().num_threads(1).context(User).build().unwrap();
     let (group, (sender, inbox)) = (TaskGroup::new(), mpsc::channel());
     USER.set(7);

@@ -17,7 +17,7 @@ pub struct Times {
 ///
 /// - A floor may be too low, and is so after a charge: who charges tells nobody. A search that comes there raises it to
 ///   the least that it has found, where floors are compared.
-/// - A floor is not too high, once all calls have returned. Whoever lowers a time lowers the floors above it that are higher.
+/// - A floor is not too high, once all calls have returned. The thread that lowers a time lowers the floors above it that are higher.
 ///   Whoever raises floors looks again afterwards, and lowers them again if need be. Of these two one sees the other
 ///   (`LEAST`).
 ///
