@@ -107,6 +107,93 @@ fn a_scope_ends_when_its_jobs_have() {
     });
 }
 
+/// A pool of one thread and another for its place.
+fn one_of_two() -> ThreadPool {
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
+    builder.start(Start::Eager).build().unwrap()
+}
+
+/// What one waits for beside its place is run by who has that, also if the pool is closed on the way.
+#[test]
+fn a_place_is_given_away_while_the_pool_closes() {
+    explore("a_place_is_given_away_while_the_pool_closes", || {
+        let (pool, meeting) = (one_of_two(), Arc::new(Barrier::new(2)));
+        let (same, other) = (pool.clone(), meeting.clone());
+        let task = pool.spawn(move || {
+            let is_there = same.spawn_detached(move || _ = other.wait()).is_ok();
+            filch::pool::blocking(|| {
+                if is_there {
+                    meeting.wait();
+                }
+            });
+        });
+        pool.shutdown(Shutdown::Drain).unwrap();
+        task.join().unwrap();
+    });
+}
+
+/// A thread that has its place back is one too many, whatever the pool is resized to meanwhile.
+#[test]
+fn a_place_is_taken_back_while_the_pool_is_resized() {
+    explore("a_place_is_taken_back_while_the_pool_is_resized", || {
+        let pool = one_of_two();
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            let inner = same.clone();
+            same.scope(|scope| {
+                scope.spawn(move || _ = inner.spawn(|| 1).join().unwrap());
+            });
+            filch::pool::blocking(|| same.spawn(|| 3).join().unwrap())
+        });
+        pool.resize(2).unwrap();
+        pool.resize(1).unwrap();
+        assert_eq!(task.join().unwrap(), 3);
+        assert_eq!(pool.spawn(|| 7).join().unwrap(), 7);
+        pool.wait_idle().unwrap();
+    });
+}
+
+/// Jobs of two scopes lie in both deques, and each worker waits for the other's.
+#[test]
+fn two_scopes_wait_for_each_other_while_the_pool_closes() {
+    explore("two_scopes_wait_for_each_other_while_the_pool_closes", || {
+        let (pool, ran) = (pool(2), Arc::new(AtomicUsize::new(0)));
+        let (same, count) = (pool.clone(), ran.clone());
+        let task = pool.spawn(move || {
+            same.scope(|outer| {
+                for _ in 0..2 {
+                    outer.spawn(|| {
+                        same.scope(|inner| {
+                            inner.spawn(|| _ = count.fetch_add(1, SeqCst));
+                            outer.spawn(|| _ = count.fetch_add(1, SeqCst));
+                        });
+                    });
+                }
+            });
+        });
+        pool.shutdown(Shutdown::Drain).unwrap();
+        task.join().unwrap();
+        assert_eq!(ran.load(SeqCst), 4);
+    });
+}
+
+#[test]
+fn a_handle_of_a_scope_is_joined_by_other_jobs() {
+    explore("a_handle_of_a_scope_is_joined_by_other_jobs", || {
+        let pool = pool(2);
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            same.scope(|scope| {
+                let first = scope.spawn_with_handle(|| 1);
+                let second = scope.spawn_with_handle(move || first.join().unwrap() + 1);
+                let third = scope.spawn_with_handle(|| 3);
+                (second.join().unwrap(), third.join().unwrap())
+            })
+        });
+        assert_eq!(task.join().unwrap(), (2, 3));
+    });
+}
+
 /// The batch with both is for a moment where the other worker cannot see it, which may sleep by then.
 #[test]
 fn two_jobs_of_a_batch_meet() {

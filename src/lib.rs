@@ -5,23 +5,22 @@
 //! sleep on. On them it has tasks, the trait by which a scheduler accepts work, and a work-stealing
 //! thread pool. A scheduler [shares](fair) any executor among queues, by weight and in time.
 //!
-//! `Worker`, `Stealer` and `Injector` are a drop-in for crossbeam-deque's, free of undefined
-//! behaviour by the letter, and model-checked. Each ordering has a name, and
-//! `cargo xtask orderings` weakens each in turn: in more than half of the places a model then
-//! fails. `loom-tests/unwitnessed.md` lists the other places, each with the litmus test that judges
-//! it, and the reason why no model does. DESIGN.md has the arguments. The [guide] says how to use
-//! the crate, and how to come to it from others.
+//! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
+//! undefined behaviour, and model-checked. Each ordering has a name. `cargo xtask orderings` weakens
+//! each in turn, and a model fails or `loom-tests/unwitnessed.md` names the litmus test that judges
+//! it. DESIGN.md has the arguments. The [guide] shows how to use the crate, and how to come to it
+//! from others.
 //!
-//! | structure | who pushes | who takes | order | progress | memory |
+//! | structure | who pushes | who takes | order | progress | allocates |
 //! |---|---|---|---|---|---|
-//! | [`Worker`], LIFO | its owner | the owner and thieves | LIFO for the owner, FIFO for thieves | pop and steal wait-free | doubles when full |
-//! | [`Worker`], FIFO | its owner | the owner and thieves | FIFO | pop lock-free, steal wait-free | doubles when full |
-//! | [`Injector`] | any thread | any thread | FIFO | lock-free, except for one bounded wait | a segment at a time, reused |
-//! | [`EventCount`](idle::EventCount) | notifiers | sleepers | newest first | lock-free, except for the sleep | an entry for each sleeper, reused |
-//! | [`Searchers`](idle::Searchers) | notifiers | sleepers that search before they sleep | newest first | lock-free, except for the sleep | an entry for each sleeper, reused |
-//! | [`ThreadPool`] | any thread | its threads | none promised | spawning lock-free while no thread has to be woken | that of its deques |
-//! | [`LockedPool`] | any thread | its threads | FIFO | blocking | one queue |
-//! | [`FairScheduler`] | any thread | threads of any executor | by weight, in time; FIFO in a queue | spawning and serving lock-free; making a queue blocking | an injector for each queue |
+//! | [`Worker`], LIFO | its owner | its owner and thieves | LIFO for the owner, FIFO for thieves | `pop` and `steal` are wait-free | when its buffer doubles |
+//! | [`Worker`], FIFO | its owner | its owner and thieves | FIFO | `pop` is lock-free, `steal` is wait-free | when its buffer doubles |
+//! | [`Injector`] | any thread | any thread | FIFO | lock-free, except for one wait of at most 15 µs | one segment of slots at a time; segments are reused |
+//! | [`EventCount`](idle::EventCount) | any thread notifies | any thread sleeps | the newest sleeper is woken first | lock-free until a thread sleeps | one cell for each sleeper; cells are reused |
+//! | [`Searchers`](idle::Searchers) | any thread notifies | any thread searches, then sleeps | the newest sleeper is woken first | lock-free until a thread sleeps | one cell for each sleeper; cells are reused |
+//! | [`ThreadPool`] | any thread spawns | its workers | not specified | spawning is lock-free unless it wakes a worker | nothing for a detached task that captures up to three words; spawning from outside also fills injector segments |
+//! | [`LockedPool`] | any thread spawns | its threads | FIFO | blocking: one lock | when its queue grows |
+//! | [`FairScheduler`] | any thread spawns into a queue | the threads of any executor | by weight and in time between queues, FIFO in each | spawning and serving are lock-free; creating a queue blocks, and a fork takes a lock | one injector for each queue |
 //!
 //! # The house
 //!
@@ -89,19 +88,20 @@
 //!   [`deque::Builder::shrinking`]. Without it the crate needs only `alloc`.
 //! - `tracing`: the spans of that crate as contexts that go with tasks, `task::CurrentSpan` and
 //!   `task::TaskSpan`.
+//! - `futures`: pools, schedulers, queues and a stepper's handles are `futures_task::Spawn`.
+//! - `hyper`: they are `hyper::rt::Executor`.
 //!
 //! # Looking inside
 //!
 //! [`ThreadPool::metrics`], [`Queue::metrics`](fair::Queue::metrics) and [`FairScheduler::report`]
 //! count and measure. [`trace::Timeline`] records which thread ran a task of which queue, and when,
-//! for Perfetto. The `{:?}` of most types shows how many items they hold.
+//! for Perfetto. [`trace::prometheus`] writes the metrics as text for Prometheus. The `{:?}` of most types shows how many items they hold.
 //!
 //! # Models
 //!
 //! Built with `--cfg loom`, the queues are made of loom's types and can be part of a model of
 //! yours. `new` of [`Injector`], `EventCount` and `Searchers` is not `const` then, so a model makes
-//! them where it uses them. loom cannot see the need of every ordering; `loom-tests/unwitnessed.md`
-//! lists the others.
+//! them where it uses them.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
@@ -113,6 +113,8 @@ extern crate std;
 mod sync;
 
 pub mod deque;
+#[cfg(all(any(feature = "futures", feature = "hyper"), target_has_atomic = "64"))]
+mod ecosystem;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub mod executor;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]

@@ -27,7 +27,7 @@ use core::fmt;
 /// theirs.push("a task");
 /// assert_eq!(find(&ours, &[theirs.stealer()]), Some("a task"));
 /// ```
-#[must_use = "a stolen item is lost if nobody looks"]
+#[must_use = "the caller must use this `Steal`: it may hold a stolen item, which is dropped with it"]
 #[derive(PartialEq, Eq, Copy, Clone)]
 pub enum Steal<T> {
     /// There was nothing to take.

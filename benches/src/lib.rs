@@ -7,6 +7,7 @@
 pub mod contenders;
 pub mod fair;
 pub mod floor;
+pub mod futures;
 pub mod idle;
 pub mod injector;
 pub mod items;

@@ -1,9 +1,9 @@
-//! Queues on a virtual clock: what may run runs and nothing else, the same way twice; `tests/programs/virtual_time.rs` says more.
+//! Queues on a virtual clock: what may run runs and nothing else, the same way twice; `tests/programs/virtual_time/mod.rs` says more.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-#[path = "../../tests/programs/virtual_time.rs"]
+#[path = "../../tests/programs/virtual_time/mod.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's
 mod virtual_time;
 

@@ -9,11 +9,13 @@ use crate::common::{Bound::*, model, spawn};
 use filch::pool::for_models::Services;
 use filch::{Stealer, Worker};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering::*};
 
 const BEFORE: u32 = 0;
 const FIRST: usize = 1;
 const SECOND: usize = 2;
 const AFTER: u32 = 3;
+const OTHER: usize = 4;
 
 /// The item that a service pushes has the number of its latch.
 fn item(latch: usize) -> u32 {
@@ -63,5 +65,74 @@ fn a_half_is_run_by_its_owner_or_by_a_helper() {
         let mut run: Vec<_> = ours.into_iter().flatten().chain(helper.join().unwrap()).collect();
         run.sort_unstable();
         assert_eq!(run, halves);
+    });
+}
+
+/// What is known of a worker: what it serves, and its deque.
+type Server = (Arc<Services>, Stealer<u32>);
+
+/// Two workers that serve, as a third sees them that waits for what the first serves.
+fn two_servers() -> ([Worker<u32>; 2], Arc<[Server; 2]>) {
+    let deques = [Worker::new_lifo(), Worker::new_lifo()];
+    let servers = deques.each_ref().map(|it| (Arc::new(Services::default()), it.stealer()));
+    (deques, Arc::new(servers))
+}
+
+/// The first server waits twice, each time for a half on the same place of its stack, and serves something else the second
+/// time. The second server runs both halves.
+#[test]
+fn help_goes_on_only_to_whom_the_server_waits_for() {
+    model("help_goes_on_only_to_whom_the_server_waits_for", Preemptions(2), || {
+        let ([first, second], servers) = two_servers();
+        let same = servers.clone();
+        let helper = spawn(move || Services::leapfrog(&same[..], FIRST));
+        let [ended, reused] = <[Arc<AtomicUsize>; 2]>::default();
+        let [tells, hears] = [ended.clone(), reused.clone()];
+        let same = servers.clone();
+        let waits = spawn(move || {
+            let services = &same[0].0;
+            services.begin(&first, FIRST, 1);
+            services.wait_for(SECOND);
+            if ended.load(Acquire) == 0 {
+                return;
+            }
+            services.wait_for(0);
+            services.end();
+            services.begin(&first, OTHER, 2);
+            services.wait_for(SECOND);
+            reused.store(1, Release);
+        });
+        let services = &servers[1].0;
+        services.begin(&second, SECOND, 1);
+        second.push(item(SECOND));
+        let ours = second.pop();
+        services.end();
+        tells.store(1, Release);
+        if hears.load(Acquire) == 1 {
+            services.begin(&second, SECOND, 2);
+            second.push(item(OTHER));
+        }
+        let helped = helper.join().unwrap();
+        assert!(helped.is_none_or(|it| it == item(SECOND)), "a stranger: {helped:?}");
+        assert!(helped.is_none() || ours.is_none());
+        waits.join().unwrap();
+    });
+}
+
+/// The whole chain is there before the third worker looks along it.
+#[test]
+fn help_goes_along_a_chain() {
+    model("help_goes_along_a_chain", Preemptions(2), || {
+        let ([first, second], servers) = two_servers();
+        servers[0].0.begin(&first, FIRST, 1);
+        servers[0].0.wait_for(SECOND);
+        servers[1].0.begin(&second, SECOND, 1);
+        let same = servers.clone();
+        let helper = spawn(move || Services::leapfrog(&same[..], FIRST));
+        (0..2).for_each(|_| second.push(item(SECOND)));
+        let ours = [second.pop(), second.pop()];
+        let helped = helper.join().unwrap();
+        let run = ours.into_iter().chain([helped]).flatten().count();
+        assert_eq!(run, 2, "one of the two runs it");
     });
 }

@@ -5,7 +5,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod held;
 mod helping;
 mod pool;
 mod scopes;
 mod snapshot;
+mod waits;

@@ -2,7 +2,7 @@
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `POLLED` | release in `wake` and `rest`; acquire in `begin_poll` | `what_was_done_before_a_wake_is_seen_by_a_poll` |
+//! | `POLLED` | release in `wake` and `rest`; acquire in `claim_to_poll` | `what_was_done_before_a_wake_is_seen_by_a_poll` |
 //! | `POLLED` | acquire in `begin_end` | `a_future_is_dropped_by_its_canceller_or_with_its_poll` |
 
 use crate::common::trace::Trace;

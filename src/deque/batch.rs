@@ -90,7 +90,7 @@ impl<T> Stealer<T> {
         limit: usize,
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> Steal<()> {
-        assert!(limit > 0, "a batch of at most zero items");
+        assert!(limit > 0, "`limit` must be greater than zero");
         if self.is_stealer_of(dest) {
             return if dest.is_empty() { Steal::Empty } else { Steal::Success(()) };
         }
@@ -143,7 +143,7 @@ impl<T> Stealer<T> {
     /// assert_eq!(ours.pop(), Some(1));
     /// ```
     pub fn steal_batch_with_limit_and_pop(&self, dest: &Worker<T>, limit: usize) -> Steal<T> {
-        assert!(limit > 0, "a batch of at most zero items");
+        assert!(limit > 0, "`limit` must be greater than zero");
         if self.is_stealer_of(dest) {
             return dest.pop().map_or(Steal::Empty, Steal::Success);
         }
@@ -186,7 +186,7 @@ impl<T> Stealer<T> {
     /// assert_eq!(taken, [1, 2]);
     /// ```
     pub fn steal_into<S: Extend<T>>(&self, sink: &mut S, limit: usize) -> Steal<usize> {
-        assert!(limit > 0, "a batch of at most zero items");
+        assert!(limit > 0, "`limit` must be greater than zero");
         let _guard = self.shared.pin();
         for taken in 0..limit {
             match self.steal() {

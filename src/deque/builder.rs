@@ -1,19 +1,9 @@
 //! Settings of a deque.
 
-use super::Worker;
+use super::room::power_of_two;
+use super::{Flavor, Worker};
 use core::fmt;
 use core::marker::PhantomData;
-
-/// The end from which the owner takes.
-///
-/// Thieves always take the oldest item.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Flavor {
-    /// The owner takes the newest item.
-    Lifo,
-    /// The owner takes the oldest item.
-    Fifo,
-}
 
 /// Settings of a deque that [`new_lifo`](Worker::new_lifo) and [`new_fifo`](Worker::new_fifo) leave
 /// at their defaults.
@@ -74,7 +64,7 @@ impl<T> Builder<T> {
     /// assert_eq!(worker.try_push("second"), Err(Full("second")));
     /// ```
     pub fn max_capacity(mut self, items: usize) -> Self {
-        assert!(items > 0, "max_capacity(0): a deque that can hold nothing");
+        assert!(items > 0, "`max_capacity` must be greater than zero");
         self.max_capacity = Some(items);
         self
     }
@@ -118,7 +108,70 @@ impl<T> Builder<T> {
     /// ```
     #[must_use]
     pub fn build(self) -> Worker<T> {
-        Worker::from_builder(&self)
+        let most = self.max_capacity.unwrap_or(usize::MAX);
+        Worker::make(self.flavor, power_of_two(self.capacity), most, self.shrinking)
+    }
+}
+
+impl<T> Worker<T> {
+    /// Creates a LIFO deque: `pop` takes the newest item.
+    ///
+    /// It has 64 slots, grows without limit and keeps its memory; [`Builder`] has other settings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_lifo();
+    /// worker.push(1);
+    /// worker.push(2);
+    /// assert_eq!(worker.pop(), Some(2));
+    /// ```
+    #[must_use]
+    pub fn new_lifo() -> Worker<T> {
+        Builder::new(Flavor::Lifo).build()
+    }
+
+    /// Creates a FIFO deque: `pop` takes the oldest item.
+    ///
+    /// Otherwise the same as [`new_lifo`](Self::new_lifo).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let worker = filch::Worker::new_fifo();
+    /// worker.push(1);
+    /// worker.push(2);
+    /// assert_eq!(worker.pop(), Some(1));
+    /// ```
+    #[must_use]
+    pub fn new_fifo() -> Worker<T> {
+        Builder::new(Flavor::Fifo).build()
+    }
+
+    /// Creates a deque with room for this many items, rounded up to a power of two.
+    ///
+    /// # Panics
+    ///
+    /// Panics with "capacity overflow" if that takes more than `isize::MAX` bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::deque::{Flavor, Worker};
+    ///
+    /// let worker = Worker::<u8>::with_capacity(Flavor::Lifo, 500);
+    /// assert_eq!(worker.capacity(), 512);
+    /// ```
+    #[must_use]
+    pub fn with_capacity(flavor: Flavor, items: usize) -> Worker<T> {
+        Builder::new(flavor).capacity(items).build()
+    }
+}
+
+impl<T> Default for Worker<T> {
+    /// Returns a LIFO deque: [`new_lifo`](Worker::new_lifo).
+    fn default() -> Self {
+        Worker::new_lifo()
     }
 }
 

@@ -52,13 +52,15 @@ mod batch;
 mod buffer;
 mod builder;
 mod delivery;
+mod flavor;
 mod index;
 mod owner;
 mod room;
 mod thief;
 mod worker;
 
-pub use builder::{Builder, Flavor};
+pub use builder::Builder;
+pub use flavor::Flavor;
 pub use thief::Stealer;
 pub use worker::{Drain, Full, Worker};
 

@@ -5,6 +5,8 @@ use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
 use crate::sync::order::both;
 use crate::sync::slot::Slot;
 use crate::sync::{Index, MAX_ANNOUNCED, Relaxed};
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+use core::mem::MaybeUninit;
 
 impl<T> Worker<T> {
     /// Pushes an item to the bottom.
@@ -154,6 +156,20 @@ impl<T> Worker<T> {
     #[inline(always)]
     pub(crate) fn next_place(&self) -> Index {
         self.bottom()
+    }
+
+    /// Shows the items to `look`, the oldest first, for as long as that returns `true`.
+    ///
+    /// `look` gets each item's index and words. Thieves may take the item meanwhile.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn look_through(&self, mut look: impl FnMut(Index, &MaybeUninit<T>) -> bool) {
+        // Relaxed: from any `top` on, the slots up to `bottom` are written, and by this thread.
+        let mut place = Top(self.shared.top.load(Relaxed)).index();
+        while place != self.bottom()
+            && self.slot(place).copy().words().is_some_and(|words| look(place, words))
+        {
+            place = after(place, 1);
+        }
     }
 
     /// Takes the newest item out of a LIFO deque, if it is at this index, and forgets it. Returns

@@ -5,6 +5,8 @@ use super::index::{Top, distance};
 use super::{CLAIM, Flavor, GROWN, LAST_ITEM, PUBLISH, Shared, Worker};
 use crate::steal::Steal;
 use crate::sync::epoch::{Domain, Protected};
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+use crate::sync::spin::relax;
 use crate::sync::{Arc, Index, Relaxed};
 use core::fmt;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
@@ -155,6 +157,20 @@ impl<T> Stealer<T> {
         Steal::Success(unsafe { copy.assume_init() })
     }
 
+    /// Takes the oldest item if `is_such` accepts it, also where thieves meet.
+    ///
+    /// `is_such` is called as by `steal_such`.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
+        loop {
+            match self.steal_such(&is_such) {
+                Steal::Success(item) => return Some(item),
+                Steal::Empty => return None,
+                Steal::Retry => relax(),
+            }
+        }
+    }
+
     /// Takes the oldest item if `is_such` accepts it.
     ///
     /// `is_such` gets the item's index and words, before the claim. If the claim fails, those words
@@ -238,6 +254,25 @@ impl<T> Stealer<T> {
     #[must_use]
     pub fn is_stealer_of(&self, worker: &Worker<T>) -> bool {
         Arc::ptr_eq(&self.shared, &worker.shared)
+    }
+}
+
+impl<T> Worker<T> {
+    /// Creates a thief's handle.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Steal, Worker};
+    ///
+    /// let worker = Worker::new_lifo();
+    /// let stealer = worker.stealer();
+    /// worker.push(1);
+    /// assert_eq!(stealer.steal(), Steal::Success(1));
+    /// ```
+    #[must_use]
+    pub fn stealer(&self) -> Stealer<T> {
+        Stealer { shared: Arc::clone(&self.shared), flavor: self.flavor }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
-use super::room::power_of_two;
-use super::{Builder, Flavor, Shared, Stealer};
+use super::{Flavor, Shared};
 use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
 use crate::sync::{Arc, Index, Relaxed};
@@ -15,7 +14,7 @@ use core::ptr;
 /// The owner's handle of a deque: pushes and pops.
 ///
 /// One thread at a time holds it: it is `Send` but not `Sync`. Other threads take items through a
-/// [`Stealer`].
+/// [`Stealer`](super::Stealer).
 ///
 /// # Examples
 ///
@@ -73,67 +72,19 @@ impl<T> UnwindSafe for Worker<T> {}
 impl<T> RefUnwindSafe for Worker<T> {}
 
 impl<T> Worker<T> {
-    /// Creates a LIFO deque: `pop` takes the newest item.
-    ///
-    /// It has 64 slots, grows without limit and keeps its memory; [`Builder`] has other settings.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let worker = filch::Worker::new_lifo();
-    /// worker.push(1);
-    /// worker.push(2);
-    /// assert_eq!(worker.pop(), Some(2));
-    /// ```
-    #[must_use]
-    pub fn new_lifo() -> Worker<T> {
-        Builder::new(Flavor::Lifo).build()
-    }
-
-    /// Creates a FIFO deque: `pop` takes the oldest item.
-    ///
-    /// Otherwise the same as [`new_lifo`](Self::new_lifo).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let worker = filch::Worker::new_fifo();
-    /// worker.push(1);
-    /// worker.push(2);
-    /// assert_eq!(worker.pop(), Some(1));
-    /// ```
-    #[must_use]
-    pub fn new_fifo() -> Worker<T> {
-        Builder::new(Flavor::Fifo).build()
-    }
-
-    /// Creates a deque with room for this many items, rounded up to a power of two.
-    ///
-    /// # Panics
-    ///
-    /// Panics with "capacity overflow" if that takes more than `isize::MAX` bytes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::deque::{Flavor, Worker};
-    ///
-    /// let worker = Worker::<u8>::with_capacity(Flavor::Lifo, 500);
-    /// assert_eq!(worker.capacity(), 512);
-    /// ```
-    #[must_use]
-    pub fn with_capacity(flavor: Flavor, items: usize) -> Worker<T> {
-        Builder::new(flavor).capacity(items).build()
-    }
-
-    pub(super) fn from_builder(builder: &Builder<T>) -> Self {
-        let capacity = power_of_two(builder.capacity);
-        let shared = Arc::new(Shared::new(capacity, builder.shrinking));
+    /// Creates a deque whose buffer has `min_capacity` slots at least, a power of two.
+    pub(super) fn make(
+        flavor: Flavor,
+        min_capacity: usize,
+        max_capacity: usize,
+        shrinking: bool,
+    ) -> Self {
+        let shared = Arc::new(Shared::new(min_capacity, shrinking));
         // Relaxed: there is no other handle yet.
         let buffer = shared.rarely_written.buffer.load(Relaxed);
         let worker = Worker {
             shared,
-            flavor: builder.flavor,
+            flavor,
             buffer: Cell::new(buffer),
             slots: Cell::new(ptr::slice_from_raw_parts(ptr::null(), 0)),
             own_bottom: Cell::new(FIRST),
@@ -141,8 +92,8 @@ impl<T> Worker<T> {
             room: Cell::new(0),
             few: Cell::new(0),
             sparse: Cell::new(0),
-            min_capacity: capacity,
-            max_capacity: builder.max_capacity.unwrap_or(usize::MAX),
+            min_capacity,
+            max_capacity,
         };
         worker.set_buffer(buffer);
         worker.set_limits();
@@ -191,23 +142,6 @@ impl<T> Worker<T> {
     #[inline(always)]
     pub(super) fn bottom(&self) -> Index {
         self.own_bottom.get()
-    }
-
-    /// Creates a thief's handle.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::{Steal, Worker};
-    ///
-    /// let worker = Worker::new_lifo();
-    /// let stealer = worker.stealer();
-    /// worker.push(1);
-    /// assert_eq!(stealer.steal(), Steal::Success(1));
-    /// ```
-    #[must_use]
-    pub fn stealer(&self) -> Stealer<T> {
-        Stealer { shared: Arc::clone(&self.shared), flavor: self.flavor }
     }
 
     /// Returns the flavor: from which end [`pop`](Self::pop) takes.
@@ -276,13 +210,6 @@ impl<T> Worker<T> {
     }
 }
 
-impl<T> Default for Worker<T> {
-    /// Returns a LIFO deque: [`new_lifo`](Worker::new_lifo).
-    fn default() -> Self {
-        Worker::new_lifo()
-    }
-}
-
 impl<T> Extend<T> for Worker<T> {
     /// Pushes every item: [`push_batch`](Worker::push_batch).
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
@@ -326,7 +253,7 @@ impl<T> Iterator for Drain<'_, T> {
 ///
 /// ```
 /// use filch::deque::Full;
-/// assert_eq!(Full("a task").to_string(), "the deque holds its maximum of items");
+/// assert_eq!(Full("a task").to_string(), "the deque is full: the owner can push again when an item has been taken");
 /// assert_eq!(Full("a task").into_inner(), "a task");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -353,7 +280,7 @@ impl<T> fmt::Debug for Full<T> {
 
 impl<T> fmt::Display for Full<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("the deque holds its maximum of items")
+        f.pad("the deque is full: the owner can push again when an item has been taken")
     }
 }
 

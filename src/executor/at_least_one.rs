@@ -1,8 +1,8 @@
-//! Arguments that are at least one.
+//! Arguments that must be at least one.
 
 use core::num::NonZeroUsize;
 
-/// A number of at least one, as an argument: a `usize`, which a literal is too, or a [`NonZeroUsize`].
+/// A number of at least one, as an argument: a `usize`, such as a literal, or a [`NonZeroUsize`].
 ///
 /// Only this crate implements it.
 ///
@@ -21,7 +21,8 @@ pub trait AtLeastOne: Sealed {}
 impl AtLeastOne for usize {}
 impl AtLeastOne for NonZeroUsize {}
 
-/// Nobody else names it. One integer type implements it: with two, a literal would be neither.
+/// Sealed. Among integer types only `usize` implements it: with two, the type of a literal would be
+/// ambiguous.
 pub trait Sealed {
     /// # Panics
     ///

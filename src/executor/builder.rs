@@ -1,6 +1,6 @@
-//! Spawning a task with settings of its own.
+//! Spawning a task with its own settings.
 
-use super::{Executor, Futures, Reason, Rejected};
+use super::{Executor, Futures, Reason, Rejected, SpawnError};
 use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
 use crate::sync::lock::{Common, Mutex};
@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
 
-/// A task that is about to be spawned into some executor.
+/// A task that is about to be spawned into an executor.
 ///
 /// # Examples
 ///
@@ -33,7 +33,7 @@ pub struct TaskBuilder<'a> {
 }
 
 impl<'a> TaskBuilder<'a> {
-    /// A task for this executor, without anything else.
+    /// Returns a builder for a task of this executor, in its [context](Executor::context) if it has one.
     ///
     /// # Examples
     ///
@@ -43,16 +43,21 @@ impl<'a> TaskBuilder<'a> {
     /// assert_eq!(TaskBuilder::on(&Inline).spawn(|| 7).join().unwrap(), 7);
     /// ```
     pub fn on(executor: &'a dyn Executor) -> Self {
-        TaskBuilder { executor, context: None, token: None, group: None, deadline: None }
+        let context = executor.context();
+        TaskBuilder { executor, context, token: None, group: None, deadline: None }
     }
 
-    /// In a context that is captured when the task is spawned.
-    pub(crate) fn context(mut self, context: Option<&'a Flow>) -> Self {
-        self.context = context;
+    /// Sets the context that is captured when the task is spawned, in place of the executor's.
+    ///
+    /// # Examples
+    ///
+    /// See [`Flow`].
+    pub fn context(mut self, context: &'a Flow) -> Self {
+        self.context = Some(context);
         self
     }
 
-    /// Does not capture the context that tasks of this pool have.
+    /// Spawns the task without the context that the executor's tasks otherwise capture.
     ///
     /// # Examples
     ///
@@ -66,9 +71,8 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Cancels the task with this token: at once if it has not begun; by asking, if it runs.
-    ///
-    /// If the token is cancelled already, the task never begins.
+    /// Cancels the task with this token. A task that has not begun never runs; a task that runs is
+    /// asked to stop.
     ///
     /// # Examples
     ///
@@ -86,7 +90,8 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Has the task belong to this group. A panic goes to the group; the handle says only that there was one.
+    /// Makes the task a member of this group. If the task panics, the group gets the payload, and
+    /// the handle reports only that the task panicked.
     ///
     /// # Examples
     ///
@@ -103,8 +108,9 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Drops the task if it has not begun by then: [`is_expired`](crate::task::JoinError::is_expired). It expires when it would
-    /// begin, and not before. A task that has begun is not interrupted.
+    /// Drops the task if it has not begun by `deadline`; then its handle reports
+    /// [`is_expired`](crate::task::JoinError::is_expired). The task expires when it would begin, not
+    /// before. A task that has begun is not interrupted.
     ///
     /// # Examples
     ///
@@ -120,10 +126,10 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Spawns a closure, and returns the handle to wait for what it returns.
+    /// Spawns a closure, and returns the handle that waits for its result.
     ///
-    /// If the executor refuses the task, the closure is dropped and the handle says
-    /// [why](crate::task::JoinError::refused); [`try_spawn`](Self::try_spawn) gives the closure back.
+    /// If the executor refuses the task, the closure is dropped, and the handle reports the
+    /// [reason](crate::task::JoinError::refused). See also [`try_spawn`](Self::try_spawn).
     ///
     /// # Examples
     ///
@@ -139,18 +145,20 @@ impl<'a> TaskBuilder<'a> {
     {
         let (rejected, handle) = self.submit(f);
         if let Some(Rejected { job, reason }) = rejected {
-            // Before the job is dropped, which would give no reason.
+            // `cancel` first: dropping the job would resolve the handle without the reason.
             handle.any().cancel(Cause::Refused(reason));
             drop(job);
         }
         handle
     }
 
-    /// As [`spawn`](Self::spawn), and gives the closure back if the executor refuses it.
+    /// Spawns a closure and returns its handle, or gives the closure back if the executor refuses
+    /// it.
     ///
     /// # Errors
     ///
-    /// [`SpawnError`] with the closure and the reason.
+    /// Returns [`SpawnError`], with the closure and the reason, if the executor refuses the
+    /// closure.
     ///
     /// # Examples
     ///
@@ -173,14 +181,12 @@ impl<'a> TaskBuilder<'a> {
         self.try_apply(f, |f| f()).map_err(|(f, reason)| SpawnError { f, reason })
     }
 
-    /// Spawns a closure that nobody waits for. Does not allocate if it captures three words or less, and the
-    /// task has no context, token or group.
-    ///
-    /// If it panics, the executor says what happens.
+    /// Spawns a closure without a handle. Does not allocate if the closure captures at most three
+    /// words and the task has no context, token, group or deadline. The executor handles its panic.
     ///
     /// # Errors
     ///
-    /// [`Rejected`] with the closure as a job, if the executor refuses it.
+    /// Returns [`Rejected`], with the closure as a job, if the executor refuses it.
     ///
     /// # Examples
     ///
@@ -198,18 +204,18 @@ impl<'a> TaskBuilder<'a> {
         rejected.map_or(Ok(()), Err)
     }
 
-    /// Spawns a future: a job polls it, and another each time that it is woken. Waking runs nothing on the thread that wakes.
+    /// Spawns a future. A job polls it, and each wake submits another job that polls it again.
     ///
-    /// Tokens, groups, deadlines and the context are as for closures: the context is entered around each poll. One
-    /// allocation. The future is dropped
+    /// Tokens, groups and deadlines work as for closures. The context is entered around each poll.
+    /// The task takes one allocation. The future is dropped
     ///
-    /// - when it is ready, on the thread that polls it, before the handle says so;
-    /// - when it is cancelled, by the handle, a token, its queue or the executor: at once, on the thread that cancels; if
-    ///   it is being polled, by the thread that polls it, after the poll;
-    /// - when nobody can wake it any more, and there is no handle: on the thread that drops the last of both.
+    /// - when it is ready, by the thread that polls it, before the handle reports the result;
+    /// - when the handle, a token, its queue or the executor cancels it: at once, by the thread
+    ///   that cancels, or, during a poll, by the polling thread after that poll;
+    /// - when no waker and no handle is left, by the thread that drops the last of them.
     ///
-    /// A panic of its destructor goes on in the thread that cancels it. If the executor refuses the future, the handle says
-    /// [why](crate::task::JoinError::refused).
+    /// If its destructor panics, the panic continues in the thread that cancels it. If the executor
+    /// refuses the future, the handle reports the [reason](crate::task::JoinError::refused).
     ///
     /// # Examples
     ///
@@ -237,11 +243,11 @@ impl<'a> TaskBuilder<'a> {
         })
     }
 
-    /// As [`spawn_future`](Self::spawn_future), and gives the future back if the executor refuses it.
+    /// Spawns a future and returns its handle, or gives the future back if the executor refuses it.
     ///
     /// # Errors
     ///
-    /// [`SpawnError`] with the future and the reason.
+    /// Returns [`SpawnError`], with the future and the reason, if the executor refuses the future.
     ///
     /// # Examples
     ///
@@ -270,14 +276,14 @@ impl<'a> TaskBuilder<'a> {
         new.spawn(future).map_err(|(f, reason)| SpawnError { f, reason })
     }
 
-    /// Spawns the application of a function to a value, and gives the value back if the executor refuses that.
+    /// Spawns `f(value)`, and gives the value back if the executor refuses the task.
     pub(crate) fn try_apply<V, T, F>(self, value: V, f: F) -> Result<JoinHandle<T>, (V, Reason)>
     where
         V: Send + 'static,
         T: Send + 'static,
         F: FnOnce(V) -> T + Send + 'static,
     {
-        // Shared with the task until that begins, so that it can be taken back. A refused task does not begin.
+        // Shared, so that the value can be taken back: a refused task does not begin.
         let ours = Common::new(value);
         let theirs = ours.clone();
         let (rejected, handle) =
@@ -305,7 +311,8 @@ impl<'a> TaskBuilder<'a> {
         self.hand_over(self.linked(f))
     }
 
-    /// A closure that lets go of the token before it begins, and the place for the link to that.
+    /// Wraps a closure so that it drops its link to the token when it has run, and returns the slot
+    /// for that link.
     fn linked<T, F>(&self, f: F) -> (impl FnOnce() -> T + Send + use<T, F>, Option<Place>)
     where
         F: FnOnce() -> T + Send + 'static,
@@ -328,7 +335,7 @@ impl<'a> TaskBuilder<'a> {
     {
         let member = self.group.map(|it| it.group().join());
         let limited = self.executor.limited();
-        // A scheduler chooses the queue by the thread, and has one id.
+        // A scheduler has one id for all its queues, so a queue's own home takes precedence.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         let deadline = self.deadline;
         let (job, handle) = task::task_of(f, Settings { home, limited, member, deadline });
@@ -342,7 +349,7 @@ impl<'a> TaskBuilder<'a> {
             }
         }
         let rejected = self.executor.execute(job).err();
-        // Not before: a worker that waits for the group would run what is refused.
+        // Only now: otherwise a worker that waits for the group could run a task that is refused.
         if let (Some(group), None) = (self.group, &rejected) {
             group.group().add(handle.any());
         }
@@ -350,41 +357,8 @@ impl<'a> TaskBuilder<'a> {
     }
 }
 
-/// Where a task keeps its link to a token.
+/// Holds a task's link to its token.
 type Place = Unwatched<Mutex<Option<Link>>>;
-
-/// A closure that an executor handed back.
-///
-/// # Examples
-///
-/// ```
-/// use filch::executor::{Reason, SpawnError};
-///
-/// let error = SpawnError { f: || 7, reason: Reason::Full };
-/// assert!(error.to_string().starts_with("the executor holds its maximum of jobs"));
-/// assert_eq!((error.f)(), 7);
-/// ```
-#[must_use = "the closure in it has not run"]
-pub struct SpawnError<F> {
-    /// The closure.
-    pub f: F,
-    /// Why the executor did not take it.
-    pub reason: Reason,
-}
-
-impl<F> fmt::Debug for SpawnError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnError").field("reason", &self.reason).finish_non_exhaustive()
-    }
-}
-
-impl<F> fmt::Display for SpawnError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason.fmt(f)
-    }
-}
-
-impl<F> core::error::Error for SpawnError<F> {}
 
 impl fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! Other people's executors.
+//! Executors that are made from a function.
 
 use super::{AtLeastOne, Executor, ExecutorId, Rejected};
 use crate::task::Job;
@@ -6,17 +6,18 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-/// Returns an executor made of a function that takes a job and has it run.
+/// Returns an executor that passes each job to a function, which has it run.
 ///
 /// `parallelism` is the number of jobs that can run at once.
 ///
-/// A [scheduler](crate::FairScheduler) over it leaves the threads to jobs of others after each quantum: its next job
-/// is to begin after those that wait already. That takes:
+/// A [scheduler](crate::FairScheduler) over this executor lets other jobs run after each quantum,
+/// because its next job begins after those that already wait. Some executors need a further call
+/// for that:
 ///
 /// | the jobs go to | besides `from_fn(threads, …)` |
 /// |---|---|
-/// | a channel, or any other queue that is first in, first out | nothing |
-/// | a thread of their own each | nothing |
+/// | a FIFO channel or other FIFO queue | nothing |
+/// | a new thread each | nothing |
 /// | `spawn_blocking` of tokio, `spawn` of async-executor | nothing |
 /// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
@@ -68,11 +69,12 @@ type ExecuteLast = dyn Fn(Job) -> Result<(), Rejected> + Send + Sync;
 type YieldNow = dyn Fn() + Send + Sync;
 
 impl<F> FromFn<F> {
-    /// Sets how a job is submitted behind those that wait: [`execute_last`](Executor::execute_last). By default as any
+    /// Sets the function that submits a job behind the waiting ones, as
+    /// [`execute_last`](Executor::execute_last) should. By default such a job is submitted like any
     /// other.
     ///
-    /// For threads that take their own newest job first, and can be told to take another one last. With tokio a
-    /// task yields before it runs the job:
+    /// Use it for executors whose threads take their own newest job first, and which can be told to
+    /// run a job last. With tokio, a task yields before it runs the job:
     ///
     /// ```text
     /// let (runtime, same) = (tokio::runtime::Handle::current(), tokio::runtime::Handle::current());
@@ -91,7 +93,7 @@ impl<F> FromFn<F> {
     ///
     /// # Examples
     ///
-    /// A stack of jobs, which has a lower end:
+    /// A stack of jobs, with access to its lower end:
     ///
     /// ```
     /// use filch::executor::from_fn;
@@ -124,9 +126,10 @@ impl<F> FromFn<F> {
         FromFn { execute_last: Some(Box::new(execute_last)), ..self }
     }
 
-    /// Sets how a thread runs a job of others: [`yield_now`](Executor::yield_now). By default it runs none.
+    /// Sets the function by which a thread runs one waiting job of the underlying executor, as
+    /// [`yield_now`](Executor::yield_now) should. By default it runs none.
     ///
-    /// For threads that take their own newest job first, whatever they are told, such as rayon's:
+    /// Use it for executors whose threads always take their own newest job first, such as rayon's:
     ///
     /// ```text
     /// let rayons = from_fn(threads, |job| {
@@ -136,17 +139,18 @@ impl<F> FromFn<F> {
     /// .with_yield_now(|| _ = rayon::yield_now());
     /// ```
     ///
-    /// One job of others then runs after each quantum, on each thread. A loop until nothing is left would serve
-    /// no queue while others have something to do.
+    /// After each quantum, each thread then runs one job of the underlying executor. A function
+    /// that ran all of them would serve no queue while the executor has other work.
     ///
     /// A job that calls `yield_now` and then the scheduler's job, submitted by
-    /// [`with_execute_last`](Self::with_execute_last), will not do: while the other's job runs, the scheduler's is
-    /// neither running nor where another thread could take it. If the other waits for a task of a queue, it
-    /// waits for ever.
+    /// [`with_execute_last`](Self::with_execute_last), would not do. While the other job runs, the
+    /// scheduler's job does not run, and no other thread can take it. If the other job waits for a
+    /// task of a queue, it waits for ever.
     ///
     /// # Examples
     ///
-    /// A stack that has only one end. Without the last line the second job would wait for the whole backlog:
+    /// A stack with only one end. Without `with_yield_now`, the job of others would wait for the
+    /// whole backlog:
     ///
     /// ```
     /// use filch::executor::from_fn;

@@ -1,11 +1,12 @@
-//! How futures come into executors.
+//! Spawning futures into executors.
 
 use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
-use crate::sync::lock::{Common, Mutex};
+use crate::sync::lock::Mutex;
 use crate::sync::{Unwatched, thread};
-use crate::task::{CancelToken, CancelledBy, ExecutorId, Futures, Job, JoinHandle};
+use crate::task::{CancelToken, CancelledBy, ExecutorId, Flow, Futures, Job, JoinHandle};
 use crate::task::{Link, Living, Polling, Reason};
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::task::Wake;
 use core::future::Future;
@@ -15,8 +16,9 @@ use core::task::Waker;
 impl Futures {
     /// Returns a way to poll futures by jobs of this executor.
     ///
-    /// The futures keep the executor. If it [tells of its end](Executor::end), they are dropped then. If it is full when
-    /// a future is woken, a thread is started that offers the job until there is room: what was accepted is not refused.
+    /// The futures keep the executor alive. If the executor [reports its end](Executor::end), they
+    /// are dropped at that moment. If it is full when futures are woken, one thread for all of
+    /// them offers their jobs until the executor has room, because an accepted future is never refused.
     ///
     /// # Examples
     ///
@@ -57,18 +59,24 @@ impl Futures {
             }
         });
         let executor = Unwatched::new(executor);
-        Futures(Unwatched::new(Over { executor, living, _end: Mutex::new(end) }))
+        let backlog = Unwatched::new(Mutex::new(None));
+        Futures(Unwatched::new(Over { executor, living, backlog, _end: Mutex::new(end) }))
     }
 }
 
-/// Any executor, with its futures.
+/// An executor and the futures that it polls.
 struct Over<E> {
     executor: Unwatched<E>,
     living: Unwatched<Living>,
+    backlog: Unwatched<Mutex<Backlog>>,
     _end: Mutex<Option<(CancelToken, Link)>>,
 }
 
-/// Ends the futures of an executor.
+/// The jobs that the executor had no room for, and whether each is to go behind the others. There is a thread
+/// that offers them again while this is `Some`.
+type Backlog = Option<VecDeque<(Job, bool)>>;
+
+/// Ends the futures of an executor when it is woken.
 struct Ended(Unwatched<Living>);
 
 impl Wake for Ended {
@@ -88,7 +96,7 @@ impl<E: Executor + 'static> Polling for Over<E> {
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         match offer(&*self.executor, job, is_last) {
-            Err((job, Reason::Full)) => offer_later(Unwatched::clone(&self.executor), job, is_last),
+            Err((job, Reason::Full)) => self.offer_later(job, is_last),
             settled => settled,
         }
     }
@@ -99,40 +107,68 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // It would be the newest job of its own thread again, before all that wait there.
+    // By `execute`, it would be the newest job of its own thread again, and run before all others
+    // there.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
     offered.map_err(|Rejected { job, reason }| (job, reason))
 }
 
-/// Offers a job to a full executor until it has room. Not on this thread, which may have locks that the job takes.
-#[cold]
-fn offer_later<E>(executor: Unwatched<E>, job: Job, is_last: bool) -> Result<(), (Job, Reason)>
-where
-    E: Executor + 'static,
-{
-    let ours = Common::new(job);
-    let theirs = ours.clone();
-    let offer_on = move || {
-        let mut park = ThreadPark::new();
-        let mut offered = theirs.take().map(|job| (job, Reason::Full));
-        while let Some((job, Reason::Full)) = offered {
-            park.park(Some(PAUSE));
-            offered = offer(&*executor, job, is_last).err();
+impl<E: Executor + 'static> Over<E> {
+    /// Offers a job to the full executor until it has room. Another thread does this, since the calling
+    /// thread may hold locks that the job takes.
+    #[cold]
+    fn offer_later(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
+        let mut backlog = self.backlog.lock();
+        if let Some(jobs) = &mut *backlog {
+            jobs.push_back((job, is_last));
+            return Ok(());
         }
-    };
-    match thread::spawn("filch-woken".to_string(), None, offer_on) {
-        Ok(_) => Ok(()),
-        Err(_) => ours.take().map_or(Ok(()), |job| Err((job, Reason::Full))),
+        *backlog = Some(VecDeque::from([(job, is_last)]));
+        drop(backlog);
+        let executor = Unwatched::clone(&self.executor);
+        let backlog = Unwatched::clone(&self.backlog);
+        let body = move || offer_all(&*executor, &backlog);
+        if thread::spawn("filch-woken".to_string(), None, body).is_ok() {
+            return Ok(());
+        }
+        // The jobs of others, if some have come since, are dropped, and their futures with them.
+        let mut jobs = self.backlog.lock().take().unwrap_or_default();
+        jobs.pop_front().map_or(Ok(()), |(job, _)| Err((job, Reason::Full)))
     }
 }
 
-/// How long a thread waits until it offers a job again.
+/// Offers the jobs of a backlog until the executor has taken or refused each of them.
+fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
+    let mut park = ThreadPark::new();
+    loop {
+        let mut backlog = backlog.lock();
+        let Some((job, is_last)) = backlog.as_mut().and_then(VecDeque::pop_front) else {
+            *backlog = None;
+            return;
+        };
+        drop(backlog);
+        let mut offered = Some((job, Reason::Full));
+        // A panic of the executor has cost it the job, and the others remain.
+        thread::completes(|| {
+            while let Some((job, Reason::Full)) = offered.take() {
+                offered = offer(executor, job, is_last).err();
+                if matches!(offered, Some((_, Reason::Full))) {
+                    park.park(Some(PAUSE));
+                }
+            }
+        });
+        // What was refused for another reason has a destructor of the user's.
+        thread::completes(|| drop(offered));
+    }
+}
+
+/// How long a thread waits before it offers a job again.
 const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
-/// Spawns a future into an executor: each time that it is woken, a job polls it.
+/// Spawns a future into an executor: each time the future is woken, a job polls it.
 ///
-/// Keeps the executor for as long as the future is, if it has no [way of its own](Executor::futures) to poll futures. See
-/// [`TaskBuilder::spawn_future`], which this calls.
+/// Keeps the executor alive for as long as the future, if the executor has no [futures of its
+/// own](Executor::futures). See [`TaskBuilder::spawn_future`], which this calls.
 ///
 /// # Examples
 ///
@@ -148,12 +184,16 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    let context = executor.context().cloned();
     let futures = executor.futures().unwrap_or_else(|| Futures::over(executor));
-    TaskBuilder::on(&Only(futures)).spawn_future(future)
+    TaskBuilder::on(&Only { futures, context }).spawn_future(future)
 }
 
-/// Takes futures only.
-struct Only(Futures);
+/// An executor that accepts only futures.
+struct Only {
+    futures: Futures,
+    context: Option<Flow>,
+}
 
 impl Executor for Only {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
@@ -165,6 +205,10 @@ impl Executor for Only {
     }
 
     fn futures(&self) -> Option<Futures> {
-        Some(self.0.clone())
+        Some(self.futures.clone())
+    }
+
+    fn context(&self) -> Option<&Flow> {
+        self.context.as_ref()
     }
 }

@@ -1,4 +1,4 @@
-//! The executor that has no threads.
+//! The executor without threads.
 
 use super::{Executor, Futures, Rejected};
 use crate::task::Job;
@@ -6,7 +6,8 @@ use core::num::NonZeroUsize;
 
 /// Runs each job on the thread that submits it, before [`execute`](Executor::execute) returns.
 ///
-/// A detached job that panics panics there. A job that submits to it runs its own job first, on the same stack.
+/// If a detached job panics, the panic continues in the submitting thread. A job that submits
+/// another job runs it first, on the same stack.
 ///
 /// # Examples
 ///

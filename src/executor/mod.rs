@@ -1,7 +1,8 @@
-//! What runs jobs: the trait [`Executor`], three small ones, and how tasks are spawned into any.
+//! Running jobs: the trait [`Executor`], three small executors, and how tasks are spawned into any
+//! executor.
 //!
-//! An executor accepts a job or hands it back; there is no third outcome. What it has accepted it
-//! runs, once, or drops; then the job's handle says that it was cancelled.
+//! An executor accepts a job or hands it back. It runs an accepted job once or drops it; if it
+//! drops the job, the job's handle reports that the task was cancelled.
 
 mod at_least_one;
 mod builder;
@@ -13,12 +14,12 @@ mod rejected;
 mod thread_per_job;
 
 pub use at_least_one::AtLeastOne;
-pub use builder::{SpawnError, TaskBuilder};
+pub use builder::TaskBuilder;
 pub use from_fn::{FromFn, from_fn};
 pub use future::spawn_future;
 pub use inline::Inline;
 pub(crate) use panic::PanicHandler;
-pub use rejected::{Reason, Rejected, RejectedBatch};
+pub use rejected::{Reason, Rejected, RejectedBatch, SpawnError};
 pub use thread_per_job::ThreadPerJob;
 
 pub use crate::task::gate::Limited;
@@ -26,11 +27,11 @@ pub use crate::task::id::ExecutorId;
 pub use crate::task::polling::Futures;
 
 use crate::sync::Unwatched;
-use crate::task::{CancelToken, Job};
+use crate::task::{CancelToken, Flow, Job};
 use alloc::boxed::Box;
 use core::num::NonZeroUsize;
 
-/// Something that runs jobs, on whatever thread and in whatever order it likes.
+/// Runs jobs, on any thread and in any order.
 ///
 /// The trait is object-safe: code that needs some executor takes an `Arc<dyn Executor>`.
 ///
@@ -59,12 +60,12 @@ use core::num::NonZeroUsize;
 pub trait Executor: Send + Sync {
     /// Accepts a job, to be run once, or hands it back.
     ///
-    /// What happens before this call happens before the job.
+    /// This call happens before the job runs.
     ///
     /// # Errors
     ///
-    /// Returns the job in [`Rejected`], unrun, if the executor takes no further jobs
-    /// ([`Reason::Closed`]) or none at this moment ([`Reason::Full`]).
+    /// Returns the job in [`Rejected`], unrun, if the executor is closed ([`Reason::Closed`]) or
+    /// has no room for it now ([`Reason::Full`]).
     ///
     /// # Examples
     ///
@@ -77,7 +78,7 @@ pub trait Executor: Send + Sync {
     /// ```
     fn execute(&self, job: Job) -> Result<(), Rejected>;
 
-    /// How many jobs can run at once.
+    /// Returns the number of jobs that can run at once.
     ///
     /// # Examples
     ///
@@ -89,12 +90,16 @@ pub trait Executor: Send + Sync {
     /// ```
     fn parallelism(&self) -> NonZeroUsize;
 
-    /// Returns which executor this is: handles to one executor return the same id, and no other executor returns it.
+    /// Returns the id of this executor. All handles to one executor return the same id, and no
+    /// other executor returns it.
     ///
-    /// A thread that runs a job of the executor, and waits for another task of it, runs that task itself; and a
-    /// wait that could not end there is refused with [`WouldDeadlock`](crate::pool::WouldDeadlock). The id tells
-    /// that it is the same executor. By default `None`: then a waiting thread runs no task of this executor, and
-    /// no wait for it is refused. A scheduler over it still knows the threads that serve its own queues.
+    /// By the id, a thread that runs a job of this executor recognizes other tasks of it. If it
+    /// waits for such a task, it runs the task itself. If the wait could not end there, it is
+    /// refused with [`WouldDeadlock`](crate::pool::WouldDeadlock).
+    ///
+    /// By default `None`: a waiting thread then runs no task of this executor, and no wait for one
+    /// is refused. A scheduler over this executor still recognizes the threads that serve its own
+    /// queues.
     ///
     /// # Examples
     ///
@@ -110,14 +115,14 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// As [`execute`](Self::execute), and the job is to wait behind those that the executor holds already, if
-    /// it has a choice. By default, as `execute`.
+    /// Accepts a job that is to run after those that the executor already holds, or hands it back.
+    /// By default this is `execute`, in whatever order that runs jobs.
     ///
-    /// What submits itself again and again uses this, so that others have their turn.
+    /// A job that submits itself again and again uses this, so that other jobs get their turn.
     ///
     /// # Errors
     ///
-    /// As `execute`.
+    /// Returns the job in [`Rejected`], as [`execute`](Self::execute) does.
     ///
     /// # Examples
     ///
@@ -133,12 +138,12 @@ pub trait Executor: Send + Sync {
         self.execute(job)
     }
 
-    /// Runs a job that waits in this executor on this thread, if what comes by [`execute_last`](Self::execute_last) would
-    /// be taken before it. By default does nothing.
+    /// Runs one waiting job of this executor on this thread, if a job from
+    /// [`execute_last`](Self::execute_last) would overtake it. By default does nothing.
     ///
-    /// A scheduler calls it when the quantum of a ticket is over, before it gives the next one to `execute_last`. An
-    /// executor that can put a job behind the others needs nothing here. rayon cannot: see
-    /// [`FromFn::with_yield_now`].
+    /// A scheduler calls this at the end of a ticket's quantum, before it passes the next ticket to
+    /// `execute_last`. An executor whose `execute_last` puts a job behind the others needs nothing
+    /// here. rayon's cannot: see [`FromFn::with_yield_now`].
     ///
     /// # Examples
     ///
@@ -150,9 +155,11 @@ pub trait Executor: Send + Sync {
     /// ```
     fn yield_now(&self) {}
 
-    /// Whether it has been shut down such that it drops what it has not begun. By default `false`.
+    /// Returns whether the executor was shut down in a way that drops the jobs that have not begun.
+    /// By default `false`.
     ///
-    /// What keeps work of its own for an executor, and is refused, asks whether to drop that too or to finish it.
+    /// A scheduler whose ticket is refused asks this: it drops its queued tasks if `true`, and
+    /// otherwise runs them.
     ///
     /// # Examples
     ///
@@ -169,12 +176,13 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Whether it never runs more jobs at once than [`parallelism`](Self::parallelism) says, whatever it is given, and
-    /// keeps the others until it can. By default `false`.
+    /// Returns whether the executor never runs more jobs at once than
+    /// [`parallelism`](Self::parallelism), and queues the others. By default `false`.
     ///
-    /// A scheduler gives no more tickets to an executor than its parallelism, as of the end of the last lease. To one
-    /// that keeps to it by itself it gives one more, which begins as soon as the executor has room for it: because it
-    /// has grown, say, or because a job has begun to block and another thread has taken its place.
+    /// A scheduler submits at most as many tickets as the executor's parallelism at the end of the
+    /// last lease. If this returns `true`, it submits one more. That ticket begins as soon as the
+    /// executor has room, for example because it has grown, or because a job blocks and another
+    /// thread replaces it.
     ///
     /// # Examples
     ///
@@ -190,10 +198,10 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// A token that is cancelled when the executor has ended: it runs nothing any more. By default `None`: nobody
-    /// tells.
+    /// Returns a token that is cancelled when the executor has ended, so that it runs no further
+    /// job. By default `None`: the executor does not report its end.
     ///
-    /// What keeps work of its own for an executor drops it then.
+    /// A scheduler or future over this executor then drops the work that it keeps for it.
     ///
     /// # Examples
     ///
@@ -211,18 +219,18 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns what limits which threads may run tasks of this executor while they wait for them. By default
-    /// `None`: each thread that runs a job of it may.
+    /// Returns the rule for which threads may run tasks of this executor while they wait for them.
+    /// By default `None`: every thread that runs a job of this executor may.
     ///
-    /// A [`Queue`](crate::fair::Queue) has such limits. A wrapper that forwards all methods of this trait to a queue
-    /// behaves as the queue does.
+    /// A [`Queue`](crate::fair::Queue) has such a rule. A wrapper that forwards all methods of this
+    /// trait to a queue behaves like the queue.
     ///
     /// # Examples
     ///
     /// ```
     /// use filch::executor::{ExecutorId, Futures, Limited, Rejected};
     /// use filch::fair::Queue;
-    /// use filch::task::CancelToken;
+    /// use filch::task::{CancelToken, Flow};
     /// use filch::{Executor, Job};
     /// use std::num::NonZeroUsize;
     ///
@@ -267,16 +275,19 @@ pub trait Executor: Send + Sync {
     ///     fn futures(&self) -> Option<Futures> {
     ///         self.0.futures()
     ///     }
+    ///     fn context(&self) -> Option<&Flow> {
+    ///         self.0.context()
+    ///     }
     /// }
     /// ```
     fn limited(&self) -> Option<Limited> {
         None
     }
 
-    /// Returns how futures are polled that are [spawned](TaskBuilder::spawn_future) here. By default `None`: they are
-    /// refused, for reason [`NoFutures`](Reason::NoFutures).
+    /// Returns how [spawned](TaskBuilder::spawn_future) futures are polled. By default `None`:
+    /// futures are refused with the reason [`NoFutures`](Reason::NoFutures).
     ///
-    /// Futures keep what this returns, and not the executor that it was asked of.
+    /// Futures keep the returned value, and not the executor that returned it.
     ///
     /// # Examples
     ///
@@ -284,9 +295,24 @@ pub trait Executor: Send + Sync {
     fn futures(&self) -> Option<Futures> {
         None
     }
+
+    /// Returns the context that goes with the tasks that are [built](TaskBuilder::on) for this executor. By default
+    /// `None`. A [job](Self::execute) that is submitted as such has no context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{Executor, ThreadPool};
+    ///
+    /// assert!(ThreadPool::new(1)?.context().is_none());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    fn context(&self) -> Option<&Flow> {
+        None
+    }
 }
 
-/// Whoever has an executor behind a pointer has an executor.
+/// A pointer to an executor is an executor.
 macro_rules! by_reference {
     ($($Pointer:ty),*) => {
         $(impl<E: Executor + ?Sized> Executor for $Pointer {
@@ -319,6 +345,9 @@ macro_rules! by_reference {
             }
             fn futures(&self) -> Option<Futures> {
                 (**self).futures()
+            }
+            fn context(&self) -> Option<&Flow> {
+                (**self).context()
             }
         })*
     };

@@ -1,4 +1,4 @@
-//! What becomes of a panic that nobody waits for.
+//! Handling the panic of a task without a handle.
 
 use crate::sync::{Unwatched, thread};
 use alloc::boxed::Box;
@@ -6,7 +6,8 @@ use core::any::Any;
 
 type Handler = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
 
-/// Gets what panics carry; or nobody does. The panic hook has printed the message.
+/// Receives the payloads of panics; without a handler, drops them. The panic hook has already
+/// printed the message.
 #[derive(Clone, Default)]
 pub(crate) struct PanicHandler(Option<Unwatched<Handler>>);
 
@@ -15,13 +16,15 @@ impl PanicHandler {
         PanicHandler(Some(Unwatched::new(handler)))
     }
 
-    /// What a function of the user's returns; nothing if it panics, and the handler gets what it panicked with.
+    /// Calls the user's function and returns its result. If it panics, passes the payload to the
+    /// handler and returns `None`.
     #[inline]
     pub(crate) fn take<R>(&self, call: impl FnOnce() -> R) -> Option<R> {
         thread::catch(call).map_err(|payload| self.handle(payload)).ok()
     }
 
-    /// The handler, and what a payload does when it is dropped, are the user's, and may panic too.
+    /// Passes a payload to the handler, or drops it. Both the handler and the payload's destructor
+    /// are the user's and may panic too.
     pub(crate) fn handle(&self, payload: thread::Payload) {
         match &self.0 {
             None => thread::forget_if_it_panics(payload),

@@ -1,4 +1,4 @@
-//! What an executor says when it refuses jobs.
+//! Errors for jobs that an executor refuses.
 
 pub use crate::task::error::Reason;
 
@@ -23,16 +23,16 @@ use core::fmt;
 pub struct Rejected {
     /// The job, unrun.
     pub job: Job,
-    /// Why the executor did not take it.
+    /// Why the executor refused it.
     pub reason: Reason,
 }
 
 impl Rejected {
-    /// The job.
+    /// Returns the job, unrun.
     ///
     /// # Examples
     ///
-    /// A job that nobody else takes runs here:
+    /// The caller runs a job that the pool refuses:
     ///
     /// ```
     /// use filch::{Executor, Job, ThreadPool};
@@ -56,6 +56,39 @@ impl fmt::Display for Rejected {
 }
 
 impl core::error::Error for Rejected {}
+
+/// A closure that an executor handed back.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::{Reason, SpawnError};
+///
+/// let error = SpawnError { f: || 7, reason: Reason::Full };
+/// assert!(error.to_string().starts_with("the executor holds its maximum of jobs"));
+/// assert_eq!((error.f)(), 7);
+/// ```
+#[must_use = "the closure in it has not run"]
+pub struct SpawnError<F> {
+    /// The closure.
+    pub f: F,
+    /// Why the executor did not take it.
+    pub reason: Reason,
+}
+
+impl<F> fmt::Debug for SpawnError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpawnError").field("reason", &self.reason).finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Display for SpawnError<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)
+    }
+}
+
+impl<F> core::error::Error for SpawnError<F> {}
 
 /// The jobs of a batch that an executor handed back.
 ///
@@ -84,12 +117,13 @@ impl core::error::Error for Rejected {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RejectedBatch {
-    /// The jobs, each with the reason: at least one, in the order in which they were given.
+    /// The refused jobs, each with its reason, in the order in which the caller gave them; at least
+    /// one.
     pub rejected: Vec<Rejected>,
 }
 
 impl RejectedBatch {
-    /// An error if there is a refused job.
+    /// Returns an error if a job was refused.
     pub(crate) fn unless_none(rejected: Vec<Rejected>) -> Result<(), Self> {
         if rejected.is_empty() { Ok(()) } else { Err(RejectedBatch { rejected }) }
     }

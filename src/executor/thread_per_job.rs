@@ -1,4 +1,4 @@
-//! The executor that keeps no threads.
+//! The executor that starts a thread for each job.
 
 use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::lock::Common;
@@ -9,9 +9,9 @@ use core::num::NonZeroUsize;
 
 /// Starts a thread for each job.
 ///
-/// What threads cost, to compare pools with; and a last resort for jobs that block for long. If the system
-/// has no further thread to give, the job is handed back as [`Reason::Full`]. A detached job that panics ends
-/// its thread, and nothing else.
+/// Use it to compare pools with the cost of plain threads, or as a last resort for jobs that block
+/// for long. If the system cannot start another thread, the job is handed back with
+/// [`Reason::Full`]. If a detached job panics, only its thread ends.
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ pub struct ThreadPerJob;
 
 impl Executor for ThreadPerJob {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        // In common with the thread, so that the job is not lost if there is no thread.
+        // Shared with the new thread, so that the job is not lost if there is no thread.
         let ours = Common::new(job);
         let theirs = ours.clone();
         let body = move || {
@@ -41,7 +41,7 @@ impl Executor for ThreadPerJob {
         Err(Rejected { job, reason: Reason::Full })
     }
 
-    /// How many threads the machine can run at once.
+    /// Returns the number of threads that the machine can run at once.
     fn parallelism(&self) -> NonZeroUsize {
         thread::available()
     }

@@ -1,12 +1,13 @@
-//! Making a scheduler.
+//! The builder of a scheduler.
 
 use super::clock::{Clock, Time};
 use super::policy::{Policy, WeightedFair};
+use super::reserve::Reserves;
 use super::scheduler::FairScheduler;
 use super::shared::Shared;
 use super::table::Table;
 use super::tickets::Tickets;
-use super::tiers::{MakePolicy, Tiers};
+use super::tiers::{MakePolicy, Priority, Tiers};
 use crate::executor::{AtLeastOne, Executor, ExecutorId, PanicHandler};
 use crate::sync::clock;
 use crate::sync::lock::Mutex;
@@ -17,12 +18,12 @@ use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 
-/// How long a lease lasts, unless somebody says otherwise.
+/// The default length of a lease.
 const QUANTUM: Duration = Duration::from_micros(100);
-/// How many tasks it has at most.
+/// The default maximum of tasks in a lease.
 const TASKS_PER_LEASE: usize = 1024;
 
-/// Makes a [`FairScheduler`].
+/// Builds a [`FairScheduler`].
 ///
 /// # Examples
 ///
@@ -38,6 +39,7 @@ const TASKS_PER_LEASE: usize = 1024;
 pub struct Builder {
     executor: Box<dyn Executor>,
     make_policy: MakePolicy,
+    reserves: Reserves,
     clock: Option<Box<dyn Clock>>,
     quantum: Duration,
     tasks_per_lease: usize,
@@ -51,6 +53,7 @@ impl Builder {
         Builder {
             executor: Box::new(executor),
             make_policy: Box::new(|| Box::new(WeightedFair::new())),
+            reserves: Reserves::default(),
             clock: None,
             quantum: QUANTUM,
             tasks_per_lease: TASKS_PER_LEASE,
@@ -60,8 +63,8 @@ impl Builder {
         }
     }
 
-    /// Serves queues in the order of this policy, of which there is one for each [`Priority`](super::Priority) that
-    /// queues have. By default [`WeightedFair`].
+    /// Sets the policy that picks the next queue. `make` is called once for each
+    /// [`Priority`](super::Priority) that queues have. By default [`WeightedFair`].
     ///
     /// # Examples
     ///
@@ -77,7 +80,43 @@ impl Builder {
         self
     }
 
-    /// Measures with this clock. By default, the system's monotonic one.
+    /// Keeps `threads` of the executor's threads for queues of this priority and above: queues of
+    /// lower priorities hold at most the others, together. So an urgent task begins at once, even
+    /// beside long ones, unless that many urgent tasks run. By default none are kept.
+    ///
+    /// Each priority may have its own reservation; for the same one, the last call counts. If the
+    /// executor shrinks to `threads` or fewer, lower queues still get one thread. A thread that
+    /// [waits](crate::JoinHandle::join) for a task of a lower queue and runs it does not count.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `threads` is zero, if it is not less than the executor's
+    /// [parallelism](Executor::parallelism), or if the priority is
+    /// [`Lowest`](Priority::Lowest), below which there is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::{FairScheduler, Priority};
+    /// use filch::ThreadPool;
+    ///
+    /// let pool = ThreadPool::new(4)?;
+    /// let fair = FairScheduler::builder(pool).reserve(Priority::Highest, 1).build();
+    /// let batch = fair.queue("batch").build()?; // three threads at most
+    /// let clicks = fair.queue("clicks").priority(Priority::Highest).build()?;
+    /// assert_eq!(clicks.spawn(|| 7).join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn reserve(mut self, priority: Priority, threads: impl AtLeastOne) -> Self {
+        let (threads, all) = (threads.get().get(), self.executor.parallelism().get());
+        assert!(priority != Priority::Lowest, "no priority is below the lowest");
+        assert!(threads < all, "of {all} threads, {threads} cannot be kept: none would be left");
+        self.reserves.keep(priority.tier(), threads);
+        self
+    }
+
+    /// Sets the clock that measures tasks. By default the system's monotonic clock; see [`Clock`].
     ///
     /// # Examples
     ///
@@ -87,8 +126,9 @@ impl Builder {
         self
     }
 
-    /// Goes on with the same queue for this long, before the policy is asked again: a lease ends with the first task
-    /// that ends later. By default 100 µs. With zero, each task is picked by itself.
+    /// Sets the quantum: how long a lease serves the same queue before the policy picks again. A
+    /// lease ends with the first task that ends after the quantum. By default 100 µs. With zero,
+    /// each lease runs one task.
     ///
     /// # Examples
     ///
@@ -105,7 +145,7 @@ impl Builder {
         self
     }
 
-    /// Goes on with the same queue for this many tasks at most. By default 1024.
+    /// Sets the maximum number of tasks in a lease. By default 1024.
     ///
     /// # Panics
     ///
@@ -126,8 +166,8 @@ impl Builder {
         self
     }
 
-    /// Measures how long tasks wait, and queues without service. That is one more look at the clock for each task,
-    /// and 15 KiB for each queue. By default not.
+    /// Measures how long tasks wait, and how long ready queues are not served. This reads the clock
+    /// once more for each task, and takes 15 KiB for each queue. By default off.
     ///
     /// # Examples
     ///
@@ -144,11 +184,13 @@ impl Builder {
         self
     }
 
-    /// Has this called with what a detached task panicked with. By default that is dropped: the panic hook has
-    /// printed the message, and [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts it.
+    /// Sets the handler that is called with the payload of a detached task's panic. By default the
+    /// payload is dropped. In either case the panic hook has printed the message, and
+    /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
-    /// It also gets what the scheduler's [policy](Self::policy), [clock](Self::clock) or executor panics with. A
-    /// policy's advice is then missing for that time; a clock stands still; an executor counts as full.
+    /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
+    /// the executor panics. In that call the policy then gives no advice, the clock stands still,
+    /// and the executor counts as full.
     ///
     /// # Examples
     ///
@@ -172,8 +214,8 @@ impl Builder {
         self
     }
 
-    /// Has this context go with each task of each queue, from where it is spawned to where it runs. By default
-    /// none does.
+    /// Sets the context that each task takes along from where it is spawned to where it runs. By
+    /// default none.
     ///
     /// # Examples
     ///
@@ -183,7 +225,7 @@ impl Builder {
         self
     }
 
-    /// The scheduler, with its default queue.
+    /// Returns the scheduler, with its default queue.
     ///
     /// # Examples
     ///
@@ -205,11 +247,12 @@ impl Builder {
             panics: panics.clone(),
             context: self.context,
             table: Table::new(),
-            tiers: Tiers::new(self.make_policy, panics),
+            tiers: Tiers::new(self.make_policy, self.reserves, panics),
             tickets: Tickets::default(),
             most_tickets: AtomicUsize::new(1),
             runs_at_once: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
+            is_one_coming: Mutex::new(false),
             end: Mutex::default(),
             registry: Mutex::default(),
         };
@@ -217,6 +260,39 @@ impl Builder {
         let shared = Arc::new(shared);
         Shared::watch_end(&shared);
         FairScheduler::from_shared(shared)
+    }
+}
+
+impl FairScheduler {
+    /// Returns a scheduler over this executor, with the policy
+    /// [`WeightedFair`](super::WeightedFair).
+    ///
+    /// # Examples
+    ///
+    /// Over threads from elsewhere:
+    ///
+    /// ```
+    /// use filch::executor::{from_fn, ThreadPerJob};
+    /// use filch::fair::FairScheduler;
+    /// use filch::Executor;
+    ///
+    /// // Two threads at once. If the system has none to give, this hands the job back.
+    /// let threads = from_fn(2, |job| ThreadPerJob.execute(job));
+    /// let fair = FairScheduler::over(threads);
+    /// assert_eq!(fair.spawn(|| 6 * 7).join().unwrap(), 42);
+    /// ```
+    #[must_use]
+    pub fn over<E: Executor + 'static>(executor: E) -> Self {
+        FairScheduler::builder(executor).build()
+    }
+
+    /// Returns a builder for a scheduler over this executor.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
+    pub fn builder<E: Executor + 'static>(executor: E) -> Builder {
+        Builder::new(executor)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What time it is for a scheduler.
+//! The clock of a scheduler.
 
 use crate::executor::PanicHandler;
 use crate::sync::clock::{self, Stopwatch};
@@ -6,11 +6,11 @@ use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// What a fair scheduler measures tasks with.
+/// The clock by which a fair scheduler measures tasks.
 ///
-/// It must not go backwards on a thread; if it does, no time has passed. By default it is the processor's time-stamp
-/// counter where the system's clock is made of that, and else the system's monotonic clock; so a task is charged for the
-/// time from its beginning to its end.
+/// It must not go backwards on a thread; a step backwards counts as no time. The default clock is
+/// the processor's time-stamp counter where the system's clock is derived from it, and otherwise
+/// the system's monotonic clock. So a task is charged for the time from its beginning to its end.
 ///
 /// # Examples
 ///
@@ -39,7 +39,7 @@ use core::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The time since some moment that is always the same.
+    /// Returns the time since some fixed moment.
     ///
     /// # Examples
     ///
@@ -52,7 +52,7 @@ pub(super) enum Time {
     Own {
         clock: Box<dyn Clock>,
         panics: PanicHandler,
-        /// What it said last: if it panics, no time has passed.
+        /// The last reading. If the clock panics, no time has passed.
         last: AtomicU64,
     },
 }
@@ -66,7 +66,7 @@ impl Time {
         Time::Own { clock, panics, last: AtomicU64::new(0) }
     }
 
-    /// In nanoseconds.
+    /// Returns the time in nanoseconds.
     #[inline]
     pub(super) fn nanos(&self) -> u64 {
         match self {
@@ -76,7 +76,7 @@ impl Time {
     }
 }
 
-/// Apart, so that who asks the system's clock does not pay for what a panic takes.
+/// Kept out of line, so that reading the system's clock does not pay for catching panics.
 #[cold]
 fn ask(clock: &dyn Clock, panics: &PanicHandler, last: &AtomicU64) -> u64 {
     match panics.take(|| clock.now()) {

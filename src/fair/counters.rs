@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, Relaxed};
 pub(super) struct Counters {
     /// Tasks that have run to their end or to a panic.
     pub(super) completed: AtomicU64,
-    /// Entries of tasks that somebody had claimed elsewhere.
+    /// Tombstones: jobs whose task another thread had claimed.
     pub(super) tombstones: AtomicU64,
     pub(super) panicked: AtomicU64,
     /// Tasks that were dropped unrun, because the queue was cancelled or the executor has ended.
@@ -86,8 +86,8 @@ pub(super) fn add(counter: &AtomicU64, by: u64) {
     }
 }
 
-/// Raises a sum by tasks that the caller has taken off the queue's count. The caller keeps the queue
-/// from being over.
+/// Raises a sum by tasks that the caller has taken off the queue's count. The caller keeps the
+/// queue from being over.
 #[inline]
 pub(super) fn tell(counter: &AtomicU64, tasks: u64) {
     if tasks != 0 {

@@ -48,7 +48,8 @@ impl Shared {
     /// Drops the queued tasks and returns their number. The caller has a lease or a hold.
     pub(super) fn discard(&self, line: &Line, by: CancelledBy) -> usize {
         let mut dropped = 0;
-        while let Some(entry) = line.take() {
+        // Forks stay: the tasks that have forked them run them.
+        while let Some(entry) = line.take_job() {
             dropped += usize::from(self.drop_job(line, entry.job, by.into()));
         }
         dropped
@@ -109,6 +110,8 @@ impl Shared {
     /// returned. The caller has a hold or a handle.
     pub(super) fn cancel(this: &Arc<Self>, line: &Line) -> usize {
         line.life.cancel();
+        // Who submits a poll afterwards sees that, or we see the poll.
+        LOOK.fence();
         // The queued tasks go first. If the running tasks were told first, they would stop, and
         // their threads would drop queued tasks that this call does not count.
         let dropped = this.discard(line, CancelledBy::Queue);
@@ -189,7 +192,7 @@ impl Shared {
         let link = line.link.lock().take();
         self.tell_end(line);
         // These jobs are tombstones. They hold references that keep the scheduler alive.
-        while line.take().is_some() {}
+        while line.take_job().is_some() {}
         line.life.free();
         self.registry.lock().free.push(line.slot);
         drop(link);

@@ -1,32 +1,34 @@
-//! Leases: how a thread runs tasks of a queue for a while.
+//! Leases: a thread runs tasks of one queue for a while.
 
 use super::LOOK;
 use super::counters::{add, raise, tell};
 use super::life::Look;
 use super::line::{Entry, Line};
 use super::policy::{Pick, Service};
+use super::serving::{Charge, Serving};
 use super::shared::Shared;
 use super::tiers::Tier;
 use super::waits::Waits;
-use crate::sync::thread::{self, per_thread};
+use crate::sync::thread;
 use crate::sync::{Arc, Relaxed};
-use crate::task::{AnyTask, CancelledBy, Cause, Ended, ExecutorId, Job, current};
+use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job, current};
 use core::cell::Cell;
+use core::mem;
 use core::time::Duration;
-use core::{mem, ptr};
 
-/// After so many tasks, or so many nanoseconds, those that have ended are taken off the queue's count: one by one,
-/// the word would go to and fro between who spawns and who serves.
+/// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. Doing
+/// so for each task would move the word between the threads that spawn and serve.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;
-/// A queue with less room than this is told at once, since somebody may wait for room.
+/// A queue with less capacity than this is updated after each task, because a thread may wait for
+/// room.
 const ROOMY: u64 = 1024;
-/// How many jobs without anything to run are swept away between two looks at the clock.
+/// How many jobs a lease sweeps without running a task before it reads the clock.
 const SWEEP: u64 = 32;
 /// A clock that goes back by more than this many nanoseconds has begun anew.
 const ANEW: u64 = 1_000_000;
 
-/// A queue, and the right to run tasks of it until the quantum is over.
+/// The right to run tasks of a queue until the quantum is over.
 pub(super) struct Lease<'a> {
     pub(super) line: &'a Line,
     pub(super) tier: &'a Tier,
@@ -34,38 +36,20 @@ pub(super) struct Lease<'a> {
     pub(super) first: Entry,
 }
 
-/// What a thread is serving.
-#[derive(Clone, Copy)]
-struct Serving {
-    shared: *const Shared,
-    slot: usize,
-    /// The queue.
-    home: Option<ExecutorId>,
-    /// How much of the time that has passed was for tasks of others, in nanoseconds.
-    away: u64,
-}
-
-const NOTHING: Serving = Serving { shared: ptr::null(), slot: 0, home: None, away: 0 };
-
-per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static SERVING: Cell<Serving> = Cell::new(NOTHING);
-}
-
-/// What a lease has done since it told the queue, and how far it is.
+/// The progress of a lease, and its sums since it last updated the queue's counters.
 pub(super) struct Progress {
     start: u64,
     now: u64,
-    /// How many tasks have run since the beginning.
+    /// How many tasks have run since the lease began.
     pub(super) tasks: usize,
     told: u64,
-    /// How much of the time before that was for tasks of others.
+    /// The value of `Serving::away` at the last update.
     away: u64,
     ended: u64,
     ran: u64,
     panicked: u64,
     tombstones: u64,
-    /// How many jobs had nothing to run.
+    /// How many jobs had no task to run.
     swept: u64,
 }
 
@@ -76,7 +60,8 @@ impl Progress {
         Progress { start, now, tasks: 0, told, away, ended, ran, panicked, tombstones, swept }
     }
 
-    /// The clock says this. If it has gone back, no time has passed.
+    /// Takes over a reading of the clock. If the clock has gone back a little, no time has passed;
+    /// if it has begun anew, the lease begins with it.
     fn has_come_to(&mut self, now: u64) {
         if now >= self.now {
             self.now = now;
@@ -91,12 +76,12 @@ impl Progress {
 }
 
 impl Shared {
-    /// Runs tasks of a queue, and returns when that was over.
+    /// Runs tasks of a queue until the lease is over, and returns the time at its end.
     pub(super) fn run(this: &Arc<Self>, lease: Lease<'_>, start: u64) -> u64 {
         let Lease { line, tier, pick, first } = lease;
         this.note_gap(line, start);
         let mut progress = Progress::new(start);
-        let nanos = this.serving(line, start, Some(this), || {
+        let Charge { nanos, left, pick } = this.serving(line, start, pick, Some(this), || {
             let is_dry = this.run_tasks(line, tier, pick, first, &mut progress);
             if this.is_timed && !is_dry {
                 line.counters.waits_since.store(progress.now.max(1), Relaxed); // Relaxed: a statistic
@@ -105,14 +90,16 @@ impl Shared {
         });
         add(&line.counters.leases, 1);
         raise(&line.counters.longest, nanos);
-        let (time, weight) = (Duration::from_nanos(nanos), line.weight());
+        let (time, weight) = (Duration::from_nanos(left), line.weight());
         let service = Service { time, tasks: progress.tasks, weight };
         tier.served(pick, service, &this.table);
+        // Before the fence in `end_lease`; then this ticket looks for work.
+        this.tiers.reserves.release(tier.rank);
         Shared::end_lease(this, line);
         progress.now
     }
 
-    /// Returns whether there are no more.
+    /// Runs tasks until the lease is over. Returns whether the queue ran dry.
     fn run_tasks(
         &self,
         line: &Line,
@@ -144,8 +131,8 @@ impl Shared {
         }
     }
 
-    /// Runs the tasks of an ordered queue up to one of them, in their order. The caller has the queue's place. Returns
-    /// whether it has run that one too; `None` if its turn has not come, since the queue has been paused.
+    /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller
+    /// has a lease. Returns whether `task` has run here, or `None` if the queue was paused first.
     pub(super) fn run_up_to(
         &self,
         line: &Line,
@@ -157,7 +144,8 @@ impl Shared {
             if look.is_paused() || look.leases() > line.limit() {
                 return None;
             }
-            let Some(entry) = line.take() else { break };
+            // Not a fork: a task that has a place runs it, and this thread may hold locks that it takes.
+            let Some(entry) = line.take_job() else { break };
             let is_it = entry.job.task().is_some_and(|it| it.is(task));
             self.run_entry(line, entry, progress);
             self.tell_ends(line, progress);
@@ -177,11 +165,16 @@ impl Shared {
         self.run_job(line, job, progress);
     }
 
-    /// Runs a job, or drops it if it is no longer wanted.
+    /// Runs a job, or drops it if its task was cancelled or has expired.
     #[inline(always)]
     fn run_job(&self, line: &Line, job: Job, progress: &mut Progress) {
-        // Relaxed: whoever cancels the queue drops what it finds there, and we what we find.
-        let has_run = if line.is_cancelled.load(Relaxed) {
+        // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread those
+        // that it takes.
+        let has_run = if job.is_half() {
+            // The task that has forked it waits for it, also in a cancelled queue.
+            job.run();
+            true
+        } else if line.is_cancelled.load(Relaxed) {
             self.drop_job(line, job, CancelledBy::Queue.into());
             false
         } else if job.task().is_some_and(AnyTask::wants_care) && job.is_expired() {
@@ -214,7 +207,8 @@ impl Shared {
         }
     }
 
-    /// Runs the job of a task that leaves the queue's count before its handle says that it is done.
+    /// Runs the job of a counted task: it leaves the queue's count before its handle reports it
+    /// done.
     fn run_counted(&self, line: &Line, job: Job) -> bool {
         let counters = &line.counters;
         let ended = Cell::new(None);
@@ -228,13 +222,13 @@ impl Shared {
                 Ended::Cancelled => tell(&counters.tombstones, 1),
             }
         };
-        // The job goes now: a future that has been polled is not to go with it.
+        // The job ends here. Dropped after the poll, it would take the future with it.
         let Ok(task) = job.into_task() else { return false };
         let run = thread::catch(|| task.run_counted(Some(&count)));
         let has_panicked = ended.get() == Some(Ended::Panicked);
         let has_run = match run {
             Ok(has_run) => {
-                // It is its handle's to tell.
+                // A panic that the handle reports counts as a completed task.
                 tell(&counters.completed, u64::from(has_panicked));
                 has_run
             }
@@ -243,7 +237,7 @@ impl Shared {
                 self.panics.handle(payload);
                 true
             }
-            // Of a destructor, or of a waker.
+            // The panic of a destructor or of a waker.
             Err(payload) => {
                 self.panics.handle(payload);
                 true
@@ -255,17 +249,18 @@ impl Shared {
         has_run
     }
 
-    /// Counts what has been done. Whoever waits until the queue is idle waits for the end of the lease, and so sees it.
+    /// Adds what the lease has done to the queue's counters. A thread that waits until the queue is
+    /// idle waits for the end of the lease, and so sees these sums.
     fn tell(&self, line: &Line, progress: &mut Progress) -> Look {
         let counters = &line.counters;
-        let away = SERVING.try_with(Cell::get).unwrap_or(NOTHING).away;
+        let away = Serving::of(line).map_or(progress.away, Serving::away);
         let time = progress.now - progress.told;
         add(&counters.service, time.saturating_sub(away - progress.away));
         (progress.told, progress.away) = (progress.now, away);
         self.tell_ends(line, progress)
     }
 
-    /// As `tell`, but for the time.
+    /// Updates the counts of ended tasks, but not the time.
     fn tell_ends(&self, line: &Line, progress: &mut Progress) -> Look {
         if progress.ended == 0 {
             return line.life.look();
@@ -277,61 +272,21 @@ impl Shared {
         look
     }
 
-    /// The queue is served again.
+    /// Ends a gap: the queue is served again.
     fn note_gap(&self, line: &Line, now: u64) {
         if self.is_timed {
             let since = line.counters.waits_since.swap(0, Relaxed); // Relaxed: a statistic
             raise(&line.counters.gap, if since == 0 { 0 } else { now.saturating_sub(since) });
         }
     }
-
-    /// Runs `f`, which returns when it was over, as what serves this queue. Returns how much of the time was not for
-    /// tasks of others that ran inside.
-    pub(super) fn serving(
-        &self,
-        line: &Line,
-        start: u64,
-        ticket: Option<&(dyn current::Ticket + 'static)>,
-        f: impl FnOnce() -> u64,
-    ) -> u64 {
-        self.charging(line, start, || {
-            current::as_server(line.id(), self.base(), &line.is_cancelled, ticket, f)
-        })
-    }
-
-    /// As `serving`, on a thread that serves the queue further up the stack already.
-    pub(super) fn charging(&self, line: &Line, start: u64, f: impl FnOnce() -> u64) -> u64 {
-        let outer = SERVING.try_with(Cell::get).unwrap_or(NOTHING);
-        let inner = Serving { shared: self, slot: line.slot, home: line.id(), away: 0 };
-        let _ = SERVING.try_with(|it| it.set(inner));
-        let end = f();
-        let away = SERVING.try_with(Cell::get).unwrap_or(NOTHING).away;
-        let whole = end.saturating_sub(start);
-        // What a scheduler over a queue does is the queue's; what else runs inside is not.
-        let not_outers = if outer.home == self.base() { away } else { whole };
-        let outer = Serving { away: outer.away.saturating_add(not_outers), ..outer };
-        let _ = SERVING.try_with(|it| it.set(outer));
-        whole.saturating_sub(away)
-    }
-
-    /// The slot of the queue of this scheduler whose task this thread runs.
-    pub(super) fn current_slot(&self) -> Option<usize> {
-        let serving = SERVING.try_with(Cell::get).unwrap_or(NOTHING);
-        ptr::eq(serving.shared, self).then_some(serving.slot)
-    }
-
-    /// Whether what this thread runs is of this queue.
-    pub(super) fn is_serving(line: &Line) -> bool {
-        SERVING.try_with(|it| it.get().home == line.id()).unwrap_or(true)
-    }
 }
 
-/// The ticket of a thread that serves.
+/// The ticket of the serving thread, which steps aside while the thread blocks.
 impl current::Ticket for Arc<Shared> {
     fn step_aside(&self) {
         self.tickets.step_aside();
         LOOK.fence();
-        if !self.tiers.is_empty() {
+        if self.tiers.has_some() {
             Shared::send_another(self);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use super::flight::Flight;
+use super::fork::Forks;
 use super::joiners::Joiners;
 use super::life::{Life, MAX_TASKS};
 use super::once::Once;
@@ -14,6 +15,9 @@ use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
 use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
 
+/// The greatest weight of a queue.
+pub(super) const MAX_WEIGHT: u64 = 1 << 32;
+
 /// A job in a queue.
 pub(super) struct Entry {
     pub(super) job: Job,
@@ -25,13 +29,15 @@ pub(super) struct Entry {
 /// later queues.
 ///
 /// The order is that of the cache lines, of which a task touches few: the life word, which spawners
-/// and servers change, with the counters that a server changes right after it; the jobs, on lines of
-/// their own; and the fields that both only read.
+/// and servers change, with the counters that a server changes right after it; the jobs, on lines
+/// of their own; and the fields that both only read.
 #[repr(C)]
 pub(super) struct Line {
     pub(super) life: Life,
     pub(super) counters: Counters,
     pub(super) jobs: Injector<Entry>,
+    /// What its tasks have forked and no thread has begun. Made by the first fork.
+    pub(super) forks: Once<Forks>,
     pub(super) slot: usize,
     /// The id of the slot's present or last queue; 0 before the first.
     id: AtomicU64,
@@ -58,7 +64,7 @@ pub(super) struct Line {
     /// The token that cancels the queue, and the link by which it does so after the last handle has
     /// gone.
     pub(super) link: Mutex<Option<(CancelToken, Link)>>,
-    /// Which futures of it are under way.
+    /// Its futures that hold a permit, or wait for one.
     pub(super) flight: Flight,
     /// Its futures that have not ended.
     pub(super) living: Living,
@@ -81,6 +87,7 @@ impl Line {
             life: Life::nothing(),
             counters: Counters::default(),
             jobs: Injector::new(),
+            forks: Once::empty(),
             slot,
             id: AtomicU64::new(0),
             weight: AtomicU64::new(1),
@@ -125,14 +132,24 @@ impl Line {
         id
     }
 
-    /// Returns whether the queue is ready: it has a job, is below its limit, and is not paused.
+    /// Returns whether the queue is ready: it has a job or a fork, is below its limit, and is not paused.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         let look = self.life.look();
         look.is_taken()
             && look.leases() < self.limit()
             && !look.is_paused()
-            && !self.jobs.is_empty()
+            && (!self.jobs.is_empty() || self.forks.get().is_some_and(Forks::has_some))
+    }
+
+    /// Returns whether the queue has no pending task and no lease.
+    pub(super) fn is_idle(&self) -> bool {
+        self.life.look().is_idle()
+    }
+
+    /// Returns the event count that is notified when the queue is idle.
+    pub(super) fn quiet(&self) -> &EventCount {
+        self.quiet.get_or_make(EventCount::new)
     }
 
     /// Pauses or resumes the queue. Returns whether this changed its state.
@@ -168,9 +185,16 @@ impl Line {
         self.capacity() < MAX_TASKS
     }
 
-    /// Takes the oldest job.
+    /// Takes a fork, or else the oldest job: what has begun is to end first.
     #[inline]
     pub(super) fn take(&self) -> Option<Entry> {
+        let fork = self.forks.get().and_then(Forks::take);
+        fork.map(|job| Entry { job, since: 0 }).or_else(|| self.take_job())
+    }
+
+    /// Takes the oldest job.
+    #[inline]
+    pub(super) fn take_job(&self) -> Option<Entry> {
         loop {
             match self.jobs.steal() {
                 Steal::Success(entry) => return Some(entry),

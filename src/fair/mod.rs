@@ -1,23 +1,25 @@
-//! Sharing one executor among many queues, by weight, in time.
+//! Fair scheduling: one executor is shared among many queues, by weight, in time.
 //!
-//! A [`FairScheduler`] stands on any [`Executor`](crate::Executor). Tasks are spawned into its
-//! [queues](Queue), of which there may be 65,535 beside the default one, and which come and go; a [`Policy`] says
-//! which of them is served next. What schedulers have separate machines for are settings of a queue:
+//! A [`FairScheduler`] runs on any [`Executor`](crate::Executor). Tasks are spawned into its
+//! [queues](Queue). There may be 65,535 queues beside the default one, made and dropped at any
+//! time. A [`Policy`] picks the queue that is served next. Some features that other schedulers
+//! implement separately are settings of a queue here:
 //!
 //! | | |
 //! |---|---|
 //! | round robin | [`RoundRobin`] as the policy |
 //! | shares by weight, in time | [`WeightedFair`], the default |
 //! | priorities | [`QueueBuilder::priority`] |
-//! | limited parallelism | [`QueueBuilder::max_parallel`]; for futures, `max_in_flight` |
+//! | limited parallelism | [`QueueBuilder::max_parallel`]; for futures, [`QueueBuilder::max_in_flight`] |
 //! | ordered execution | `max_parallel(1)` |
-//! | several pools on the same threads | a [`Queue`] each: it is an executor |
+//! | several pools on the same threads | one [`Queue`] for each: a queue is an executor |
 //! | a tenant with many queues | a scheduler [over](FairScheduler::over) the tenant's queue |
-//! | a function with a limit | [`WorkQueue`] |
+//! | a function with limited parallelism | [`WorkQueue`] |
+//! | fork and join in a tenant's share | [`Queue::join`], [`Queue::scope`], [`Queue::install`] |
 //!
-//! Threads shared by components that are isolated from one another (announced for the fourth part of Duffy's
-//! series): each has what looks like a pool of its own, of which it may use two threads at once, and neither
-//! starves the other.
+//! The next example shares threads between isolated components, which was announced for the fourth
+//! part of Duffy's series. Each component has an executor of its own that uses at most two threads
+//! at once, and neither starves the other.
 //!
 //! ```
 //! use filch::{Executor, FairScheduler, Job, ThreadPool};
@@ -40,32 +42,60 @@
 //!
 //! # The promise
 //!
-//! Of two queues of the same priority that are *backlogged*, that is ready all the time and never at their limit,
-//! let S₁ and S₂ be the service that they have got, w₁ and w₂ their weights, L₁ and L₂ their longest
-//! tasks, W the executor's parallelism and Q the quantum. Under [`WeightedFair`]
+//! A queue is *backlogged* if it is ready all the time and never at its limit. Take two backlogged
+//! queues of the same priority. Let S₁ and S₂ be their service, w₁ and w₂ their weights, L₁ and L₂
+//! the lengths of their longest tasks, W the executor's parallelism, and Q the quantum. Under
+//! [`WeightedFair`]
 //!
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
-//! from when both became backlogged together, whatever the other queues do; between any two moments after that,
-//! twice as much, for what was under way at the first is charged after it. ε is the resolution of virtual time, 2⁻¹⁹ ns:
-//! nothing for weights below a million, and 8 µs of service for the greatest, 2³². `tests/fair/fairness.rs` checks this on the
-//! virtual clock of [`sim`](crate::sim), for random weights, costs and numbers of threads: a thousand programs in each run
-//! of the tests, and ten thousand under `FILCH_STRESS=10`. It is the
-//! bound of start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996), times what can be under way at once.
+//! from the moment at which both became backlogged together, whatever the other queues do. Between
+//! any two later moments the bound is twice that, because service that is under way at the first is
+//! charged after it. ε is the resolution of virtual time, 2⁻¹⁹ ns: negligible for weights below a
+//! million, and 8 µs of service for the greatest weight, 2³². The bound holds as long as (L + Q)/w is
+//! below 73 minutes for each queue: a longer lease is [charged as that](crate::guide::limits).
 //!
-//! Besides: no thread of the executor is without work while a queue is ready; a queue that returns, or is new, has no
-//! credit from when it was not there; one that is ready waits for its first pick no longer than until the current
-//! leases end, and those of queues with less virtual time; and a lower priority gets every 64th pick.
+//! The bound is that of start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996), multiplied by
+//! the number of tasks that can be under way at once. `tests/fair/fairness.rs` checks it on the
+//! virtual clock of [`sim`](crate::sim), for random weights, costs and numbers of threads: in a
+//! thousand programs each time, and in ten thousand under `FILCH_STRESS=10`.
+//!
+//! A task that [forks](Queue::join) counts here by its stretches: a *stretch* is the time for which
+//! one thread runs the task, or forks within it, without sleeping in a wait. L is then the longest
+//! stretch.
+//!
+//! Also:
+//!
+//! - No thread of the executor is without work while a queue is ready, except those that are
+//!   [kept](Builder::reserve) for queues of a higher priority.
+//! - A new queue, or one that becomes ready again, has no credit for the time before.
+//! - A ready queue waits for its first pick at most until the current leases end, and those of the
+//!   queues with less virtual time.
+//! - A lower priority gets every 64th pick.
 //!
 //! # When the executor ends
 //!
-//! A scheduler does not end its executor, and one that has ended refuses tickets; then queues hand back what they
-//! are given. Of what they hold, a ticket that is under way runs all if the executor drains, and drops all if it
-//! [cancels](crate::Executor::is_cancelled); without a ticket, all is dropped. What is dropped is reported
-//! cancelled. For a paused queue there is no ticket: what it holds is dropped when the executor says that it has
-//! [ended](crate::Executor::end), or else with the next submission.
+//! A scheduler does not end its executor. An executor that has ended refuses tickets, and then the
+//! queues hand new tasks back. The queued tasks are run or dropped:
+//!
+//! | when the executor ends | the queued tasks |
+//! |---|---|
+//! | it drains, and a ticket is under way | are run by that ticket |
+//! | it [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
+//! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
+//!
+//! The handles of dropped tasks report that they were cancelled.
 //!
 //! # How it works
+//!
+//! - A *ready* queue has a task, is below its limit, and is not paused. The *ready set* contains
+//!   every ready queue, and perhaps others.
+//! - A *ticket* is a job of the executor that serves queues for a quantum, then submits itself
+//!   again. It *searches* until it has found a task.
+//! - A *lease* is a thread's right to run tasks of one queue. A *place* is room for one more lease
+//!   within the queue's limit.
+//! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
+//! - A *line* is the shared state of a slot, and of the queue that is in the slot.
 //!
 //! ```text
 //!   spawn ──▶ queue's injector ──▶ ready set ──▶ policy ──▶ lease ──▶ task, task, task … quantum
@@ -77,18 +107,23 @@
 //!
 //! # Invariants
 //!
-//! - **I1** What a `Once` has made stays until the scheduler is dropped: a slot's line stays where it is, also
-//!   when no queue is in it.
-//! - **I2** A task is accepted and counted in one step, while the queue is open; so whoever sees a closed queue with
-//!   nothing pending has seen its last task.
-//! - **I3** A queue is over when it is closed, without handle, without lease and without task. One step brings that
-//!   about, and who takes it frees the slot.
-//! - **I4** A queue that is ready is in its tier's set; and while a set is not empty, some ticket searches, or as many
-//!   tickets run as may. Where one of the two does not hold, somebody is on the way to make it hold: who makes a queue
-//!   ready sees to both after a fence of `LOOK`; who takes a queue out of the set, or ceases to search, looks again after
-//!   one.
-//! - **I5** Who waits for a place in a queue is told when one becomes free, or finds it when it looks once more.
-//! - **I6** What a thread says it submits, it submits: the frames of `serve.rs` are on its stack.
+//! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
+//!   until the scheduler is dropped, even without a queue.
+//! - **I2** A task is accepted and counted in one step, while the queue is open. So a thread that
+//!   sees a closed queue without pending tasks knows that its last task has ended.
+//! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
+//!   makes it so, and the thread that takes this step frees the slot.
+//! - **I4** Every ready queue is in its tier's ready set. While a set is not empty, some ticket
+//!   searches, or as many tickets run as may. Where one of these does not hold, a thread is about
+//!   to restore it: a thread that makes a queue ready fences (`LOOK`), then sees to both; a thread
+//!   that takes a queue out of the set, or stops searching, fences (`LOOK`), then looks again.
+//! - **I5** A thread that waits for a place in a queue is woken when one becomes free, or finds it
+//!   when it looks once more.
+//! - **I6** Each frame that `SUBMITTING` or `SERVING` links is further up the same thread's stack,
+//!   and stays there until its submission returns, or its service ends.
+//! - **I7** A fork stays where it is until it has run, or its owner has taken it back: its owner does
+//!   not go on before. So the latches that it links, each further up the stack of a thread that runs
+//!   or waits for it, stay too.
 //!
 //! # In a picture
 //!
@@ -98,9 +133,12 @@ mod builder;
 mod clock;
 mod counters;
 mod end;
+mod ending;
 mod error;
 mod flight;
+mod fork;
 mod handle;
+mod join;
 mod joiners;
 mod lease;
 mod life;
@@ -108,12 +146,16 @@ mod line;
 mod once;
 mod pass;
 mod policy;
+mod polls;
 mod queue;
 mod queue_builder;
 mod ready;
 mod report;
+mod reserve;
 mod scheduler;
+mod scope;
 mod serve;
+mod serving;
 mod shared;
 mod table;
 mod tickets;
@@ -125,14 +167,16 @@ pub use builder::Builder;
 pub use clock::Clock;
 pub use error::QueueError;
 pub use policy::{Pick, Policy, Reweighted, RoundRobin, Service, WeightedFair};
-pub use queue::{Queue, QueueBuilder};
+pub use queue::Queue;
+pub use queue_builder::QueueBuilder;
 pub use ready::Ready;
 pub use report::{QueueMetrics, Report, Wait};
 pub use scheduler::FairScheduler;
+pub use scope::Scope;
 pub use tiers::Priority;
 pub use work_queue::{PushError, WorkQueue};
 
-/// What models and tests of the parts need; no part of the public API.
+/// For models and tests of the parts; not part of the public API.
 #[doc(hidden)]
 pub mod for_models {
     pub use crate::fair::joiners::Joiners;
@@ -145,21 +189,25 @@ pub mod for_models {
 
 use crate::sync::order::{FencePair, Pair};
 
-/// What was made before a [`Once`](once::Once) got it is seen by whoever finds it there.
+/// A thread that finds a value in a [`Once`](once::Once) sees all that was written before the value
+/// was put there.
 const MADE: Pair = Pair::named("fair::MADE");
 
-/// What a new queue is made with is seen by who serves it; and what the queue before left, by who opens it.
+/// A thread that takes a lease sees the settings of the queue; the thread that opens a queue sees
+/// all that was done with the slot before.
 const OPENED: Pair = Pair::named("fair::OPENED");
 
-/// What tasks did is seen by who finds that they have ended, and by who frees the slot.
+/// A thread that sees tasks ended, or frees a slot, sees all that those tasks did.
 const ENDED: Pair = Pair::named("fair::ENDED");
 
-/// What a queue was charged before it became ready is seen by who finds it ready.
+/// A thread that finds a queue ready sees what the queue was charged before it became ready.
 const READY: Pair = Pair::named("fair::READY");
 
-/// One makes work visible, and looks whether somebody serves it; another ceases to serve, and looks whether there
-/// is work: not both can miss. So do one who waits for a place and one who frees it.
+/// One thread makes work visible, then looks whether a ticket searches. Another stops serving, then
+/// looks for work. At least one sees the other. The same holds for a thread that waits for a place
+/// and one that frees it.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
-/// One lowers a time, and looks at the floor above it; another raises the floor, and looks at the times: not both can miss.
+/// One thread lowers a time, then looks at the floor above it. Another raises the floor, then looks
+/// at the times below. At least one sees the other.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

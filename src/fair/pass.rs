@@ -4,16 +4,18 @@ use super::counters::{add, tell};
 use super::handle::LineRef;
 use super::lease::Progress;
 use super::policy::{Pick, Service};
+use super::serving::{Charge, Serving};
 use super::shared::Shared;
 use crate::sync::{Relaxed, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
 
-/// How many jobs of tasks that have ended elsewhere a queue with a capacity holds at most, beyond those it counts.
+/// The most tombstones that a queue with a capacity holds beyond the tasks that it counts.
 const MOST_LITTER: usize = 4096;
 
-/// The way to run a task of a queue outside of leases: in one of the queue's places, and charged to it.
+/// The gate of a queue: a waiting thread runs a task in one of the queue's places, and the queue is
+/// charged for it.
 pub(super) struct Pass(LineRef);
 
 impl Gate for Pass {
@@ -42,7 +44,7 @@ impl Gate for Pass {
         }
         let start = shared.clock.nanos();
         let (mut in_turn, mut at_once, mut progress) = (Some(false), false, Progress::new(start));
-        let nanos = shared.serving(line, start, None, || {
+        let charge = shared.serving(line, start, Pick::of(line.slot), None, || {
             if line.limit() == 1 {
                 in_turn = shared.run_up_to(line, task, &mut progress);
             }
@@ -50,23 +52,23 @@ impl Gate for Pass {
             shared.clock.nanos()
         });
         add(&line.counters.inlined, u64::from(at_once || in_turn == Some(true)));
-        self.charge(nanos, progress.tasks + usize::from(at_once));
+        self.0.charge(&charge, progress.tasks + usize::from(at_once));
         Shared::end_lease(shared, line);
         in_turn.is_some()
     }
 
     fn run_inside(&self, task: &AnyTask) {
         let (shared, line) = (&self.0.shared, self.0.line());
-        if Shared::is_serving(line) {
+        if Serving::of(line).is_some() {
             task.run();
             return;
         }
         let (start, mut has_run) = (shared.clock.nanos(), false);
-        let nanos = shared.charging(line, start, || {
+        let charge = shared.charging(line, start, Pick::of(line.slot), || {
             has_run = task.run();
             shared.clock.nanos()
         });
-        self.charge(nanos, usize::from(has_run));
+        self.0.charge(&charge, usize::from(has_run));
     }
 
     fn ends(&self, how: Ended, has_job: bool) {
@@ -93,22 +95,20 @@ impl Gate for Pass {
     }
 }
 
-impl Pass {
-    /// The queue has got so much for so many tasks.
-    fn charge(&self, nanos: u64, tasks: usize) {
+impl LineRef {
+    /// Charges the queue for `tasks` tasks that ran elsewhere than in a lease.
+    pub(super) fn charge(&self, charge: &Charge, tasks: usize) {
         if tasks == 0 {
             return;
         }
-        let (shared, line) = (&self.0.shared, self.0.line());
-        add(&line.counters.service, nanos);
-        let time = Duration::from_nanos(nanos);
+        let (shared, line) = (&self.shared, self.line());
+        add(&line.counters.service, charge.nanos);
+        let time = Duration::from_nanos(charge.left);
         let service = Service { time, tasks, weight: line.weight() };
-        shared.tiers.get(line.tier()).served(Pick::of(line.slot), service, &shared.table);
+        shared.tiers.get(line.tier()).served(charge.pick, service, &shared.table);
     }
-}
 
-impl LineRef {
-    /// What limits who may run its tasks.
+    /// Returns the rule for which threads may run the queue's tasks.
     pub(super) fn limited(&self) -> Limited {
         Limited(Unwatched::new(Pass(self.clone())))
     }

@@ -1,26 +1,24 @@
-//! Queues: what tasks are spawned into.
+//! The handle of a queue.
 
 use super::error::QueueError;
 use super::handle::Handle;
-use super::line::Line;
-use super::queue_builder::MAX_WEIGHT;
-pub use super::queue_builder::QueueBuilder;
+use super::line::{Line, MAX_WEIGHT};
 use super::report::QueueMetrics;
 use super::shared::Shared;
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch};
 use crate::executor::{SpawnError, TaskBuilder};
-use crate::pool::WouldDeadlock;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
 
-/// A queue of a [`FairScheduler`](super::FairScheduler): tasks that are served together, in the order in which they
-/// came, and share the executor with those of other queues.
+/// A queue of a [`FairScheduler`](super::FairScheduler). Its tasks begin in the order in which they
+/// were spawned, and it shares the executor with the other queues.
 ///
-/// Clones are handles to the same queue. Dropping the last closes it, and resumes it if it is paused: nothing is lost,
-/// what was accepted still runs. A queue is itself an [`Executor`], so whoever wants a pool of his own can be given a queue of one that is
-/// shared; also another `FairScheduler`, whose queues then share what this one gets.
+/// Clones are handles to the same queue. Dropping the last handle closes the queue, and resumes it
+/// if it is paused: the accepted tasks still run. A queue is itself an [`Executor`], so it can
+/// stand in for a pool. It can also carry another `FairScheduler`, whose queues then share this
+/// queue's service.
 ///
 /// # Examples
 ///
@@ -48,10 +46,10 @@ impl Queue {
         &self.0.queue.shared
     }
 
-    /// Spawns a closure, and returns the handle to wait for what it returns.
+    /// Spawns a closure, and returns the handle that waits for its result.
     ///
-    /// If the queue refuses the task, the closure is dropped and the handle says that it was cancelled;
-    /// [`try_spawn`](Self::try_spawn) gives it back.
+    /// If the queue refuses the task, the closure is dropped, and the handle reports the reason.
+    /// See also [`try_spawn`](Self::try_spawn).
     ///
     /// # Examples
     ///
@@ -69,11 +67,12 @@ impl Queue {
         self.task().spawn(f)
     }
 
-    /// As [`spawn`](Self::spawn), and gives the closure back if the queue refuses it.
+    /// Spawns a closure and returns its handle, or gives the closure back if the queue refuses it.
     ///
     /// # Errors
     ///
-    /// [`SpawnError`] with the closure and the reason: the queue is closed, or full, or the executor is.
+    /// Returns [`SpawnError`], with the closure and the reason: the queue is closed or full, or the
+    /// executor is.
     ///
     /// # Examples
     ///
@@ -95,14 +94,13 @@ impl Queue {
         self.task().try_spawn(f)
     }
 
-    /// Spawns a closure that nobody waits for. Does not allocate if it captures three words or less, and there
-    /// is no context.
-    ///
-    /// If it panics, the scheduler's [panic handler](super::Builder::panic_handler) is called.
+    /// Spawns a closure without a handle. Does not allocate if the closure captures at most three
+    /// words and there is no context. A panic goes to the scheduler's
+    /// [handler](super::Builder::panic_handler).
     ///
     /// # Errors
     ///
-    /// [`Rejected`] with the closure as a job.
+    /// Returns [`Rejected`], with the closure as a job, if the queue refuses it.
     ///
     /// # Examples
     ///
@@ -117,12 +115,12 @@ impl Queue {
         self.execute(Flow::job(self.0.context.as_ref(), f))
     }
 
-    /// Spawns closures that nobody waits for, in their order.
+    /// Spawns closures without handles, in their order.
     ///
     /// # Errors
     ///
-    /// [`RejectedBatch`] with those that were refused, each with its reason. If one was since the queue is full, later ones may have been
-    /// accepted.
+    /// Returns [`RejectedBatch`], with the refused closures and their reasons. A closure may be
+    /// accepted after an earlier one was refused because the queue was full.
     ///
     /// # Examples
     ///
@@ -142,7 +140,7 @@ impl Queue {
         RejectedBatch::unless_none(refused.collect())
     }
 
-    /// A task with settings of its own.
+    /// Returns a builder for a task with its own settings.
     ///
     /// # Examples
     ///
@@ -155,15 +153,15 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::on(self).context(self.0.context.as_ref())
+        TaskBuilder::on(self)
     }
 
-    /// Has another share from the next pick on. What the queue owes for service that it has got is owed at the new
-    /// weight too; what is under way may be wrong by the longest task once for each thread.
+    /// Sets the weight that counts from the next pick on. The queue's debt for past service is
+    /// converted to it. For leases under way, that may be wrong by the longest task on each thread.
     ///
     /// # Errors
     ///
-    /// [`QueueError::Weight`] unless it is from 1 to 2³².
+    /// Returns [`QueueError::Weight`] unless the weight is from 1 to 2³².
     ///
     /// # Examples
     ///
@@ -182,12 +180,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Runs so many tasks at once at most; `None`, as many as there are threads. What runs now goes on to its
-    /// end.
+    /// Limits how many tasks run at once; `None` removes the limit. Running tasks go on.
     ///
     /// # Errors
     ///
-    /// [`QueueError::Parallel`] if it is zero.
+    /// Returns [`QueueError::Parallel`] if `tasks` is zero.
     ///
     /// # Examples
     ///
@@ -207,11 +204,10 @@ impl Queue {
         Ok(())
     }
 
-    /// Begins no further tasks until [`resume`](Self::resume); what runs goes on to its end.
-    /// Returns whether it did until now.
+    /// Pauses the queue: no further task begins until [`resume`](Self::resume). Running tasks are
+    /// not interrupted. Returns whether the queue was not paused before.
     ///
-    /// A thread that was about to begin a task when this was called may begin that one. A queue without handles is not
-    /// paused: dropping the last resumes it.
+    /// A thread that is about to begin a task during this call may still begin it.
     ///
     /// # Examples
     ///
@@ -229,7 +225,7 @@ impl Queue {
         self.line().pause(true)
     }
 
-    /// Goes on. Returns whether it was paused.
+    /// Resumes the queue. Returns whether it was paused.
     ///
     /// # Examples
     ///
@@ -242,43 +238,7 @@ impl Queue {
         was_paused
     }
 
-    /// Takes no further tasks, but from its own. What was accepted still runs. Returns whether it did until now.
-    /// Does not wait.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
-    /// let queue = fair.queue("a").build()?;
-    /// assert!(queue.close());
-    /// assert!(!queue.close());
-    /// assert!(queue.spawn_detached(|| ()).is_err());
-    /// # Ok::<(), filch::fair::QueueError>(())
-    /// ```
-    pub fn close(&self) -> bool {
-        Shared::close_queue(self.shared(), self.line())
-    }
-
-    /// Closes the queue, drops what has not begun, and asks what runs to [stop](crate::task::is_cancelled). Returns
-    /// how many tasks were dropped. Their handles say that they were cancelled. Cancels [`token`](Self::token) too.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
-    /// let queue = fair.queue("a").paused().build()?;
-    /// let task = queue.spawn(|| println!("never printed"));
-    /// assert_eq!(queue.cancel(), 1);
-    /// assert!(task.join().unwrap_err().is_cancelled());
-    /// # Ok::<(), filch::fair::QueueError>(())
-    /// ```
-    pub fn cancel(&self) -> usize {
-        let dropped = Shared::cancel(self.shared(), self.line());
-        self.0.token.cancel();
-        dropped
-    }
-
-    /// The token that is cancelled with the queue; and cancelling it cancels the queue.
+    /// Returns the token of the queue. The queue and its token are cancelled together.
     ///
     /// # Examples
     ///
@@ -295,31 +255,7 @@ impl Queue {
         &self.0.token
     }
 
-    /// Waits until nothing is pending in this queue.
-    ///
-    /// # Errors
-    ///
-    /// [`WouldDeadlock`] on a thread that runs jobs of the executor.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::fair::FairScheduler;
-    ///
-    /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
-    /// let queue = fair.queue("a").build()?;
-    /// let task = queue.spawn(|| 7);
-    /// queue.wait_idle()?;
-    /// assert!(task.is_finished());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.shared().may_wait()?;
-        self.shared().wait_until_quiet(self.line());
-        Ok(())
-    }
-
-    /// What the queue has got.
+    /// Returns the queue's metrics.
     ///
     /// # Examples
     ///
@@ -335,7 +271,7 @@ impl Queue {
         QueueMetrics::of(self.line())
     }
 
-    /// The number by which a [`Policy`](super::Policy) knows the queue.
+    /// Returns the number by which a [`Policy`](super::Policy) identifies the queue.
     ///
     /// # Examples
     ///
@@ -352,10 +288,10 @@ impl Queue {
 impl Executor for Queue {
     #[inline]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Shared::submit(self.shared(), self.line(), job)
+        Shared::submit(self.shared(), self.line(), self.line().capacity(), job)
     }
 
-    /// How many of its tasks can run at once.
+    /// Returns the number of tasks of this queue that can run at once.
     fn parallelism(&self) -> NonZeroUsize {
         let limit = NonZeroUsize::new(self.line().limit()).unwrap_or(NonZeroUsize::MIN);
         self.shared().executor.parallelism().min(limit)
@@ -365,7 +301,7 @@ impl Executor for Queue {
         self.line().life.look().is_cancelled()
     }
 
-    /// Yes: what is more waits in the queue.
+    /// Returns `true`: further jobs wait in the queue.
     fn enforces_parallelism(&self) -> bool {
         true
     }
@@ -384,6 +320,10 @@ impl Executor for Queue {
 
     fn futures(&self) -> Option<Futures> {
         Some(self.0.futures.clone())
+    }
+
+    fn context(&self) -> Option<&Flow> {
+        self.0.context.as_ref()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Making a queue.
+//! The builder of a queue.
 
 use super::error::QueueError;
-use super::flight::Polls;
 use super::handle::{Handle, LineRef};
 use super::life::MAX_TASKS;
-use super::line::Settings;
+use super::line::{MAX_WEIGHT, Settings};
+use super::polls::Polls;
 use super::queue::Queue;
 use super::shared::Shared;
 use super::tiers::Priority;
@@ -15,10 +15,7 @@ use alloc::task::Wake;
 use core::fmt;
 use core::task::Waker;
 
-/// The most that a queue can weigh.
-pub(super) const MAX_WEIGHT: u64 = 1 << 32;
-
-/// Makes a [`Queue`].
+/// Builds a [`Queue`].
 ///
 /// # Examples
 ///
@@ -57,11 +54,12 @@ impl<'a> QueueBuilder<'a> {
         }
     }
 
-    /// How large its share is, from 1 to 2³², relative to the others' of the same priority. By default 1.
+    /// Sets the queue's weight, from 1 to 2³²: its share relative to the other queues of the same
+    /// priority. By default 1.
     ///
     /// # Examples
     ///
-    /// Three quarters of the time, as long as both have something to do:
+    /// Three quarters of the time, while both queues have tasks:
     ///
     /// ```
     /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
@@ -75,12 +73,12 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// How many of its tasks may run at once; `None`, which is the default, as many as there are threads. 65,535 is the
-    /// most.
+    /// Limits the number of tasks that run at once, to at most 65,535. By default `None`: only the
+    /// number of threads limits it.
     ///
     /// # Examples
     ///
-    /// The *limited parallelism work queue*: eight downloads at once, whatever else the pool does.
+    /// The *limited parallelism work queue*: eight downloads at once, whatever else the pool runs.
     ///
     /// ```
     /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(2)?);
@@ -90,7 +88,8 @@ impl<'a> QueueBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// *Ordered execution*: one at a time, in the order in which they came; what one does happens before the next.
+    /// *Ordered execution*: one task at a time, in the order of spawning. Each task happens before
+    /// the next.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -111,9 +110,11 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// How many futures may have begun and not ended; others wait for one to end. By default any number.
+    /// Limits the number of futures that have begun and not ended; further futures wait until one
+    /// ends. By default unlimited.
     ///
-    /// A future that waits for another of the same queue holds its place meanwhile: if all do, none goes on.
+    /// A future that waits for another future of the same queue keeps its permit meanwhile. If all
+    /// do so, none makes progress.
     ///
     /// # Examples
     ///
@@ -129,11 +130,13 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// For how many tasks there is room, those that run included; others are refused as
-    /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the most.
+    /// Limits the number of pending tasks, including those that run; further tasks are refused as
+    /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the greatest
+    /// capacity.
     ///
-    /// The place of a task that has a handle is free before the handle says that the task is done or cancelled. Only if
-    /// 4,096 cancelled tasks lie in the queue, a further one keeps its place until the queue comes to it.
+    /// A task with a handle leaves room before the handle reports it done or cancelled. There is
+    /// one exception: while the queue holds 4,096 cancelled tasks, a further one takes up room
+    /// until the queue reaches it.
     ///
     /// # Examples
     ///
@@ -152,7 +155,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Which queues are served before it, and which after. By default [`Priority::Normal`].
+    /// Sets the priority, by which some queues are served before others. By default
+    /// [`Priority::Normal`].
     ///
     /// # Examples
     ///
@@ -162,7 +166,7 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Cancels the queue with this token.
+    /// Cancels the queue when this token is cancelled.
     ///
     /// # Examples
     ///
@@ -182,12 +186,13 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Has this context go with each task that is spawned through this queue's handles, instead of the
-    /// [scheduler's](super::Builder::context), which stays that of what its tasks spawn through the scheduler.
+    /// Sets the context of each task that is spawned through this queue's handles, instead of the
+    /// [scheduler's](super::Builder::context). What its tasks spawn through the scheduler still
+    /// gets the scheduler's context.
     ///
     /// # Examples
     ///
-    /// Who the tenant is, known to whatever is done for it:
+    /// Every task knows the tenant for which it runs:
     ///
     /// ```
     /// use filch::task::ContextFlow;
@@ -223,7 +228,7 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Begins nothing before it is [resumed](Queue::resume).
+    /// Builds the queue paused: no task begins until it is [resumed](Queue::resume).
     ///
     /// # Examples
     ///
@@ -241,12 +246,12 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// The queue. Takes a lock for a moment; serving does not.
+    /// Returns the queue. Takes a lock for a moment, which serving never does.
     ///
     /// # Errors
     ///
-    /// [`QueueError`] if a setting makes no sense, the scheduler has been shut down, or has 65,535 queues
-    /// beside the default one.
+    /// Returns [`QueueError`] if a setting is out of range, the scheduler has been shut down, or it
+    /// has 65,535 queues besides the default one.
     ///
     /// # Examples
     ///
@@ -270,7 +275,7 @@ impl<'a> QueueBuilder<'a> {
             return Err(QueueError::InFlight);
         }
         let shared = self.shared;
-        // Before anything is taken: it may make the policy, which is the user's.
+        // First of all, with no lock held: this may call the user's `make`.
         let tier = shared.tiers.get(self.settings.tier);
         let mut registry = shared.registry.lock();
         if registry.is_closed {
@@ -298,7 +303,7 @@ impl<'a> QueueBuilder<'a> {
 }
 
 impl Queue {
-    /// From now on, the token cancels the queue.
+    /// Links the token to the queue, so that it cancels the queue from now on.
     fn cancel_with_token(&self) {
         let line = self.line();
         let canceller = Canceller { queue: self.0.queue.clone(), id: self.0.id };
@@ -309,7 +314,7 @@ impl Queue {
     }
 }
 
-/// Cancels a queue, if it is still there.
+/// Cancels a queue when its token is cancelled, if the queue still exists.
 struct Canceller {
     queue: LineRef,
     id: ExecutorId,

@@ -1,15 +1,15 @@
-//! The set of the queues that are worth a look.
+//! The ready set: the queues that are worth a look.
 
 use super::READY;
 use super::table::Table;
 use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, SUMMARY, array_on_the_machine};
 use core::fmt;
 
-/// How many words say which groups have members.
+/// How many words the summary has.
 pub(super) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
-/// A bit for each slot, and a bit for each word of such bits that is not zero. Membership is advice: a member
-/// may have nothing to do, but what has something to do becomes a member (I4).
+/// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
+/// Membership is advice: a member may have no task, but every ready queue becomes a member (I4).
 #[derive(Debug)]
 pub struct ReadySet {
     summary: [AtomicU64; SUMMARIES],
@@ -17,7 +17,7 @@ pub struct ReadySet {
 }
 
 impl ReadySet {
-    /// Without members.
+    /// Returns a set without members.
     pub fn empty() -> Self {
         ReadySet {
             summary: array_on_the_machine![AtomicU64::new(0); SUMMARIES],
@@ -25,63 +25,65 @@ impl ReadySet {
         }
     }
 
-    /// Whether a slot is a member.
+    /// Returns whether a slot is a member.
     #[inline]
     pub fn contains(&self, slot: usize) -> bool {
-        // Relaxed: a fence of `LOOK` stands before.
+        // Relaxed: a fence of `LOOK` precedes.
         self.groups[slot / GROUP].load(Relaxed) & bit(slot % GROUP) != 0
     }
 
     /// Makes a slot a member.
     ///
-    /// The bit in the summary is set each time, so that whoever clears it has read the last word that was set
-    /// before.
+    /// Always sets the summary's bit as well. So a thread that clears that bit reads from the
+    /// latest insertion that came before, and sees its member.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());
         self.summary[group / SUMMARY].fetch_or(bit(group % SUMMARY), READY.release());
     }
 
-    /// Makes it none.
+    /// Removes a slot from the members.
     pub fn remove(&self, slot: usize) {
         let group = slot / GROUP;
-        // Relaxed: nothing is read on the strength of it.
+        // Relaxed: no data is read because of it.
         let before = self.groups[group].fetch_and(!bit(slot % GROUP), Relaxed);
         if before & !bit(slot % GROUP) == 0 {
             self.tidy(group);
         }
     }
 
-    /// Takes a group out of the summary that was found without members.
+    /// Clears the summary's bit of a group that was found without members.
     pub(super) fn tidy(&self, group: usize) {
         let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
         word.fetch_and(!bit, READY.acquire());
         if self.members(group) != 0 {
-            // Relaxed: what was set before is published by whoever set it, also through this.
+            // Relaxed: the thread that set the member published what it wrote before, and this
+            // continues its release sequence.
             word.fetch_or(bit, Relaxed);
         }
     }
 
-    /// Which groups may have members, of those that share a word.
+    /// Returns a word of the summary, whose bits are the groups that may have members.
     #[inline]
     pub(super) fn summary(&self, at: usize) -> u64 {
-        // Relaxed: what is missed was set after the fence of `LOOK` of whoever relies on this.
+        // Relaxed: a caller that relies on this has fenced (`LOOK`), so a bit that it misses was
+        // set after that fence.
         self.summary[at].load(Relaxed)
     }
 
-    /// The members in a group, as bits.
+    /// Returns the members of a group, as bits.
     #[inline]
     pub fn members(&self, group: usize) -> u64 {
         self.groups[group].load(READY.acquire())
     }
 
-    /// Whether there is no member.
+    /// Returns whether the set has no member.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.groups_from(0).all(|group| self.members(group) == 0)
     }
 
-    /// Whether there is another member than this.
+    /// Returns whether the set has a member besides this slot.
     pub fn has_other_than(&self, slot: usize) -> bool {
         self.groups_from(0).any(|group| {
             let own = if group == slot / GROUP { bit(slot % GROUP) } else { 0 };
@@ -89,13 +91,13 @@ impl ReadySet {
         })
     }
 
-    /// The groups that may have members, from `first` on.
+    /// Returns the groups that may have members, from `first` on.
     #[inline]
     pub fn groups_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         let summary = |word: usize| (word < SUMMARIES).then(|| self.summary(word));
         let mut word = first / SUMMARY;
         let mut rest = Bits(summary(word).unwrap_or(0) & (u64::MAX << (first % SUMMARY)));
-        // Not `flat_map`, which takes twice as long: each pick goes through this.
+        // `flat_map` takes twice as long, and each pick goes through this.
         core::iter::from_fn(move || {
             loop {
                 if let Some(at) = rest.next() {
@@ -107,7 +109,7 @@ impl ReadySet {
         })
     }
 
-    /// The members from `first` on.
+    /// Returns the members from `first` on.
     fn members_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         self.groups_from(first / GROUP).flat_map(move |group| {
             let from = first.saturating_sub(group * GROUP).min(63);
@@ -120,7 +122,7 @@ const fn bit(at: usize) -> u64 {
     1 << at
 }
 
-/// The places of the bits of a word that are set.
+/// Iterates over the positions of a word's set bits.
 pub(super) struct Bits(pub(super) u64);
 
 impl Iterator for Bits {
@@ -139,8 +141,8 @@ impl Iterator for Bits {
 
 /// The queues among which a [`Policy`](super::Policy) chooses.
 ///
-/// A queue is named by its slot: a number below 65,536 that it has for as long as it is there, and that
-/// another queue may have afterwards ([`Queue::slot`](super::Queue::slot)).
+/// A slot identifies a queue: a number below 65,536 that stays the same while the queue exists. A
+/// later queue may have the same slot ([`Queue::slot`](super::Queue::slot)).
 ///
 /// # Examples
 ///
@@ -152,24 +154,24 @@ pub struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// The slots of the queues that are ready, in ascending order.
+    /// Returns the slots of the ready queues, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> + 'a {
         self.set.members_from(0)
     }
 
-    /// The first queue that is ready at or after this slot, or else the first of all.
+    /// Returns the first ready queue at or after this slot, or else the first of all.
     #[must_use]
     pub fn next_from(self, slot: usize) -> Option<usize> {
         self.set.members_from(slot.min(GROUP * GROUPS - 1)).next().or_else(|| self.iter().next())
     }
 
-    /// Whether the queue in this slot is ready.
+    /// Returns whether the queue in this slot is ready.
     #[must_use]
     pub fn contains(self, slot: usize) -> bool {
         slot < GROUP * GROUPS && self.set.contains(slot)
     }
 
-    /// The weight of the queue in this slot; 1 if there is none.
+    /// Returns the weight of the queue in this slot, or 1 if there is none.
     #[inline]
     #[must_use]
     pub fn weight(self, slot: usize) -> u64 {

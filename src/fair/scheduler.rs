@@ -1,34 +1,35 @@
 //! The handle of a scheduler.
 
-use super::builder::Builder;
 use super::handle::LineRef;
 use super::line::{Line, Settings};
-use super::queue::{Queue, QueueBuilder};
+use super::queue::Queue;
+use super::queue_builder::QueueBuilder;
 use super::report::Report;
 use super::shared::Shared;
-use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
-use crate::pool::{Shutdown, WouldDeadlock};
+use crate::executor::{Executor, ExecutorId, Futures, Rejected, TaskBuilder};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-/// Shares an executor among queues that come and go.
+/// Shares an executor among queues.
 ///
-/// It has no threads. What it gives to the executor are *tickets*: jobs that choose a queue, run tasks of it for a
-/// quantum, and submit themselves again behind whatever else the executor has to do, if that has a way to do so
-/// ([`Executor::execute_last`], [`Executor::yield_now`]). There are no more of them
-/// than the executor has threads, and one that waits behind them where the executor
-/// [enforces](Executor::enforces_parallelism) that number; none while there is nothing to do.
+/// A scheduler has no threads. It submits *tickets* to the executor. A ticket is a job that picks a
+/// queue, runs its tasks for a quantum, and then submits itself again behind the executor's other
+/// jobs, if the executor can do that ([`Executor::execute_last`], [`Executor::yield_now`]).
 ///
-/// Clones are handles to the same scheduler. Dropping the last closes the default queue; queues live as long as
-/// their own handles.
+/// There are no tickets while no task is queued. Otherwise at most as many run as the executor has
+/// threads. If the executor [enforces](Executor::enforces_parallelism) that number, one more ticket
+/// waits behind them.
+///
+/// Clones are handles to the same scheduler. Dropping the last handle closes the default queue;
+/// other queues live as long as their own handles.
 ///
 /// # Examples
 ///
-/// The question of Toub's column (MSDN Magazine, January 2009): a large batch is being worked off, a small one
-/// arrives, and is to be served equally from then on.
+/// The question of Toub's column (MSDN Magazine, January 2009): while a large batch is being
+/// processed, a small one arrives, and is to be served equally from then on.
 ///
 /// ```
 /// use filch::fair::FairScheduler;
@@ -44,51 +45,21 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// ```
 #[derive(Clone)]
 pub struct FairScheduler {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     default: Queue,
 }
 
-// As a queue is.
+// As for a queue's handle: panics are caught before they could leave shared state half changed.
 impl UnwindSafe for FairScheduler {}
 impl RefUnwindSafe for FairScheduler {}
 
 impl FairScheduler {
-    /// Shares this executor, by [`WeightedFair`](super::WeightedFair).
-    ///
-    /// # Examples
-    ///
-    /// Over somebody else's threads:
-    ///
-    /// ```
-    /// use filch::executor::{from_fn, ThreadPerJob};
-    /// use filch::fair::FairScheduler;
-    /// use filch::Executor;
-    ///
-    /// // Two threads at once. If the system has none to give, this hands the job back.
-    /// let threads = from_fn(2, |job| ThreadPerJob.execute(job));
-    /// let fair = FairScheduler::over(threads);
-    /// assert_eq!(fair.spawn(|| 6 * 7).join().unwrap(), 42);
-    /// ```
-    #[must_use]
-    pub fn over<E: Executor + 'static>(executor: E) -> Self {
-        FairScheduler::builder(executor).build()
-    }
-
-    /// A scheduler for this executor, with settings.
-    ///
-    /// # Examples
-    ///
-    /// See [`Builder`].
-    pub fn builder<E: Executor + 'static>(executor: E) -> Builder {
-        Builder::new(executor)
-    }
-
     pub(super) fn from_shared(shared: Arc<Shared>) -> Self {
         let default = QueueBuilder::new(&shared, None).build().expect("the first queue has room");
         FairScheduler { shared, default }
     }
 
-    /// A queue with this name, which is for people.
+    /// Returns a builder for a queue. The name is for people; it need not be unique.
     ///
     /// # Examples
     ///
@@ -107,7 +78,7 @@ impl FairScheduler {
         QueueBuilder::new(&self.shared, Some(Text::from(name.as_ref())))
     }
 
-    /// The queue of what is spawned without saying into which.
+    /// Returns the default queue, which gets the tasks that are spawned through the scheduler.
     ///
     /// # Examples
     ///
@@ -121,9 +92,10 @@ impl FairScheduler {
         &self.default
     }
 
-    /// Spawns a closure: from a task of one of the queues, into that queue; from elsewhere, into the default queue.
+    /// Spawns a closure, and returns the handle that waits for its result. Inside a task of one of
+    /// the queues, the closure goes into that queue; elsewhere, into the default queue.
     ///
-    /// A task may go on to spawn into its queue when that has been closed; what was accepted includes it.
+    /// A task may still spawn into its own queue after the queue was closed.
     ///
     /// # Examples
     ///
@@ -146,11 +118,12 @@ impl FairScheduler {
         self.task().spawn(f)
     }
 
-    /// As [`spawn`](Self::spawn), for what nobody waits for.
+    /// Spawns a closure without a handle, into the same queue as [`spawn`](Self::spawn).
     ///
     /// # Errors
     ///
-    /// [`Rejected`] with the closure as a job, if the scheduler is shut down or the executor refuses it.
+    /// Returns [`Rejected`], with the closure as a job, if the scheduler is shut down or the
+    /// executor refuses it.
     ///
     /// # Examples
     ///
@@ -179,7 +152,8 @@ impl FairScheduler {
         self.default.spawn_future(future)
     }
 
-    /// A task with settings of its own, for the same queue as [`spawn`](Self::spawn).
+    /// Returns a builder for a task with its own settings, in the same queue as
+    /// [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -192,67 +166,10 @@ impl FairScheduler {
     /// group.wait().unwrap();
     /// ```
     pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::on(self).context(self.shared.context.as_ref())
+        TaskBuilder::on(self)
     }
 
-    /// Waits until nothing is pending in any queue.
-    ///
-    /// # Errors
-    ///
-    /// [`WouldDeadlock`] on a thread that runs jobs of the executor.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::fair::FairScheduler;
-    ///
-    /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
-    /// let task = fair.spawn(|| 7);
-    /// fair.wait_idle()?;
-    /// assert!(task.is_finished());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.shared.may_wait()?;
-        // Until one round finds nothing pending.
-        let wait = |line| self.shared.wait_until_quiet(line);
-        while self.shared.table.iter().filter(|line| wait(line)).count() > 0 {}
-        Ok(())
-    }
-
-    /// Closes all queues, and waits until nothing is pending. New queues are refused.
-    ///
-    /// With [`Shutdown::Drain`], what was accepted runs first; paused queues are resumed for that. With
-    /// [`Shutdown::Cancel`], it is dropped, and running tasks are [asked](crate::task::is_cancelled) to stop.
-    /// The executor stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// [`WouldDeadlock`] on a thread that runs jobs of the executor; then nothing is closed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::fair::FairScheduler;
-    /// use filch::pool::Shutdown;
-    ///
-    /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
-    /// let task = fair.spawn(|| 7);
-    /// fair.shutdown(Shutdown::Drain)?;
-    /// assert!(task.is_finished());
-    /// assert!(fair.spawn_detached(|| ()).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        self.shared.may_wait()?;
-        self.shared.registry.lock().is_closed = true;
-        for line in self.shared.table.iter() {
-            Shared::close(&self.shared, line, how);
-        }
-        self.wait_idle()
-    }
-
-    /// What the queues have got.
+    /// Returns the metrics of all queues.
     ///
     /// # Examples
     ///
@@ -262,17 +179,18 @@ impl FairScheduler {
         Report::of(&self.shared)
     }
 
-    /// The queue whose task this thread runs, or else the default one.
+    /// Returns the queue whose task this thread runs, or else the default queue.
     fn line(&self) -> &Line {
         let current = self.shared.current_slot().and_then(|slot| self.shared.table.get(slot));
         current.unwrap_or_else(|| self.default.line())
     }
 }
 
-/// Into the queue that [`spawn`](FairScheduler::spawn) chooses.
+/// Submits into the queue that [`spawn`](FairScheduler::spawn) chooses.
 impl Executor for FairScheduler {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Shared::submit(&self.shared, self.line(), job)
+        let line = self.line();
+        Shared::submit(&self.shared, line, line.capacity(), job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {
@@ -289,6 +207,15 @@ impl Executor for FairScheduler {
 
     fn id(&self) -> Option<ExecutorId> {
         self.default.id()
+    }
+
+    /// Those of the default queue.
+    fn futures(&self) -> Option<Futures> {
+        self.default.futures()
+    }
+
+    fn context(&self) -> Option<&Flow> {
+        self.shared.context.as_ref()
     }
 
     fn limited(&self) -> Option<Limited> {
@@ -309,7 +236,7 @@ impl fmt::Debug for FairScheduler {
 }
 
 impl Settings {
-    /// As nobody has said otherwise.
+    /// Returns the default settings.
     pub(super) fn new(name: Option<Text>) -> Self {
         let (limit, capacity) = (Shared::limit(None), super::life::MAX_TASKS);
         let tier = super::Priority::Normal.tier();

@@ -1,4 +1,4 @@
-//! Tickets: how a thread of the executor comes to serve queues.
+//! Tickets: jobs by which the executor's threads serve queues.
 
 use super::LOOK;
 use super::lease::Lease;
@@ -11,7 +11,7 @@ use crate::task::Job;
 use core::cell::Cell;
 use core::ptr;
 
-/// The right to run tasks for a while, as a job of the executor.
+/// A job of the executor that serves queues for a quantum.
 struct Ticket(Option<Arc<Shared>>);
 
 impl Ticket {
@@ -29,9 +29,11 @@ impl Ticket {
                 }
                 _ => false,
             };
-            // The thread that hands it over goes on with it, instead of going one deeper each time.
+            // The submitting frame further up the stack serves in this ticket's place. Serving here
+            // would nest one level deeper for each quantum.
             if !HANDING.try_with(is_here).unwrap_or(false) {
-                // What runs now may submit, also to the scheduler for which an executor runs it at once.
+                // The tasks that run now may submit to this scheduler, even if an outer frame is
+                // submitting this very ticket. So they must not see the frames of that submission.
                 if shared.is_submitting() {
                     shared.runs_at_once.store(true, Relaxed); // Relaxed: a hint
                 }
@@ -43,16 +45,16 @@ impl Ticket {
     }
 }
 
-/// What this thread does with the ticket that follows its own.
+/// What this thread does with a ticket that it submits.
 #[derive(Clone, Copy)]
 enum Handing {
     Nothing,
     Submits(*const Shared),
-    /// The executor has run it at once.
+    /// The executor has run the ticket at once, on this thread.
     RunsHere,
 }
 
-/// A scheduler that this thread gives a ticket to its executor for, and who did before, for the same ticket.
+/// A frame in which this thread submits a ticket of `scheduler`, and the next outer such frame.
 struct Submitting {
     scheduler: *const Shared,
     outer: *const Submitting,
@@ -69,7 +71,7 @@ per_thread! {
 }
 
 impl Drop for Ticket {
-    /// The executor has dropped it unrun.
+    /// Takes the ticket off the count: the executor has dropped it unrun.
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
             if shared.tickets.dropped() {
@@ -80,7 +82,7 @@ impl Drop for Ticket {
 }
 
 impl Shared {
-    /// Sees to it that a ticket is on its way if one is wanted.
+    /// Submits a ticket if one is wanted.
     #[inline]
     pub(super) fn ensure_ticket(this: &Arc<Self>) {
         if this.tickets.is_one_wanted(this.most_tickets()) {
@@ -90,8 +92,8 @@ impl Shared {
 
     #[cold]
     fn ensure_one_more(this: &Arc<Self>) {
-        // If the executor is full, and nobody else would do the work, we do. If it is closed, the work has been
-        // cancelled.
+        // If the executor is full and there is no other ticket, this thread serves the queues. If
+        // the executor is closed, the tasks have been cancelled.
         if Shared::hand_over_one(this) == Err(Reason::Full)
             && this.tickets.are_none()
             && this.tickets.return_to(this.most_tickets())
@@ -100,7 +102,8 @@ impl Shared {
         }
     }
 
-    /// Hands a ticket to the executor if one is wanted. Tries once more if that panics: nobody might look again for long.
+    /// Submits a ticket if one is wanted. Tries a second time if the executor panics, because no
+    /// other thread may look again for long.
     pub(super) fn hand_over_one(this: &Arc<Self>) -> Result<(), Reason> {
         let mut has_panicked = false;
         loop {
@@ -122,15 +125,15 @@ impl Shared {
         }
     }
 
-    /// This thread blocks. Another ticket is to come, but not to this thread.
+    /// Submits another ticket, because this thread blocks. The ticket must not run on this thread.
     pub(super) fn send_another(this: &Arc<Self>) {
-        // Relaxed: whoever runs a ticket at once, and so its tasks, has set it before.
+        // Relaxed: an executor that runs tickets at once set this before the present task ran.
         let runs_at_once = this.runs_at_once.load(Relaxed);
         if runs_at_once || !this.tickets.is_one_wanted(this.most_tickets()) {
             return;
         }
         let outer = HANDING.try_with(|it| it.replace(Handing::Submits(&**this)));
-        // If it is refused, there is no thread to be had.
+        // If the executor refuses the ticket, it has no other thread for it.
         let _ = Shared::hand_over_one(this);
         let Ok(outer) = outer else { return };
         if let Ok(Handing::RunsHere) = HANDING.try_with(|it| it.replace(outer)) {
@@ -138,7 +141,8 @@ impl Shared {
         }
     }
 
-    /// Gives a ticket to the executor. What that refuses is dropped. `None` if it panics: the ticket may come later.
+    /// Submits a ticket. If the executor refuses it, drops it and returns the reason. Returns
+    /// `None` if the executor panics: the ticket may run later all the same.
     fn submit_ticket(
         &self,
         submit: impl FnOnce() -> Result<(), Rejected>,
@@ -155,11 +159,11 @@ impl Shared {
         submitted
     }
 
-    /// Whether this thread is giving a ticket of this scheduler to the executor.
+    /// Returns whether this thread is submitting a ticket of this scheduler.
     #[cold]
     pub(super) fn is_submitting(&self) -> bool {
         let mut submitting = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: I6 — it is further up the stack.
+        // SAFETY: I6 — the frame is further up this thread's stack until its submission returns.
         while let Some(frame) = unsafe { submitting.as_ref() } {
             if ptr::eq(frame.scheduler, self) {
                 return true;
@@ -169,7 +173,7 @@ impl Shared {
         false
     }
 
-    /// What a ticket does.
+    /// Serves queues until the quantum is over, then hands on to the next ticket.
     fn serve(this: &Arc<Self>) {
         let mut began = this.clock.nanos();
         let mut now = began;
@@ -177,7 +181,7 @@ impl Shared {
             let Some(lease) = Shared::begin_lease(this) else {
                 this.tickets.leave();
                 LOOK.fence();
-                if this.tiers.is_empty() || !this.tickets.return_to(this.most_tickets()) {
+                if !this.tiers.has_some() || !this.tickets.return_to(this.most_tickets()) {
                     return;
                 }
                 continue;
@@ -187,27 +191,27 @@ impl Shared {
                 Shared::call_for_help(this, &lease);
             }
             now = Shared::run(this, lease, now);
-            // The clock may have begun anew.
+            // If the clock has begun anew, `now` is before `began`.
             began = began.min(now);
             if now.saturating_sub(began) < this.quantum {
                 this.tickets.search_again();
                 continue;
             }
-            // Others want to use the executor too. The ticket counts as running meanwhile, and does not search: a thread
-            // that makes work visible has another one come.
+            // The executor's other jobs get a turn. Meanwhile this ticket counts as running, not as
+            // searching, so a thread that makes work visible submits another one.
             this.panics.take(|| this.executor.yield_now());
-            // It may have less room than before.
+            // The executor may have fewer threads than before.
             if this.tickets.retire(this.refresh_most_tickets()) {
                 return;
             }
             this.tickets.hand_on();
-            // Others may be handing tickets over further up the stack: theirs is to be found again.
+            // Outer frames on this stack may be submitting tickets too, so their state is restored.
             let outer = HANDING.try_with(|it| it.replace(Handing::Submits(&**this)));
             let submitted = this.submit_ticket(|| this.executor.execute_last(Ticket::job(this)));
             let outer = outer.unwrap_or(Handing::Nothing);
             let handing = HANDING.try_with(|it| it.replace(outer));
             if matches!(handing, Ok(Handing::RunsHere)) {
-                // It has left its place to us.
+                // The successor has left its work to this ticket.
                 this.tickets.handed_over();
             } else if submitted == Some(Ok(())) {
                 if this.tickets.handed_over() {
@@ -215,28 +219,30 @@ impl Shared {
                 }
                 return;
             } else {
-                // Nobody else would do the work that there is.
+                // The executor refused the successor, and no other ticket may be left, so this one
+                // goes on.
                 this.tickets.take_back();
                 if this.panics.take(|| this.executor.is_cancelled()).unwrap_or(false) {
                     Shared::cancel_all(this);
                 }
             }
-            // The time that jobs of others took is charged to no queue.
+            // The time of the executor's other jobs is charged to no queue.
             now = this.clock.nanos();
             began = now;
         }
     }
 
-    /// Has another ticket come if there is more than this lease to do.
+    /// Submits another ticket if there is more to do than this lease.
     fn call_for_help(this: &Arc<Self>, lease: &Lease<'_>) {
         if this.tickets.is_one_wanted(this.most_tickets())
-            && (lease.line.is_ready() || this.tiers.has_other_than(lease.line.slot))
+            && ((lease.line.is_ready() && this.tiers.reserves.has_room(lease.tier.rank))
+                || this.tiers.has_other_than(lease.line.slot))
         {
             Shared::ensure_one_more(this);
         }
     }
 
-    /// The next queue, and its oldest task. `None` if no queue has something to do.
+    /// Picks the next queue and takes its oldest task. Returns `None` if no queue has a task.
     fn begin_lease(this: &Arc<Self>) -> Option<Lease<'_>> {
         loop {
             let (tier, pick) = this.tiers.pick(&this.table)?;
@@ -251,9 +257,11 @@ impl Shared {
                 this.hide(tier, line);
             }
             tier.give_back(pick, &this.table);
+            this.tiers.reserves.release(tier.rank);
             if is_begun {
                 Shared::end_lease(this, line);
-                // If the queue is at its limit it counts as ready as long as somebody is about to fill a slot.
+                // While a producer is filling a slot, a queue whose last place was taken here looks
+                // ready again. Give the producer time.
                 give_way();
             }
         }

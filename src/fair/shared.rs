@@ -1,9 +1,8 @@
-//! A scheduler: its queues, and how work in them becomes visible.
+//! The shared state of a scheduler: its queues, and how their work becomes visible.
 
 use super::LOOK;
 use super::clock::Time;
 use super::counters::add;
-use super::handle::LineRef;
 use super::life::{Look, MAX_LEASES};
 use super::line::{Entry, Line};
 use super::policy::Reweighted;
@@ -11,8 +10,8 @@ use super::table::{SLOTS, Table};
 use super::tickets::{MOST_TICKETS, Tickets};
 use super::tiers::{Tier, Tiers};
 use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
-use crate::idle::EventCount;
-use crate::pool::WouldDeadlock;
+use crate::pool::{ShutdownError, WouldDeadlock};
+use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
 use crate::task::{CancelToken, Flow, Job, Link, current};
@@ -22,33 +21,36 @@ use alloc::vec::Vec;
 
 pub(super) struct Shared {
     pub(super) executor: Box<dyn Executor>,
-    /// The executor's id, or what stands for it if it has none: asked once, for it is needed with each lease.
+    /// The executor's id, or an id of the scheduler's own if the executor has none. Read once,
+    /// because each lease needs it.
     pub(super) base: ExecutorId,
     pub(super) clock: Time,
-    /// How long a lease lasts, in nanoseconds.
+    /// The length of a lease, in nanoseconds.
     pub(super) quantum: u64,
-    /// How many tasks it has at most.
+    /// The most tasks in a lease.
     pub(super) tasks_per_lease: usize,
-    /// Whether it is measured how long tasks wait.
+    /// Whether waits are measured.
     pub(super) is_timed: bool,
     pub(super) panics: PanicHandler,
-    /// What goes with each task.
+    /// The context that goes with each task.
     pub(super) context: Option<Flow>,
     pub(super) table: Table,
     pub(super) tiers: Tiers,
     pub(super) tickets: Tickets,
-    /// How many tickets there may be.
+    /// The most tickets that there may be.
     pub(super) most_tickets: AtomicUsize,
-    /// The executor has run a ticket at once, on the thread that submitted it.
+    /// The executor has run a ticket at once, on the submitting thread.
     pub(super) runs_at_once: AtomicBool,
-    /// The executor runs nothing any more.
+    /// The executor has ended.
     pub(super) is_ended: AtomicBool,
-    /// What tells us so.
+    /// Whether a thread is about to serve that was started because the executor was full.
+    pub(super) is_one_coming: Mutex<bool>,
+    /// The token that reports the end, and the link to it.
     pub(super) end: Mutex<Option<(CancelToken, Link)>>,
     pub(super) registry: Mutex<Registry>,
 }
 
-/// Which slots have no queue. Behind a lock: it is for making queues, not for serving them.
+/// The free slots. A lock protects them: making queues takes it, serving does not.
 #[derive(Default)]
 pub(super) struct Registry {
     pub(super) free: Vec<usize>,
@@ -57,7 +59,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// A slot for a queue, if there is one.
+    /// Takes a free slot, if there is one.
     pub(super) fn take(&mut self) -> Option<usize> {
         self.free.pop().or_else(|| {
             let slot = self.next;
@@ -68,7 +70,7 @@ impl Registry {
 }
 
 impl Shared {
-    /// Whose threads tasks run on.
+    /// Returns the id of the executor whose threads run the tasks.
     pub(super) fn base(&self) -> Option<ExecutorId> {
         Some(self.base)
     }
@@ -77,34 +79,62 @@ impl Shared {
         self.most_tickets.load(Relaxed) // Relaxed: a setting
     }
 
-    /// Asks the executor how many tickets there may be. Where it holds back what it cannot run yet, any number: of
-    /// those one waits as long as there is work, and is there when the executor grows, or a thread of it blocks.
+    /// Asks the executor how many tickets there may be. There may be any number if the executor
+    /// queues the jobs that it cannot run yet. Then one ticket waits there while there is work, and
+    /// begins as soon as the executor grows or one of its threads blocks.
     pub(super) fn refresh_most_tickets(&self) -> usize {
-        let most = || match self.executor.enforces_parallelism() {
-            true => MOST_TICKETS,
-            false => self.executor.parallelism().get().min(MOST_TICKETS),
+        let reserves = &self.tiers.reserves;
+        let most = || {
+            let is_enforced = self.executor.enforces_parallelism();
+            if is_enforced && reserves.are_none() {
+                return MOST_TICKETS;
+            }
+            let width = self.executor.parallelism().get();
+            reserves.set_width(width);
+            if is_enforced { MOST_TICKETS } else { width.min(MOST_TICKETS) }
         };
         let most = self.panics.take(most).unwrap_or_else(|| self.most_tickets());
         self.most_tickets.store(most, Relaxed); // Relaxed: a setting
         most
     }
 
-    /// An error on a thread of the executor, which would wait for itself.
+    /// Returns an error on a thread of the executor, because that thread would wait for itself.
     pub(super) fn may_wait(&self) -> Result<(), WouldDeadlock> {
         if current::may_run(self.base()) { Err(WouldDeadlock) } else { Ok(()) }
     }
 
-    /// Waits until nothing is pending in a queue, and whoever has ended its last tasks has told their handles. Returns
-    /// whether there was something to wait for.
-    pub(super) fn wait_until_quiet(&self, line: &Line) -> bool {
-        let is_quiet = || line.life.look().is_idle();
-        if is_quiet() {
-            return false;
+    /// Blocks until no task of a queue is pending and the handles of the last ones report their
+    /// ends. Returns whether there was anything to wait for.
+    pub(super) fn wait_until_quiet(
+        &self,
+        line: &Line,
+        deadline: Option<Instant>,
+    ) -> Result<bool, ShutdownError> {
+        if line.is_idle() {
+            return Ok(false);
         }
-        let quiet = line.quiet.get_or_make(EventCount::new);
-        // Whoever ends the last lease sees it there, or we see that the lease has ended: preparing has a fence.
-        quiet.wait_until(None, is_quiet);
-        true
+        // The thread that ends the last lease sees `quiet`, or this thread sees that the lease has
+        // ended, because preparing to wait has a fence.
+        match line.quiet().wait_until(deadline, || line.is_idle()) {
+            true => Ok(true),
+            false => Err(ShutdownError::StillRunning),
+        }
+    }
+
+    /// Blocks until one round finds no pending task in any queue.
+    pub(super) fn wait_until_all_quiet(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<(), ShutdownError> {
+        loop {
+            let mut has_waited = false;
+            for line in self.table.iter() {
+                has_waited |= self.wait_until_quiet(line, deadline)?;
+            }
+            if !has_waited {
+                return Ok(());
+            }
+        }
     }
 
     #[inline]
@@ -112,12 +142,18 @@ impl Shared {
         if self.is_timed { self.clock.nanos().max(1) } else { 0 }
     }
 
-    /// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a task of it.
+    /// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a
+    /// task of it.
     #[inline]
-    pub(super) fn submit(this: &Arc<Self>, line: &Line, job: Job) -> Result<(), Rejected> {
-        // What was accepted may go on to spawn.
+    pub(super) fn submit(
+        this: &Arc<Self>,
+        line: &Line,
+        capacity: u64,
+        job: Job,
+    ) -> Result<(), Rejected> {
+        // A task of the queue may spawn into it after it was closed.
         let is_inside = || current::is_within(line.id());
-        match Shared::accept(this, line, line.capacity(), is_inside) {
+        match Shared::accept(this, line, capacity, is_inside) {
             Ok(()) => {
                 Shared::push(this, line, job);
                 Ok(())
@@ -129,8 +165,8 @@ impl Shared {
         }
     }
 
-    /// Accepts a task, or says why not: the queue does not, or the executor takes no tickets. What is accepted goes on
-    /// to `push`.
+    /// Accepts a task, or returns the reason why the queue or the executor refuses it. The caller
+    /// passes the job of an accepted task to `push`.
     #[inline]
     pub(super) fn accept(
         this: &Arc<Self>,
@@ -143,7 +179,7 @@ impl Shared {
                 return Err(Reason::WouldDeadlock);
             }
             if this.tickets.are_none() {
-                // Before the task counts.
+                // Before the task counts, so that it can still be refused.
                 line.life.look().may_accept(capacity, &is_inside)?;
                 Shared::hand_over_one(this)?;
             }
@@ -151,7 +187,7 @@ impl Shared {
         line.life.accept(capacity, is_inside)
     }
 
-    /// Puts the job of a task that has been accepted into its queue.
+    /// Puts the job of an accepted task into its queue.
     #[inline]
     pub(super) fn push(this: &Arc<Self>, line: &Line, job: Job) {
         if line.is_exact() {
@@ -159,61 +195,88 @@ impl Shared {
                 task.be_counted(line.id());
             }
         }
-        this.put(line, job);
+        Shared::put(|| line.jobs.push(Entry { job, since: this.now_if_timed() }));
         Shared::look_after(this, line);
     }
 
-    /// What is put there is seen by those who look behind a fence of their own, or the caller sees them.
+    /// Has `push` put work into a queue, and fences. A thread that stops serving then sees the work
+    /// when it looks again, or this thread sees that it has stopped (`LOOK`).
     #[inline(always)]
-    fn put(&self, line: &Line, job: Job) {
-        line.jobs.push(Entry { job, since: self.now_if_timed() });
+    pub(super) fn put(push: impl FnOnce()) {
+        push();
         LOOK.fence();
     }
 
-    /// Puts a job into the queue that polls one of its futures, which the queue counts already.
+    /// Puts a job that polls a future into its queue, which already counts the future.
     pub(super) fn push_poll(this: &Arc<Self>, line: &Line, job: Job) {
-        this.put(line, job);
+        Shared::put(|| line.jobs.push(Entry { job, since: this.now_if_timed() }));
         let is_care_wanted = this.tickets.want_care() && !this.is_submitting();
         if is_care_wanted && this.tickets.are_none() {
             let is_full = Shared::hand_over_one(this) == Err(Reason::Full);
-            // This thread would do the work, and may have locks that a poll takes.
-            let queue = LineRef::new(this, line);
-            let look_after = move || Shared::look_after(&queue.shared, queue.line());
-            if is_full && thread::spawn("filch-woken".to_string(), None, look_after).is_ok() {
-                return;
+            if is_full && this.is_shown(line) {
+                return Shared::serve_elsewhere(this);
             }
         }
         Shared::look_after(this, line);
     }
 
-    /// A task has ended.
+    /// Has a new thread serve the queues if the executor still has no room: this thread may hold locks
+    /// that a poll takes. The caller has shown its queue.
+    #[cold]
+    fn serve_elsewhere(this: &Arc<Self>) {
+        // If a thread is coming, it takes the lock after this, and then sees the queue.
+        if core::mem::replace(&mut *this.is_one_coming.lock(), true) {
+            return;
+        }
+        let same = Arc::clone(this);
+        if thread::spawn("filch-woken".to_string(), None, move || Shared::come(&same)).is_err() {
+            Shared::come(this);
+        }
+    }
+
+    /// Serves the queues, unless the executor has a thread for that by now.
+    fn come(this: &Arc<Self>) {
+        *this.is_one_coming.lock() = false;
+        Shared::ensure_ticket(this);
+    }
+
+    /// Takes an ended task off the queue's count.
     #[inline]
     pub(super) fn end_task(&self, line: &Line) -> Look {
         line.life.end_tasks(1)
     }
 
-    /// A task ends that nobody serves. From now on the caller has a lease.
+    /// Begins the end of a task that no server ends. From here on the caller has a lease.
     #[cold]
     pub(super) fn begin_end(this: &Arc<Self>, line: &Line) {
-        // The task keeps the queue from being over, and so does the lease afterwards.
+        // Until now the task kept the queue from being over; from now on the lease does.
         line.life.begin_lease_anyway();
         this.end_task(line);
     }
 
-    /// Sees to it that a queue which has something to do is served (I4). The caller has changed something that
-    /// may have made it so, and has fenced since.
+    /// Has a queue served if it is ready (I4). The caller has made a change that may have made it
+    /// ready, and has fenced since.
     #[inline]
     pub(super) fn look_after(this: &Arc<Self>, line: &Line) {
-        if this.tiers.get(line.tier()).set.contains(line.slot) || this.show(line) {
-            Shared::ensure_ticket(this);
+        if this.is_shown(line) {
+            if this.tiers.reserves.has_room(line.tier()) {
+                Shared::ensure_ticket(this);
+            }
         } else if this.is_ended.load(Relaxed) {
-            // Relaxed: the fence of the caller orders it. Without a ticket, nobody else would be told.
+            // Relaxed: the caller's fence orders it. Without a ticket, no other thread drops the
+            // tasks.
             Shared::cancel_all(this);
         }
     }
 
-    /// Makes a queue one of those that are worth a look, if it is. Returns whether it is.
-    fn show(&self, line: &Line) -> bool {
+    /// Puts a queue into the ready set, if it is ready. Returns whether it is there.
+    #[inline]
+    fn is_shown(&self, line: &Line) -> bool {
+        self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
+    }
+
+    /// Adds a queue to the ready set if it is ready. Returns whether it is.
+    pub(super) fn show(&self, line: &Line) -> bool {
         if !line.is_ready() {
             return false;
         }
@@ -224,15 +287,18 @@ impl Shared {
         true
     }
 
-    /// A queue turned out to have no place for a lease.
+    /// Takes a queue that has no place for a lease out of the ready set, then looks again.
     pub(super) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
         self.show(line);
     }
 
-    /// The caller, who has a lease, has found no task. Returns one that was pushed meanwhile; otherwise whoever
-    /// pushes next shows the queue, when the push is complete. (To ask whether there are tasks would not do: a push
-    /// that has begun counts among them, and could be waited for in vain.)
+    /// Takes a queue without tasks out of the ready set. Returns a task that was pushed meanwhile;
+    /// otherwise the next producer adds the queue again when its push is complete. The caller has a
+    /// lease.
+    ///
+    /// This takes instead of asking whether there is a task: that question counts pushes that have
+    /// begun, and the caller might wait for one that never ends.
     pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<Entry> {
         self.take_out(tier, line);
         let entry = line.take()?;
@@ -245,19 +311,20 @@ impl Shared {
         LOOK.fence();
     }
 
-    /// The caller's lease ends.
+    /// Ends the caller's lease.
     pub(super) fn end_lease(this: &Arc<Self>, line: &Line) {
         let look = line.life.look();
         if look.is_closed() && look.tasks() == 0 {
-            // While the queue is still ours.
+            // Before the lease ends, while no other thread can free the slot.
             this.tell_end(line);
         }
         let look = line.life.end_lease();
         if look.is_over_now() {
             this.reclaim(line);
         }
-        // Before the limit is read: whoever has lowered it, and found no place, relies on that. And whoever waits until
-        // the queue is idle sees that it is, or is seen.
+        // Between the end of the lease and the reading of the limit. A thread that has lowered the
+        // limit, and then found no free place, relies on this thread to see the new limit. A thread
+        // that waits until the queue is idle sees the end of the lease, or is seen below.
         LOOK.fence();
         if look.is_idle() {
             if let Some(quiet) = line.quiet.get() {
@@ -272,14 +339,15 @@ impl Shared {
         }
     }
 
-    /// A setting has changed that may let a queue run more.
+    /// Looks after a queue that may run more tasks after a change of its settings.
     pub(super) fn changed(this: &Arc<Self>, line: &Line) {
         LOOK.fence();
         Shared::place_is_free(this, line);
     }
 
-    /// While the policy converts, the higher of the two weights is in force. So a pick or a lease that comes between the
-    /// two steps is wrong by at most its own charge at the new weight; otherwise a charge could grow by from/to.
+    /// Changes the weight, and has the policy convert the queue's debt. Between the two steps the
+    /// higher weight is in force. So a pick or a lease in between is wrong by at most its own
+    /// charge at the new weight; with the lower weight, the charge could grow by from/to.
     pub(super) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {
@@ -292,22 +360,24 @@ impl Shared {
         if is_lower {
             tell(from, to);
         }
-        // Another may have set it meanwhile: together, both tell the way from the first to the last.
+        // Another thread may have set the weight meanwhile. Together, the two calls report the
+        // change from the first weight to the last.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 
-    /// A queue may run a task more than before. The caller has fenced since.
+    /// Has the queue served, and wakes joiners: it may run one more task. The caller has made that
+    /// change, and has fenced since.
     pub(super) fn place_is_free(this: &Arc<Self>, line: &Line) {
         Shared::look_after(this, line);
         line.joiners.wake();
     }
 
-    /// How many tasks have been accepted and have not ended.
+    /// Returns how many accepted tasks have not ended.
     pub(super) fn pending(&self) -> u64 {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
 
-    /// The most that a limit means.
+    /// Returns a limit as a number: at most `MAX_LEASES`, which stands for none.
     pub(super) fn limit(limit: Option<usize>) -> usize {
         limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
     }

@@ -1,69 +1,71 @@
-//! How many tickets are with the executor.
+//! The count of a scheduler's tickets.
 
 use crate::sync::{AtomicU64, Relaxed};
 
-/// Tickets are counted from here on.
+/// One ticket, in the word's count of tickets.
 const TICKET: u64 = 1;
-/// Those of them that will look for work.
+/// One ticket that searches, in the word's count of those.
 const SEARCHING: u64 = 1 << 20;
-/// Threads that are handing a ticket over, or block with one.
+/// One guard, in the word's count of guards: a thread that is submitting a ticket, or blocks while
+/// it has one.
 const GUARD: u64 = 1 << 40;
-/// A ticket was dropped unrun.
+/// The executor has dropped a ticket unrun.
 const ORPHANED: u64 = 1 << 63;
 const FIELD: u64 = TICKET * ((1 << 20) - 1);
-/// The most that can be counted.
+/// The most tickets that the word can count.
 pub(super) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
-/// Whoever makes work visible sees to it that a ticket searches, or that as many run as may; whoever ceases to
-/// search looks once more. A fence of `LOOK` stands between the two on both sides (I4).
+/// A thread that makes work visible makes sure that a ticket searches, or that as many run as may.
+/// A ticket that stops searching looks once more. Each fences (`LOOK`) between its two steps (I4).
 #[derive(Default, Debug)]
 pub struct Tickets(AtomicU64);
 
-// Relaxed throughout: what the word promises is promised together with a fence of `LOOK`, and what tickets find
-// they find in the queues.
+// Relaxed throughout: fences of `LOOK` order the word against the ready set, and tasks are
+// published by their queues.
 impl Tickets {
-    /// Whether there is none that could run what is pushed next.
+    /// Returns whether no ticket is left that could run a task pushed next.
     #[inline]
     pub fn are_none(&self) -> bool {
         self.0.load(Relaxed) & FIELD == 0
     }
 
-    /// Whether there is none, or some thread may be handing one over.
+    /// Returns whether there is no ticket, or perhaps one that is still being submitted.
     #[inline]
     pub fn want_care(&self) -> bool {
         let word = self.0.load(Relaxed);
         word & FIELD == 0 || (word / GUARD) & FIELD != 0
     }
 
-    /// Whether one more is wanted, as there are fewer than `most` and none of them searches.
+    /// Returns whether another ticket is wanted: there are fewer than `most`, and none searches.
     #[inline]
     pub fn is_one_wanted(&self, most: usize) -> bool {
         is_wanted(self.0.load(Relaxed), most)
     }
 
-    /// Takes the place of one more, which is to search, if one is wanted. The caller guards it until it has told
+    /// Counts another ticket, which searches, if one is wanted. The caller guards it until it calls
     /// [`handed_over`](Self::handed_over).
     pub fn take(&self, most: usize) -> bool {
         let taken = |word| is_wanted(word, most).then_some(word + TICKET + SEARCHING + GUARD);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// The caller's place goes over to the ticket that follows, and searches; the caller guards it until it has told
-    /// [`handed_over`](Self::handed_over). Were its own place still counted, one could rely on a ticket that will
-    /// not look again.
+    /// Passes the caller's count on to its successor, which searches. The caller guards the
+    /// successor until it calls [`handed_over`](Self::handed_over). If the caller were still
+    /// counted itself, a submitter could rely on a ticket that will not look again.
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
 
-    /// The ticket that follows was refused, and has been dropped: the caller has a place again, and searches.
+    /// Takes the count back from a successor that was refused and dropped. The caller searches
+    /// again.
     pub fn take_back(&self) {
         let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, back);
     }
 
-    /// The caller guards a ticket no longer. Returns whether it was dropped unrun, and there is no other.
+    /// Ends the caller's guard. Returns whether a ticket was dropped unrun and no other is left.
     pub fn handed_over(&self) -> bool {
         let is_last = |word: u64| word & !ORPHANED == 0;
         let ended = |word| {
@@ -74,7 +76,8 @@ impl Tickets {
         before & ORPHANED != 0 && is_last(before - GUARD)
     }
 
-    /// A ticket was dropped unrun. Returns whether there is no other, and nobody hands one over.
+    /// Takes off a ticket that was dropped unrun. Returns whether no other is left, and no thread
+    /// guards one.
     pub fn dropped(&self) -> bool {
         let dropped = |word: u64| {
             let rest = word - TICKET - SEARCHING;
@@ -84,52 +87,56 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// The executor was full: what was dropped is not lost, since the caller sees to it.
+    /// Forgets a dropped ticket: the executor was full, and the caller does the work instead.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }
 
-    /// The caller's ticket has found work. Returns whether it was the last that searched.
+    /// Marks the caller's ticket as no longer searching. Returns whether it was the last that
+    /// searched.
     #[inline]
     pub fn found(&self) -> bool {
         (self.0.fetch_sub(SEARCHING, Relaxed) / SEARCHING) & FIELD == 1
     }
 
-    /// The caller's ticket searches again.
+    /// Marks the caller's ticket as searching again.
     pub fn search_again(&self) {
         self.0.fetch_add(SEARCHING, Relaxed);
     }
 
-    /// The caller's ticket has found nothing, and ends. The caller looks once more afterwards.
+    /// Takes off the caller's ticket, which has found no task. The caller then looks once more.
     pub fn leave(&self) {
-        // What a dropped ticket has left behind would have been found.
+        // This ticket would have found the work of a dropped one.
         let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
 
-    /// It has found something after all: its place again, if others have not taken it.
+    /// Counts the caller's ticket again, because its last look found work. Returns `false` if other
+    /// tickets have taken the room.
     pub fn return_to(&self, most: usize) -> bool {
         let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// The caller's ticket ends if there are more than `most`: then as many run as may. Returns whether it has ended.
+    /// Takes off the caller's ticket if there are more than `most`. Returns whether it did; then as
+    /// many others run as may.
     pub fn retire(&self, most: usize) -> bool {
         let retired = |word: u64| (word & FIELD > most as u64).then_some(word - TICKET);
         self.0.fetch_update(Relaxed, Relaxed, retired).is_ok()
     }
 
-    /// The caller's ticket blocks: another may take its place. The caller looks whether one is wanted.
+    /// Makes room for another ticket while the caller's thread blocks. The caller then looks
+    /// whether one is wanted.
     pub fn step_aside(&self) {
         self.0.fetch_add(GUARD - TICKET, Relaxed);
     }
 
-    /// It goes on, though there may be one too many now.
+    /// Counts the caller's ticket again, even if that is one too many.
     pub fn step_back(&self) {
         self.0.fetch_sub(GUARD - TICKET, Relaxed);
     }
 
-    /// How many there are, for people.
+    /// Returns the number of tickets, for people.
     pub fn count(&self) -> usize {
         (self.0.load(Relaxed) & FIELD) as usize
     }

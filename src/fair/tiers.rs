@@ -1,19 +1,20 @@
-//! Queues that are served before others.
+//! Tiers: queues of one priority, which are served before those of lower ones.
 
 use super::once::Once;
 use super::policy::{Pick, Policy, Reweighted, Service};
 use super::ready::{Ready, ReadySet};
+use super::reserve::Reserves;
 use super::table::Table;
 use crate::executor::PanicHandler;
 use crate::sync::{AtomicUsize, Relaxed, thread};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// What is served before what.
+/// The priority of a queue.
 ///
-/// As long as a queue of a higher priority is ready, queues of lower ones are served at every 64th pick only: so
-/// they are never without service altogether. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine,
-/// November 2004).
+/// While a queue of a higher priority is ready, lower priorities get only every 64th pick, so they
+/// are never starved. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine, November
+/// 2004).
 ///
 /// # Examples
 ///
@@ -30,7 +31,7 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Priority {
-    /// Served when no other is ready, and at some 64th picks.
+    /// Served when no other priority is ready, and at some 64th picks.
     Lowest,
     /// Below the default.
     BelowNormal,
@@ -43,22 +44,24 @@ pub enum Priority {
     Highest,
 }
 
-/// How many priorities there are.
+/// The number of priorities.
 const TIERS: usize = 5;
-/// How often a lower tier is served while a higher one is ready.
+/// While a higher tier is ready, every 64th pick goes to a lower one.
 const FLOOR: usize = 64;
 
 impl Priority {
-    /// The place of the tier: the first is served first.
+    /// Returns the index of the tier; tier 0 is served first.
     pub(super) fn tier(self) -> usize {
         TIERS - 1 - self as usize
     }
 }
 
-/// Queues of the same priority.
+/// The queues of one priority.
 pub(super) struct Tier {
+    /// Its number; the highest priority has zero.
+    pub(super) rank: usize,
     pub(super) set: ReadySet,
-    /// Advice: if it panics, things go on without.
+    /// The policy's advice. If the policy panics, the tier goes on without it.
     policy: Box<dyn Policy>,
     panics: PanicHandler,
 }
@@ -68,7 +71,7 @@ impl Tier {
         Ready { set: &self.set, table }
     }
 
-    /// A queue is ready.
+    /// Adds a queue that has become ready.
     pub(super) fn insert(&self, slot: usize, table: &Table) {
         let ready = self.ready(table);
         self.panics.take(|| self.policy.arrives(slot, ready));
@@ -76,39 +79,39 @@ impl Tier {
         self.panics.take(|| self.policy.changed(slot, ready));
     }
 
-    /// It is not.
+    /// Removes a queue.
     pub(super) fn remove(&self, slot: usize, table: &Table) {
         self.set.remove(slot);
         self.panics.take(|| self.policy.changed(slot, self.ready(table)));
     }
 
-    /// A queue has come into a slot. Returns what the policy has panicked with: for the handler, when the caller holds no
-    /// lock any more.
+    /// Tells the policy about a new queue. Returns the payload if the policy panics; the caller
+    /// passes it to the handler after it has released its lock.
     pub(super) fn opened(&self, slot: usize) -> Option<thread::Payload> {
         thread::catch(|| self.policy.opened(slot)).err()
     }
 
-    /// A queue is about to get another weight.
+    /// Tells the policy about a change of a queue's weight.
     pub(super) fn reweighted(&self, slot: usize, change: Reweighted, table: &Table) {
         self.panics.take(|| self.policy.reweighted(slot, change, self.ready(table)));
     }
 
-    /// What was picked is about to be served.
+    /// Tells the policy that its pick is about to be served.
     pub(super) fn begins(&self, pick: Pick) {
         self.panics.take(|| self.policy.begins(pick));
     }
 
-    /// What was picked has been served.
+    /// Tells the policy that its pick has been served.
     pub(super) fn served(&self, pick: Pick, service: Service, table: &Table) {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
-    /// What was picked was not served.
+    /// Tells the policy that its pick was not served.
     pub(super) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
 
-    /// What the policy says, if it makes sense, and else the first that is ready.
+    /// Returns the policy's pick if that queue is ready, and otherwise the first ready queue.
     fn pick(&self, table: &Table) -> Option<Pick> {
         let ready = self.ready(table);
         if self.set.is_empty() {
@@ -128,18 +131,20 @@ pub(super) type MakePolicy = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
 pub(super) struct Tiers {
     tiers: [Once<Tier>; TIERS],
+    pub(super) reserves: Reserves,
     make: MakePolicy,
     panics: PanicHandler,
     /// How many tiers have been used.
     used: AtomicUsize,
-    /// Counts the picks, if that is more than one.
+    /// The number of picks, counted only once several tiers are used.
     picks: AtomicUsize,
 }
 
 impl Tiers {
-    pub(super) fn new(make: MakePolicy, panics: PanicHandler) -> Self {
+    pub(super) fn new(make: MakePolicy, reserves: Reserves, panics: PanicHandler) -> Self {
         let tiers = core::array::from_fn(|_| Once::empty());
-        Tiers { tiers, make, panics, used: AtomicUsize::new(0), picks: AtomicUsize::new(0) }
+        let [used, picks] = [0; 2].map(AtomicUsize::new);
+        Tiers { tiers, reserves, make, panics, used, picks }
     }
 
     #[inline]
@@ -147,27 +152,28 @@ impl Tiers {
         self.tiers[tier].get_or_make(|| {
             self.used.fetch_add(1, Relaxed); // Relaxed: a hint
             let (policy, panics) = ((self.make)(), self.panics.clone());
-            Tier { set: ReadySet::empty(), policy, panics }
+            Tier { rank: tier, set: ReadySet::empty(), policy, panics }
         })
     }
 
-    /// Those that have been used, the highest first.
+    /// Returns the tiers that have been used, the highest first.
     fn iter(&self) -> impl Iterator<Item = &Tier> {
         self.tiers.iter().filter_map(Once::get)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.iter().all(|it| it.set.is_empty())
+    /// Returns whether a queue may have a task, and no reservation is against one more lease of it.
+    pub(super) fn has_some(&self) -> bool {
+        self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
     }
 
-    /// Whether another queue than this may have something to do.
+    /// As `has_some`, of queues other than this one.
     pub(super) fn has_other_than(&self, slot: usize) -> bool {
-        self.iter().any(|it| it.set.has_other_than(slot))
+        self.iter().any(|it| it.set.has_other_than(slot) && self.reserves.has_room(it.rank))
     }
 
-    /// The next queue to serve.
+    /// Picks the next queue to serve, and takes room for a lease of its tier.
     pub(super) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
-        // Relaxed: which pick is a 64th is for nobody to rely on.
+        // Relaxed: no thread relies on which pick is a 64th.
         if self.used.load(Relaxed) > 1 {
             let pick = self.picks.fetch_add(1, Relaxed);
             if pick % FLOOR == FLOOR - 1 {
@@ -176,13 +182,25 @@ impl Tiers {
                 }
             }
         }
-        self.iter().find_map(|tier| Some((tier, tier.pick(table)?)))
+        self.iter().find_map(|tier| self.pick_in(tier, table))
     }
 
-    /// Of the tiers below the highest that is ready, one after the other.
+    #[inline]
+    fn pick_in<'a>(&self, tier: &'a Tier, table: &Table) -> Option<(&'a Tier, Pick)> {
+        if tier.set.is_empty() || !self.reserves.take(tier.rank) {
+            return None;
+        }
+        let pick = tier.pick(table);
+        if pick.is_none() {
+            self.reserves.release(tier.rank);
+        }
+        Some((tier, pick?))
+    }
+
+    /// Picks from the tiers below the highest ready one, in turn.
     fn pick_lower(&self, turn: usize, table: &Table) -> Option<(&Tier, Pick)> {
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);
         let tier = lower().nth(turn % lower().count().max(1))?;
-        Some((tier, tier.pick(table)?))
+        self.pick_in(tier, table)
     }
 }

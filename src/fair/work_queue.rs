@@ -1,10 +1,10 @@
-//! A function that is applied to what comes, a few at a time.
+//! A function that is applied to inputs, a few at a time.
 
 use super::error::QueueError;
 use super::queue::Queue;
 use super::scheduler::FairScheduler;
 use crate::executor::{Executor, Reason, SpawnError, TaskBuilder};
-use crate::pool::{Shutdown, WouldDeadlock};
+use crate::pool::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::sync::Unwatched;
 use crate::sync::lock::Common;
 use crate::task::{CancelToken, JoinHandle};
@@ -12,12 +12,15 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
+use core::time::Duration;
 
-/// A function, synchronous or not, and a limit to how many inputs it is applied to at once.
+/// A blocking or asynchronous function, with a limit on the number of inputs to which it is applied
+/// at once.
 ///
-/// The *limited parallelism work queue*, with a type for what goes in and one for what comes out. Each input has a
-/// handle, which gets the output, or the panic; and a token, which is cancelled with the work queue. Dropping the
-/// work queue closes it: what was accepted still runs.
+/// This is the *limited parallelism work queue*, with types for its inputs and outputs. The handle
+/// of an input returns the output, or an error if the function panicked. The function also gets a
+/// token that is cancelled with the work queue. Dropping the work queue closes it; accepted inputs
+/// are still processed.
 ///
 /// # Examples
 ///
@@ -46,11 +49,12 @@ type Async<In, Out> =
     dyn Fn(In, CancelToken) -> Pin<Box<dyn Future<Output = Out> + Send>> + Send + Sync;
 
 impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
-    /// On the threads of this executor, so many at once at most.
+    /// Returns a work queue on the threads of this executor that processes at most `parallel`
+    /// inputs at once.
     ///
     /// # Errors
     ///
-    /// [`QueueError::Parallel`] if that is zero.
+    /// Returns [`QueueError::Parallel`] if `parallel` is zero.
     ///
     /// # Examples
     ///
@@ -65,7 +69,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         Ok(WorkQueue::on(queue, function))
     }
 
-    /// On a queue that shares its executor with others.
+    /// Returns a work queue on a queue that shares its executor with others.
     ///
     /// # Examples
     ///
@@ -86,12 +90,12 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         WorkQueue { queue, function: Function::Blocking(Unwatched::new(function)) }
     }
 
-    /// As [`over`](Self::over), with an asynchronous function. An input counts until its future has ended: also while that
-    /// waits, and takes no thread.
+    /// Returns a work queue over an executor, for an asynchronous function. An input counts towards
+    /// `in_flight` until its future has ended, even while that future waits without a thread.
     ///
     /// # Errors
     ///
-    /// [`QueueError::InFlight`] if `in_flight` is zero.
+    /// Returns [`QueueError::InFlight`] if `in_flight` is zero.
     ///
     /// # Examples
     ///
@@ -123,7 +127,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         Ok(WorkQueue::on_async(queue, function))
     }
 
-    /// As [`on`](Self::on), with an asynchronous function.
+    /// Returns a work queue on a queue, for an asynchronous function.
     ///
     /// # Examples
     ///
@@ -147,8 +151,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         WorkQueue { queue, function: Function::Async(Unwatched::new(boxed)) }
     }
 
-    /// Has the function applied to an input. If the work queue refuses it, the input is dropped and the handle says
-    /// that it was cancelled; [`try_push`](Self::try_push) gives it back.
+    /// Applies the function to an input, and returns the handle of the output. If the work queue
+    /// refuses the input, the input is dropped and the handle reports the reason;
+    /// [`try_push`](Self::try_push) gives it back instead.
     ///
     /// # Examples
     ///
@@ -160,18 +165,18 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     fn spawn(&self, task: TaskBuilder<'_>, input: In, token: CancelToken) -> JoinHandle<Out> {
         match self.function.clone() {
             Function::Blocking(function) => task.spawn(move || function(input, &token)),
-            // The function is called where the future is polled.
+            // Inside the future, so that the function is called where the future is polled.
             Function::Async(function) => {
                 task.spawn_future(async move { function(input, token).await })
             }
         }
     }
 
-    /// As [`push`](Self::push), and gives the input back if the work queue refuses it.
+    /// Applies the function to an input, or gives the input back if the work queue refuses it.
     ///
     /// # Errors
     ///
-    /// [`PushError`], if the work queue is closed, or its queue has no room.
+    /// Returns [`PushError`] if the work queue is closed, or its queue or executor is full.
     ///
     /// # Examples
     ///
@@ -208,8 +213,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         applied.map_err(|(input, reason)| PushError { input, reason })
     }
 
-    /// As [`push`](Self::push). The token cancels this input: at once if it has not begun. The function gets a token
-    /// that is cancelled with this one, and with the work queue.
+    /// Applies the function to an input that `token` cancels: at once if the function has not
+    /// begun. The function gets a token that is cancelled with this one or with the work queue.
     ///
     /// # Examples
     ///
@@ -230,7 +235,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.spawn(self.queue.task().token(token), input, linked)
     }
 
-    /// The queue that it runs on.
+    /// Returns the queue on which it runs.
     ///
     /// # Examples
     ///
@@ -245,13 +250,14 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         &self.queue
     }
 
-    /// Takes no further inputs, and waits until all handles have their answer: with [`Shutdown::Drain`], the output;
-    /// with [`Shutdown::Cancel`], those that had begun the output, and the others that they were cancelled. May
-    /// be called again.
+    /// Closes the work queue, and blocks until every handle has its result. With
+    /// [`Shutdown::Drain`], every result is an output. With [`Shutdown::Cancel`], inputs that have
+    /// not begun are cancelled, and those that have begun are asked to stop. May be called again.
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`] on a thread that runs jobs of the executor; then nothing is closed.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor; then the work queue is
+    /// not closed.
     ///
     /// # Examples
     ///
@@ -266,19 +272,32 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        self.queue.shared().may_wait()?;
-        match how {
-            Shutdown::Drain => {
-                self.queue.close();
-                self.queue.resume();
-            }
-            Shutdown::Cancel => _ = self.queue.cancel(),
-        }
-        self.queue.wait_idle()
+        self.queue.shutdown(how)
+    }
+
+    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownError::StillRunning`] if there are handles without an answer by then: they get it when they can.
+    /// [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::{executor::Inline, fair::WorkQueue, pool::Shutdown};
+    /// use std::time::Duration;
+    ///
+    /// let work = WorkQueue::over(Inline, 1, |(): (), _token| ())?;
+    /// work.shutdown_timeout(Shutdown::Drain, Duration::from_secs(60)).unwrap();
+    /// # Ok::<(), filch::fair::QueueError>(())
+    /// ```
+    pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
+        self.queue.shutdown_timeout(how, time)
     }
 }
 
-/// An input that a [`WorkQueue`] handed back.
+/// An input that a [`WorkQueue`] refused.
 ///
 /// # Examples
 ///

@@ -153,6 +153,9 @@
 //! To give a queue more than the others, use weights. A backlogged queue of high priority leaves
 //! the others next to nothing.
 //!
+//! A queue of high priority waits until a thread is free. If tasks are long, keep a thread for it
+//! with [`reserve`](crate::fair::Builder::reserve). That thread is idle when there is no urgent task.
+//!
 //! # Capacity
 //!
 //! A full queue refuses a task and returns its closure:

@@ -1,8 +1,9 @@
 //! From rayon.
 //!
-//! filch's [`ThreadPool`](crate::ThreadPool) has `spawn`, `join`, `scope` and `broadcast` of rayon, with handles,
-//! cancellation and a shutdown that waits. It has no parallel iterators. A program that lives by `par_iter` keeps
-//! rayon, and may put filch's queues over rayon's threads: the last section.
+//! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
+//! and also handles, cancellation and a shutdown that waits. It has no parallel iterators. A
+//! program that depends on `par_iter` keeps rayon, and may put filch's queues over rayon's threads,
+//! as the last section shows.
 //!
 //! # The same by other names
 //!
@@ -13,20 +14,21 @@
 //! | `thread_name(\|i\| …)`, `stack_size` | [`thread_name`](crate::pool::Builder::thread_name), which adds the index; [`stack_size`](crate::pool::Builder::stack_size) |
 //! | `start_handler`, `exit_handler` | `on_thread_start`, `on_thread_stop`, and `on_thread_park`, `on_thread_unpark` |
 //! | `panic_handler`; without it a panic in `spawn` aborts | [`panic_handler`](crate::pool::Builder::panic_handler); without it a panic is counted, and the worker goes on |
-//! | `spawn(f)` | [`spawn_detached(f)`](crate::ThreadPool::spawn_detached), which says whether it was accepted |
+//! | `spawn(f)` | [`spawn_detached(f)`](crate::ThreadPool::spawn_detached), which returns whether the job was accepted |
 //! | `spawn(f)`, and a channel for the result | [`spawn(f)`](crate::ThreadPool::spawn): a [`JoinHandle`](crate::JoinHandle) |
-//! | `spawn_fifo`, `scope_fifo` | a [queue](crate::fair::Queue), which is first in, first out |
+//! | `spawn_fifo`, `scope_fifo` | a [queue](crate::fair::Queue), which is FIFO |
 //! | `join(a, b)` | [`join(a, b)`](crate::ThreadPool::join), a method of the pool |
 //! | `scope`, `in_place_scope` | [`scope`](crate::ThreadPool::scope): the closure runs on the thread that calls it |
+//! | a job of a scope, and a place for its result | [`spawn_with_handle`](crate::pool::Scope::spawn_with_handle) in the scope |
 //! | `install(f)` | `pool.spawn(f).join()`; if `f` borrows, a `scope` with one job |
-//! | `broadcast(f)` | [`broadcast(f)`](crate::ThreadPool::broadcast), which waits and gives the results |
+//! | `broadcast(f)` | [`broadcast(f)`](crate::ThreadPool::broadcast), which waits and returns the results |
 //! | `current_num_threads()` | [`parallelism()`](crate::Executor::parallelism) |
 //! | `current_thread_index()` | [`worker_index`](crate::pool::worker_index) |
-//! | `yield_now()`, `yield_local()` | none: a task does not run others in the middle of itself |
-//! | dropping the pool: threads end later | dropping the last handle: everything accepted runs, and the threads are waited for |
+//! | `yield_now()`, `yield_local()` | none: a task does not run other tasks before it ends |
+//! | dropping the pool: threads end later | dropping the last handle: runs all accepted tasks, and waits for the threads |
 //! | `par_iter`, `par_sort`, `ParallelBridge` | none: keep rayon for these |
 //!
-//! A pool for the whole program, and fork and join on it:
+//! A pool for the whole program, with fork and join:
 //!
 //! ```
 //! use filch::ThreadPool;
@@ -66,7 +68,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Settings, hooks, and what `install` is for:
+//! Settings and hooks; `spawn(f).join()` takes the place of `install`:
 //!
 //! ```
 //! use filch::{Executor, ThreadPool};
@@ -104,15 +106,18 @@
 //!
 //! # What a thread does while it waits
 //!
-//! A thread of rayon that waits runs whatever it finds. So a job may begin in the middle of another one that waits,
-//! on the same stack: it may want a lock that the other holds, which is a deadlock (rayon#592), or take hours
-//! (rayon#957).
+//! In rayon, a waiting thread runs any job that it finds. So a job may begin in the middle of
+//! another job that waits, on the same stack. It may want a lock that the other job holds, which is
+//! a deadlock (rayon#592), or take hours (rayon#957).
 //!
-//! A thread of filch that waits runs *what it waits for*, if that has not begun. If a half of a `join` or a job of its `scope`
-//! runs elsewhere, the thread helps there: it runs halves and scopes' jobs which that has brought about. If there is only other
-//! work, another thread takes its place until the wait ends. So waiting adds no dependency that the program does not have, and
-//! leaves no processor idle. Here the job that wants the lock is the newest, and would come first; the thread that holds the
-//! lock waits for another one:
+//! In filch, a waiting thread runs *the awaited task*, if that has not begun. If a half of a `join`
+//! or a job of its `scope` runs on another thread, it helps: it runs halves and jobs of scopes that
+//! the half or job has brought about. If there is only other work, another thread takes its place
+//! until the wait ends. So waiting adds no dependency that the program does not have, and leaves no
+//! processor idle.
+//!
+//! In this example the job that wants the lock is the newest, and would be found first. The thread
+//! that holds the lock waits for another job:
 //!
 //! ```
 //! use filch::ThreadPool;
@@ -135,16 +140,53 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The price: waits may need threads beyond `num_threads`, at most one for each thread that waits, and at most
-//! [`max_threads`](crate::pool::Builder::max_threads) together. A wait on a handle helps nobody: the thread that runs the task does
-//! not say for whom. A section that blocks for long can be marked, so that another thread takes the place of this one:
-//! [`pool::blocking`](crate::pool::blocking).
+//! The price: waits may need threads beyond `num_threads`, at most one for each waiting thread, and
+//! at most [`max_threads`](crate::pool::Builder::max_threads) in all. A thread that waits on a
+//! handle cannot help, because the thread that runs the task does not record for whom.
+//! [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that another
+//! thread takes this one's place.
+//!
+//! # Fork and join in a share
+//!
+//! [`Queue::join`](crate::fair::Queue::join), [`Queue::scope`](crate::fair::Queue::scope) and
+//! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
+//! [`FairScheduler`](crate::FairScheduler), over any executor. Halves and jobs are parts of a task
+//! of that queue: they are served under its weight, its `max_parallel` and its priority, and charged
+//! to it wherever they run. So a tenant that sorts in parallel gets no more than its share:
+//!
+//! ```
+//! use filch::fair::{FairScheduler, Queue};
+//! use filch::ThreadPool;
+//!
+//! fn sort(queue: &Queue, numbers: &mut [u32]) {
+//!     if numbers.len() <= 256 {
+//!         return numbers.sort_unstable();
+//!     }
+//!     let middle = numbers.len() / 2;
+//!     numbers.select_nth_unstable(middle);
+//!     let (low, high) = numbers.split_at_mut(middle);
+//!     queue.join(|| sort(queue, low), || sort(queue, high));
+//! }
+//!
+//! let fair = FairScheduler::over(ThreadPool::new(4)?);
+//! let batch = fair.queue("batch").weight(1).max_parallel(2).build()?;
+//! let online = fair.queue("online").weight(3).build()?;
+//!
+//! let mut numbers: Vec<u32> = (0..10_000).rev().collect();
+//! let parallel = std::thread::scope(|threads| {
+//!     // Two threads at most, however deep it forks; and a quarter of the machine while it is busy.
+//!     threads.spawn(|| batch.install(|| sort(&batch, &mut numbers)));
+//!     online.install(|| 6 * 7)
+//! });
+//! assert!(numbers.is_sorted() && parallel == 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Keeping rayon, and sharing its threads
 //!
-//! rayon's threads become an [`Executor`](crate::Executor) by a few lines, and then queues share them, by weight and
-//! with limits. Parallel iterators on the same threads go on as they do; a job that uses one is a task like any
-//! other.
+//! A few lines make rayon's threads an [`Executor`](crate::Executor). Queues then share them, by
+//! weight and with limits. Parallel iterators on the same threads work as before; a job that uses
+//! one is a task like any other.
 //!
 //! ```text
 //! let rayons = from_fn(rayon::current_num_threads(), |job| {
@@ -155,14 +197,15 @@
 //! let fair = FairScheduler::over(rayons);
 //! ```
 //!
-//! The last line of the executor is for everything else that wants these threads. A thread of rayon takes the newest
-//! job that it has submitted itself before any other. That is the scheduler's next one, as long as a queue has tasks:
-//! another's `rayon::spawn` would wait for the end of the backlog, and `spawn_fifo` instead of `spawn` would change
-//! nothing. With [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs one job of others after each
-//! quantum.
+//! `with_yield_now` is there for the other users of these threads. A thread of rayon takes the
+//! newest of its own jobs first. While a queue has tasks, that is the scheduler's next job. So any
+//! other `rayon::spawn` would wait for the end of the backlog, and `spawn_fifo` in place of `spawn`
+//! would change nothing. With [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs
+//! one other job after each quantum.
 //!
-//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's own test suites over
-//! rayon in this way. Threads that take their jobs from one channel need no more than `from_fn`:
+//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
+//! own test suites over rayon in this way. Threads that take their jobs from one channel need only
+//! `from_fn`:
 //!
 //! ```
 //! use filch::{executor::from_fn, FairScheduler, Job};
@@ -186,5 +229,5 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What a scheduler over rayon can promise is about the time between its tasks: a parallel iterator that occupies all
-//! of rayon's threads for a second is a second in which no queue is served.
+//! Over rayon, the promises of a scheduler hold only for the time between rayon's other jobs. While
+//! a parallel iterator occupies all of rayon's threads, no queue is served.

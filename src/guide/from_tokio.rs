@@ -138,6 +138,41 @@
 //! which needs another thread to take the worker's place. There is no budget of polls: a future
 //! that is ready at each `.await` runs until it ends.
 //!
+//! # Timers and sockets
+//!
+//! Futures of a pool or a queue may use tokio's timers and sockets: a runtime drives them, on its own
+//! threads, and wakes the future. The future needs the runtime while it is polled, and a
+//! [context](crate::task::ContextFlow) is entered around each poll:
+//!
+//! ```text
+//! struct Tokio(tokio::runtime::Handle);
+//!
+//! impl ContextFlow for Tokio {
+//!     type Snapshot = tokio::runtime::Handle;
+//!
+//!     fn capture(&self) -> tokio::runtime::Handle {
+//!         self.0.clone()
+//!     }
+//!
+//!     fn enter<R>(handle: tokio::runtime::Handle, run: impl FnOnce() -> R) -> R {
+//!         let _entered = handle.enter();
+//!         run()
+//!     }
+//! }
+//!
+//! let pool = ThreadPool::builder().context(Tokio(handle)).build()?;
+//! pool.spawn_future(async {
+//!     let stream = tokio::net::TcpStream::connect(address).await?;
+//!     tokio::time::sleep(second).await;
+//!     …
+//! });
+//! ```
+//!
+//! `tests/foreign/ecosystem.rs` runs this. The sockets and timers of async-io need no context.
+//!
+//! With the feature `futures` a pool, a scheduler and a queue are `futures_task::Spawn`; with the
+//! feature `hyper` they are `hyper::rt::Executor`, and serve HTTP/2.
+//!
 //! # Metrics
 //!
 //! ```

@@ -1,28 +1,29 @@
 //! What filch cannot do.
 //!
-//! Each limit with its number, where it comes from in the source, and what happens there. What is not promised about
-//! shares is in [`choosing_a_policy`](super::choosing_a_policy), and what is not shown about the code in the report
-//! of `cargo xtask prove`.
+//! This page lists each limit with its number, its place in the source, and the behaviour there.
+//! For limits of shares see [`choosing_a_policy`](super::choosing_a_policy). The report of
+//! `cargo xtask prove` ends with a list of properties that no check shows.
 //!
 //! # Queues
 //!
 //! | limit | number | source | at the limit |
 //! |---|---|---|---|
-//! | indices of a deque | 62 bits; 30 where there are no 64-bit atomics | `deque/index.rs` | wraps. With 30 bits a thief that stands still inside one steal for exactly a multiple of 2³⁰ items takes a wrong one |
+//! | indices of a deque | 62 bits; 30 without 64-bit atomics | `deque/index.rs` | wraps. With 30 bits, a thief that is stopped inside one steal for exactly a multiple of 2³⁰ items takes a wrong one |
 //! | memory of a deque | `isize::MAX` bytes | `deque/room.rs` | `push` panics with "capacity overflow" |
-//! | memory that is kept | less than the current buffer again | `deque/mod.rs`, I6 | freed with the last handle; sooner with [`shrinking`](crate::deque::Builder::shrinking) |
-//! | a batch, if it is not said | 32 items | `deque/mod.rs`, `MAX_BATCH` | ask for more by a limit; from LIFO they are claimed 32 at a time |
-//! | a segment of an injector | 6 KiB, 256 slots at most | `injector/segment.rs` | the next one; one slot, if an item is larger |
+//! | memory that a deque keeps | less than the current buffer again | `deque/mod.rs`, I6 | freed with the last handle; sooner with [`shrinking`](crate::deque::Builder::shrinking) |
+//! | a batch without a given limit | 32 items | `deque/mod.rs`, `MAX_BATCH` | ask for more by a limit; from LIFO they are claimed 32 at a time |
+//! | a segment of an injector | 6 KiB and at most 256 slots | `injector/segment.rs` | the next segment; it has one slot if an item is larger |
 //! | memory that an injector keeps | 64 KiB, or one segment | `injector/mod.rs`, `KEPT` | the rest is freed |
-//! | segments of an injector | numbered by 40 bits | `injector/word.rs` | wraps; three days at a nanosecond an item, for a thread that stands still so long |
+//! | segments of an injector | numbered by 40 bits | `injector/word.rs` | wraps: harmful only to a thread that is stopped for three days, at a nanosecond an item |
 //! | producers of an injector | 262,000 threads | `injector/word.rs` | not checked |
-//! | slots that were given up | 8,191 at once | `injector/around.rs` | a consumer waits for its producer, for as long as that takes |
+//! | slots given up at once | 8,191 | `injector/around.rs` | a consumer waits for its producer, however long that takes |
 //! | threads between `prepare` and `commit` | 4,095 for each event count | `idle/word.rs` | [`prepare`](crate::idle::EventCount::prepare) panics |
-//! | sleepers | 16,383 for each event count | `idle/word.rs` | further threads do not sleep: they go on looking |
-//! | wake-ups, for a thread that stands still between two instructions | 67,108,864 | `idle/word.rs` | at exactly a multiple of that it takes an old list for the present one |
+//! | sleepers | 16,383 for each event count | `idle/word.rs` | further threads do not sleep: they keep looking |
+//! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of that, the thread takes an old list for the present one |
 //!
-//! A consumer that meets a slot whose producer was stopped waits for it, for 15 µs. It is the one wait for another
-//! thread in the queues, and the reason why taking from an injector is not called lock-free without a qualification.
+//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. This is the
+//! only wait for another thread in the queues. Because of it, taking from an injector is not called
+//! lock-free without qualification.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -37,45 +38,51 @@
 //!
 //! # Tasks and pools
 //!
-//! - *Nothing is interrupted.* Cancelling takes out what has not begun, and asks what runs; a task that never looks
-//!   runs on.
-//! - *A blocked thread is one thread less*, unless the section is marked by [`blocking`](crate::pool::blocking); then
-//!   another takes its place, up to [`max_threads`](crate::pool::Builder::max_threads), 512 if it is not said
-//!   (`pool/builder.rs`). A pool that is shut down starts a further thread only if all of its threads are blocked and a
-//!   job is queued. It takes no further ticket of a scheduler: a task of a queue that blocks until another of the queues
-//!   has run may hold up the drain for ever.
-//! - *A thread that waits runs what it waits for and what that has brought about, and nothing else.* If there is only other
-//!   work, another thread takes its place, so there may be one more for each thread that waits, up to `max_threads`. Where there
-//!   can be no further thread, as in a [`LockedPool`](crate::LockedPool), it sleeps.
-//!   [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing at all: if there can be no further thread, it waits in vain on
-//!   the only thread of a pool.
-//! - *A task that a waiting thread runs, runs on its stack.* If that task waits for another that has not begun, and so
-//!   on, each level takes about 0.6 KiB in an optimized build and 3 KiB in one that is not. When such tasks have taken half
-//!   of the thread's stack, a further [`join`](crate::JoinHandle::join) or [`TaskGroup::wait`](crate::task::TaskGroup::wait)
-//!   that would run one returns an error that [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels,
-//!   or 340 (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; for threads of others
-//!   half is taken to be 1 MiB. Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded.
-//!   Tokens may be chained to any length.
-//! - *A future is not run by who waits for it*, and polling a [`JoinHandle`](crate::JoinHandle) runs nothing either.
-//!   `join` of its handle on the only worker of its pool needs another thread, and never returns if there can be none; a
-//!   `block_on` of a handle of either kind never returns there.
-//!   [`JoinHandle::join`](crate::JoinHandle::join) does. Inside [`blocking`](crate::pool::blocking) all of them do, on another
-//!   thread.
-//! - *Tasks have to be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
-//!   [`join`](crate::ThreadPool::join). There are no tasks that stay on a thread.
+//! - *Nothing is interrupted.* Cancellation drops tasks that have not begun, and asks running tasks
+//!   to stop. A task that never checks runs on.
+//! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
+//!   section. Then another thread takes its place, up to
+//!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/builder.rs`). A pool
+//!   that is shut down starts another thread only if all of its threads are blocked and a job is
+//!   queued. That thread takes no further ticket of a scheduler. So a queue's task that blocks
+//!   until another task of the queues has run may hold up the drain for ever.
+//! - *A waiting thread runs the awaited task and what that has brought about, and nothing else.* If
+//!   there is only other work, another thread takes its place, so there may be one more thread for
+//!   each that waits, up to `max_threads`. Without such a thread, as in a
+//!   [`LockedPool`](crate::LockedPool), it sleeps. There it sleeps for ever on the only thread if
+//!   it waits for a task of another scheduler, unless that scheduler is over the executor or over a
+//!   queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs
+//!   nothing: on the only thread of a pool that can have no other, it always times out.
+//! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
+//!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. When
+//!   such tasks have taken half of the stack that was left where the first was waited for, a further [`join`](crate::JoinHandle::join) or
+//!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) that would run one returns an error that
+//!   [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels, or 340
+//!   (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; on
+//!   stacks of which nothing is known, such as coroutines', they may take 128 KiB. Recursion by `scope` and by the
+//!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
+//! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
+//!   nothing either. On the only worker of a pool that can have no other thread, joining a future's
+//!   handle never returns, and a `block_on` of any handle never returns. Joining a closure's handle
+//!   does return. Inside [`blocking`](crate::pool::blocking) all of them return, because another
+//!   thread runs the task.
+//! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
+//!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
-//! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as everywhere. A panic that
-//!   escapes from the wait of a scope ends the process too, since jobs still borrow (`pool/scope.rs`).
-//! - *A task of a queue that is joined or cancelled leaves its entry*, some 150 bytes, until the queue comes to it; a
-//!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds them. On a pool's worker the entry goes with the task.
-//! - *Over [`Inline`](crate::executor::Inline) the thread that spawns works off what others spawn meanwhile*, as long as they go
-//!   on: it is the only one there is.
-//! - *An allocation that fails ends the process*, as in the standard library.
-//! - *There is nothing about `fork(2)`.* The child has none of the pool's threads, and waits for ever for what they
-//!   were to do.
+//! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as
+//!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
+//!   still borrow from it (`pool/scope.rs`).
+//! - *A queue's task that is joined or cancelled leaves a tombstone* of some 150 bytes until the
+//!   queue reaches it. A [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones.
+//!   On a pool's worker the job is removed with the task.
+//! - *Over [`Inline`](crate::executor::Inline), the spawning thread also runs what other threads
+//!   spawn meanwhile*, for as long as they do: it is the only thread there is.
+//! - *A failed allocation ends the process*, as in the standard library.
+//! - *`fork(2)` is not supported.* The child has none of the pool's threads, and waits for ever for
+//!   their work.
 //!
-//! Some waits that cannot end are refused. A thread that waits for its own pool, a task that waits for its own
-//! [group](crate::task::TaskGroup::wait), and a task that waits for itself:
+//! Some waits that could never end are refused: a thread waits for its own pool, a task for its own
+//! [group](crate::task::TaskGroup::wait), or a task for itself.
 //!
 //! ```
 //! use filch::{pool::WouldDeadlock, JoinHandle, ThreadPool};
@@ -96,24 +103,24 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Others are not noticed: two tasks that run on two threads and wait for each other; a task that waits for a lock, a
-//! channel or a condition that only a task behind it would bring about.
+//! Others go unnoticed: two tasks on two threads wait for each other, or a task waits for a lock,
+//! channel or condition that only a task behind it would provide.
 //!
 //! # Fair schedulers
 //!
 //! | limit | number | source | at the limit |
 //! |---|---|---|---|
 //! | queues at once | 65,536 with the default queue, so 65,535 of yours | `sync/mod.rs`, `GROUP` and `GROUPS` | [`QueueError::TooMany`](crate::fair::QueueError::TooMany) |
-//! | weight | 1 to 2³² | `fair/queue_builder.rs`, `MAX_WEIGHT` | [`QueueError::Weight`](crate::fair::QueueError::Weight) |
+//! | weight | 1 to 2³² | `fair/line.rs`, `MAX_WEIGHT` | [`QueueError::Weight`](crate::fair::QueueError::Weight) |
 //! | tasks in a queue | 2⁴⁰ − 2, or its [`capacity`](crate::fair::QueueBuilder::capacity) | `fair/life.rs`, `MAX_TASKS` | refused as [`Full`](crate::executor::Reason::Full) |
-//! | tasks of a queue that run at once | 65,535, or its [`max_parallel`](crate::fair::QueueBuilder::max_parallel) | `fair/life.rs`, `MAX_LEASES` | they wait |
+//! | tasks of a queue that run at once | 65,535, or its [`max_parallel`](crate::fair::QueueBuilder::max_parallel) | `fair/life.rs`, `MAX_LEASES` | further tasks wait |
 //! | priorities | 5; a lower one gets every 64th pick | `fair/tiers.rs` | – |
-//! | cancelled tasks in a queue with a capacity | 4,096 | `fair/pass.rs`, `MOST_LITTER` | a further one keeps its place |
+//! | cancelled tasks in a queue with a capacity | 4,096 | `fair/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | ε in [the promise](crate::fair#the-promise) |
-//! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | what is longer is charged as that |
-//! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | what is more is forgotten |
+//! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | longer times are charged as that |
+//! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |
 //! | how late a lowered limit is noticed | a task; with short ones 64 tasks or 10 µs | `fair/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are noticed after the current task |
-//! | memory of a queue that has been used | 6 KiB, and 15 KiB if waits are measured | `injector/segment.rs`, `fair/waits.rs` | kept for the next queue in the slot, until the scheduler goes |
+//! | memory of a queue that has been used | 6 KiB, 15 KiB if waits are measured, and 2 KiB if its tasks have forked | `injector/segment.rs`, `fair/waits.rs`, `fair/fork.rs` | kept for the next queue in the slot, until the scheduler goes |
 //!
 //! ```
 //! use filch::fair::{FairScheduler, QueueError};
@@ -125,11 +132,12 @@
 //! assert_eq!(fair.queue("nothing").max_parallel(0).build().unwrap_err(), QueueError::Parallel);
 //! ```
 //!
-//! *Places that wait for each other.* A task keeps its place in a limited queue while it waits. If it waits for a
-//! task of its own queue, that runs in the same place. If a task of queue A waits for one of queue B, on another
-//! thread a task of B waits for one of A, and both queues run one at a time, then neither ever goes on, and nobody
-//! notices. Futures under `max_in_flight` do that within one queue: a future that waits for another of the same queue
-//! holds its place. Wait in one direction only.
+//! *Tasks that wait for each other's places.* A task keeps its place in a limited queue while it
+//! waits. If it waits for a task of its own queue, that task runs in the same place. Suppose that
+//! queues A and B each run one task at a time. A task of A waits for one of B, and on another
+//! thread a task of B waits for one of A. Then neither continues, and no error is returned. Futures
+//! under `max_in_flight` can do the same within one queue, because a future that waits for another
+//! keeps its permit. So wait in one direction only.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -142,36 +150,44 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same in two more places is noticed: a job of a [`scope`](crate::ThreadPool::scope) that joins a task of the queue in
-//! whose places the scope's owners wait gets an error; a scheduler whose executor gives tickets to one of its own queues
-//! refuses tasks with [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
+//! Two related cases are detected. A job of a [`scope`](crate::ThreadPool::scope) gets an error if
+//! it joins a task of a queue whose places belong to the scope's waiting owners. A scheduler whose
+//! executor passes tickets to one of its own queues refuses tasks with
+//! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
-//! *A policy, a clock or an executor that panics* costs no more than one lease or ticket. The
-//! [panic handler](crate::fair::Builder::panic_handler) gets the payload.
+//! *A policy, a clock or an executor that panics* costs at most one lease or ticket. The [panic
+//! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
-//! *A weight that changes* converts what the queue owes, but for the leases under way: each may be charged once more.
+//! *A change of weight* converts the queue's debt, except for the leases under way: each may be
+//! charged once more.
 //!
-//! *Service is time on a thread*, whether the task computes or blocks. Two tasks that wait for a disk cost what two
-//! tasks cost that compute for as long.
+//! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
+//! costs as much as one that computes for the same time. A wait in [`join`](crate::fair::Queue::join)
+//! or [`scope`](crate::fair::Queue::scope) is not charged.
 //!
-//! *A paused queue with a scheduler over it* is not resumed when its handles are dropped: the scheduler has one.
+//! *A fork takes a lock*, which one thread usually has to itself; above 15 threads that fork in the
+//! same queue at once, the others share one.
 //!
-//! *On virtual time* a task must not block on anything but the clock ([`Stepper`](crate::sim::Stepper)): no other
-//! goes on meanwhile.
+//! *A paused queue with a scheduler over it* is not resumed when its handles are dropped, because
+//! the scheduler has a handle.
+//!
+//! *On virtual time* a task may wait for another task, and must block on nothing else but the clock
+//! ([`Stepper`](crate::sim::Stepper)), because the other threads wait for their turn.
 //!
 //! # Where it runs
 //!
 //! | | |
 //! |---|---|
 //! | Rust | 1.85 |
-//! | without `std` | deques, and with 64-bit atomics `Injector`, `EventCount` and `Searchers`; `alloc` is needed. No tasks, pools or queues, no `shrinking`, and no sleeping but in a [`Park`](crate::idle::Park) of yours |
-//! | without 64-bit atomics | deques alone |
+//! | without `std` | deques, and with 64-bit atomics `Injector`, `EventCount` and `Searchers`; `alloc` is needed. No tasks, pools or queues, no `shrinking`, and sleeping only in a [`Park`](crate::idle::Park) of yours |
+//! | without 64-bit atomics | deques only |
 //! | processors | those for which atomic-maybe-uninit has code: items are copied by inline assembly |
 //! | asymmetric fences | Linux with `membarrier(2)`; elsewhere ordinary fences, which are slower |
-//! | run and measured | x86-64, two cores. Other targets are type-checked (`xtask/src/targets.rs`); nothing has been measured on them |
+//! | tested and measured | x86-64, two cores. Other targets are only type-checked (`xtask/src/targets.rs`) |
 //!
-//! # What is not there
+//! # What is missing
 //!
-//! Parallel iterators, timers, sockets and files, priorities of single tasks, graphs of tasks with dependencies,
-//! tasks that are bound to a thread or to a processor, threads that are added when the pool is slow, and channels
-//! beyond the forty lines of `examples/blocking_queue.rs`. The README says what to use instead.
+//! Parallel iterators, timers, sockets and files, priorities of single tasks, task graphs with
+//! dependencies, tasks that are bound to a thread or a processor, threads that are added when the
+//! pool is slow, and channels beyond the forty lines of `examples/blocking_queue.rs`. The README
+//! names alternatives.

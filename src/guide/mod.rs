@@ -12,6 +12,7 @@
 //! | know .NET's `ThreadPool`, or Toub's and Duffy's articles about it | [`from_dotnet`]: each of their systems, in a few lines |
 //! | write a scheduler, and want its parts | [`building_a_scheduler`]: from a queue to a pool, and what goes wrong on the way |
 //! | have tenants, requests or components that share threads | [`choosing_a_policy`]: weights, limits, priorities, with numbers |
+//! | write a server that computes | [`in_a_server`]: tenants, backpressure, deadlines, shutdown, metrics |
 //! | want to know whether filch can do something | [`limits`]: what it cannot do, with the number and the place in the source |
 //! | want a faster program | [`performance`]: the cost of each operation, and how to measure it |
 //!
@@ -39,8 +40,8 @@
 //! ```
 //!
 //! Each item documents its promises; `DESIGN.md`, in the repository, argues for them. `examples/`
-//! has larger programs: `tour`, `tenants`, `trace`, `harness`, `pool_from_parts`, `blocking_queue`
-//! and `io_driver`.
+//! has larger programs: `tour`, `tenants`, `trace`, `harness`, `pool_from_parts`, `blocking_queue`,
+//! `io_driver` and `service`.
 
 pub mod building_a_scheduler;
 pub mod choosing_a_policy;
@@ -48,5 +49,6 @@ pub mod from_crossbeam;
 pub mod from_dotnet;
 pub mod from_rayon;
 pub mod from_tokio;
+pub mod in_a_server;
 pub mod limits;
 pub mod performance;

@@ -1,12 +1,9 @@
 //! The event count: preparing, and notifying.
 
-use super::prepared::Prepared;
 use super::waiters::Waiters;
-use super::word::{MOST_PREPARED, Word};
+use super::word::Word;
 use super::{LAIN, LOOK_AGAIN, TOLD};
 use crate::sync::barrier::Barrier;
-#[cfg(feature = "std")]
-use crate::sync::clock::Instant;
 use crate::sync::{AtomicU64, Relaxed, const_on_the_machine};
 use core::fmt;
 use core::task::Waker;
@@ -73,7 +70,7 @@ use crossbeam_utils::CachePadded;
 /// ```
 pub struct EventCount {
     pub(super) word: CachePadded<AtomicU64>,
-    barrier: Barrier,
+    pub(super) barrier: Barrier,
     pub(super) waiters: Waiters,
 }
 
@@ -117,66 +114,6 @@ impl EventCount {
     #[must_use]
     pub fn asymmetric() -> Self {
         EventCount { barrier: Barrier::asymmetric(), ..EventCount::new() }
-    }
-
-    /// Announces that this thread is about to sleep. The caller looks once more, then commits or
-    /// cancels.
-    ///
-    /// That look sees every change whose notification came before, even by relaxed loads. At most
-    /// 16,383 threads can be asleep; a further thread returns from its commit without sleeping.
-    ///
-    /// Lock-free: a compare-exchange and a fence.
-    ///
-    /// # Panics
-    ///
-    /// Panics if 4,095 threads are prepared already.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::idle::EventCount;
-    /// use filch::Injector;
-    ///
-    /// let (queue, changes) = (Injector::new(), EventCount::new());
-    /// queue.push(1);
-    /// let prepared = changes.prepare();
-    /// match queue.steal().success() {
-    ///     Some(_) => prepared.cancel(),
-    ///     None => prepared.commit(),
-    /// }
-    /// ```
-    pub fn prepare(&self) -> Prepared<'_> {
-        let mut word = Word(self.word.load(Relaxed)); // Relaxed: only compared
-        loop {
-            let Some(next) = word.one_more() else { too_many() };
-            // Relaxed, both: LOOK_AGAIN orders it.
-            match self.word.compare_exchange(word.0, next.0, Relaxed, Relaxed) {
-                Ok(_) => break,
-                Err(now) => word = Word(now),
-            }
-        }
-        // Made before the fence, which may panic: the drop then takes this thread off the count.
-        let prepared = Prepared::new(self, word.stamp());
-        LOOK_AGAIN.heavy_fence(self.barrier);
-        prepared
-    }
-
-    /// Sleeps until the condition holds, or until the deadline. Returns whether the condition
-    /// holds. Changes of the condition must be notified.
-    #[cfg(feature = "std")]
-    pub(crate) fn wait_until(&self, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
-        loop {
-            let prepared = self.prepare();
-            if holds() {
-                prepared.cancel();
-                return true;
-            }
-            match deadline {
-                None => prepared.commit(),
-                Some(deadline) if prepared.commit_until(deadline) => {}
-                Some(_) => return holds(),
-            }
-        }
     }
 
     /// Notifies one thread, if one is prepared or asleep. Call it after the change.
@@ -272,7 +209,7 @@ impl EventCount {
     }
 
     #[inline(always)]
-    fn is_somebody(&self) -> bool {
+    pub(super) fn is_somebody(&self) -> bool {
         LOOK_AGAIN.light_fence(self.barrier);
         !Word(self.word.load(Relaxed)).is_nobody() // Relaxed: LOOK_AGAIN orders it
     }
@@ -337,12 +274,6 @@ impl EventCount {
         // Relaxed, on failure: the notifier reads the word again.
         self.word.compare_exchange(word.0, next.0, TOLD.release(), Relaxed).is_ok()
     }
-}
-
-#[cold]
-#[inline(never)]
-fn too_many() -> ! {
-    panic!("{MOST_PREPARED} threads are about to sleep, and no more can be counted")
 }
 
 impl Default for EventCount {

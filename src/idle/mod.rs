@@ -47,6 +47,8 @@
 //!
 #![doc = include_str!("../../docs/pictures/sleep.svg")]
 
+#[cfg(feature = "std")]
+mod awaiting;
 mod event_count;
 mod park;
 mod prepared;
@@ -54,6 +56,8 @@ mod searchers;
 mod waiters;
 mod word;
 
+#[cfg(feature = "std")]
+pub(crate) use awaiting::until;
 pub use event_count::EventCount;
 pub use park::Park;
 #[cfg(feature = "std")]

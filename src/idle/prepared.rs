@@ -4,8 +4,8 @@ use super::park::Park;
 #[cfg(feature = "std")]
 use super::park::ThreadPark;
 use super::waiters::Use;
-use super::word::{Stamp, Word};
-use super::{EventCount, LAIN, TOLD};
+use super::word::{MOST_PREPARED, Stamp, Word};
+use super::{EventCount, LAIN, LOOK_AGAIN, TOLD};
 use crate::sync::Relaxed;
 #[cfg(feature = "std")]
 use crate::sync::clock::{self, Instant};
@@ -18,10 +18,72 @@ use core::time::Duration;
 /// A thread that has announced with [`EventCount::prepare`] that it is about to sleep.
 ///
 /// Dropping it cancels.
-#[must_use = "whoever prepares looks once more, and then commits or cancels"]
+#[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Prepared<'a> {
     events: &'a EventCount,
     since: Stamp,
+}
+
+impl EventCount {
+    /// Announces that this thread is about to sleep. The caller looks once more, then commits or
+    /// cancels.
+    ///
+    /// That look sees every change whose notification came before, even by relaxed loads. At most
+    /// 16,383 threads can be asleep; a further thread returns from its commit without sleeping.
+    ///
+    /// Lock-free: a compare-exchange and a fence.
+    ///
+    /// # Panics
+    ///
+    /// Panics if 4,095 threads are prepared already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::idle::EventCount;
+    /// use filch::Injector;
+    ///
+    /// let (queue, changes) = (Injector::new(), EventCount::new());
+    /// queue.push(1);
+    /// let prepared = changes.prepare();
+    /// match queue.steal().success() {
+    ///     Some(_) => prepared.cancel(),
+    ///     None => prepared.commit(),
+    /// }
+    /// ```
+    pub fn prepare(&self) -> Prepared<'_> {
+        let mut word = Word(self.word.load(Relaxed)); // Relaxed: only compared
+        loop {
+            let Some(next) = word.one_more() else { too_many() };
+            // Relaxed, both: LOOK_AGAIN orders it.
+            match self.word.compare_exchange(word.0, next.0, Relaxed, Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = Word(now),
+            }
+        }
+        // Made before the fence, which may panic: the drop then takes this thread off the count.
+        let prepared = Prepared::new(self, word.stamp());
+        LOOK_AGAIN.heavy_fence(self.barrier);
+        prepared
+    }
+
+    /// Sleeps until the condition holds, or until the deadline. Returns whether the condition
+    /// holds. Changes of the condition must be notified.
+    #[cfg(feature = "std")]
+    pub(crate) fn wait_until(&self, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
+        loop {
+            let prepared = self.prepare();
+            if holds() {
+                prepared.cancel();
+                return true;
+            }
+            match deadline {
+                None => prepared.commit(),
+                Some(deadline) if prepared.commit_until(deadline) => {}
+                Some(_) => return holds(),
+            }
+        }
+    }
 }
 
 impl<'a> Prepared<'a> {
@@ -146,6 +208,16 @@ impl<'a> Prepared<'a> {
         !sleep.go()
     }
 
+    /// Puts a waker on the list of sleepers, until it is woken or [leaves](EventCount::leave). Returns `None` if this
+    /// thread has been told.
+    #[cfg(feature = "std")]
+    pub(super) fn commit_as(self, waker: Waker) -> Option<Asleep> {
+        let sleep = self.lie_down(waker)?;
+        let asleep = Asleep { number: sleep.number, this: sleep.this };
+        mem::forget(sleep);
+        Some(asleep)
+    }
+
     /// Puts this thread on the list of sleepers. Returns `None` if it has been told.
     fn lie_down(self, waker: Waker) -> Option<Sleep<'a>> {
         let events = self.events;
@@ -212,6 +284,12 @@ impl fmt::Debug for Prepared<'_> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn too_many() -> ! {
+    panic!("{MOST_PREPARED} threads have prepared, the maximum: one must commit or cancel first")
+}
+
 /// A thread in the list of sleepers.
 struct Sleep<'a> {
     events: &'a EventCount,
@@ -257,5 +335,20 @@ impl Drop for Sleep<'_> {
     /// If `park` panics.
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// A sleeper that keeps no thread, and does not leave by itself.
+#[cfg(feature = "std")]
+pub(super) struct Asleep {
+    number: usize,
+    this: Use,
+}
+
+#[cfg(feature = "std")]
+impl EventCount {
+    /// The sleeper leaves the list. It is one of this event count.
+    pub(super) fn leave(&self, asleep: Asleep) {
+        drop(Sleep { events: self, number: asleep.number, this: asleep.this });
     }
 }

@@ -101,6 +101,15 @@ impl Searchers {
         Searchers { events: EventCount::asymmetric(), ..Searchers::new() }
     }
 
+    /// Returns whether a thread sleeps or is about to, after a fence as in
+    /// [`notify_one`](Self::notify_one). A change that was made before is seen by a thread that
+    /// prepares later.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[inline(always)]
+    pub(crate) fn is_any_resting(&self) -> bool {
+        self.events.is_somebody()
+    }
+
     /// Notifies one thread that is prepared or asleep, unless a thread searches. Call it after the
     /// change.
     ///
@@ -245,7 +254,7 @@ impl<'a> Search<'a> {
 /// Committing and cancelling both return a new [`Search`], because the thread may owe several
 /// looks. One notification may stand for several changes, and other notifiers relied on this thread
 /// while it searched. A thread that leaves for good drops the value.
-#[must_use = "whoever prepares looks once more, and then commits or cancels"]
+#[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,
     searchers: &'a Searchers,

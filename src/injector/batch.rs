@@ -51,7 +51,7 @@ impl<T> Injector<T> {
     /// assert_eq!(worker.drain().collect::<Vec<_>>(), [1, 2, 3]);
     /// ```
     pub fn steal_batch_with_limit(&self, dest: &Worker<T>, limit: usize) -> Steal<()> {
-        assert!(limit > 0, "a batch of at most zero items");
+        assert!(limit > 0, "`limit` must be greater than zero");
         if dest.is_full() {
             return Steal::Success(());
         }
@@ -96,7 +96,7 @@ impl<T> Injector<T> {
     /// assert_eq!(worker.drain().collect::<Vec<_>>(), [2]);
     /// ```
     pub fn steal_batch_with_limit_and_pop(&self, dest: &Worker<T>, limit: usize) -> Steal<T> {
-        assert!(limit > 0, "a batch of at most zero items");
+        assert!(limit > 0, "`limit` must be greater than zero");
         self.move_batch(dest, limit, true).map(|oldest| match oldest {
             Some(oldest) => oldest,
             None => unreachable!("a batch of at least one item, of which none was kept"),

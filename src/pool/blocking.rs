@@ -9,6 +9,9 @@ use crate::task::current;
 /// [`keep_alive`](super::Builder::keep_alive) and there are too many. After `f` one thread more than was
 /// asked for runs until one of them looks for its next job. Elsewhere, and within another such section, `f` just runs.
 ///
+/// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts down accepts none: there
+/// nobody takes the place then.
+///
 /// In a task of a [queue](crate::fair::Queue), whatever threads it runs on, the scheduler lets another thread serve
 /// in place of this one, if the executor has one. The task keeps its place in its own queue: what blocks counts
 /// against [`max_parallel`](crate::fair::QueueBuilder::max_parallel).

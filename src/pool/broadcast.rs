@@ -37,7 +37,7 @@ impl ThreadPool {
             return Err(Reason::WouldDeadlock);
         }
         Shared::start(shared)?;
-        let f = Unwatched::new(f);
+        let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
         let crew = shared.crew.lock();
         if crew.is_closing {
             return Err(Reason::Closed);
@@ -45,7 +45,11 @@ impl ThreadPool {
         let mut tasks = shared.registry.with(|seats| {
             let pin = |seat: &super::registry::Seat| {
                 let (f, index) = (Unwatched::clone(&f), seat.index);
-                let (job, handle) = task::task(move || f(index), None, None);
+                let call = move || f(index);
+                let (job, handle) = match context {
+                    None => task::task(call, None, None),
+                    Some(context) => task::task(context.around(call), None, None),
+                };
                 shared.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
                 seat.pinned.push(job);
                 (index, handle)

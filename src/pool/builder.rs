@@ -326,6 +326,7 @@ impl Builder {
         let pool = ThreadPool::from_handle(Handle::new(Arc::new(Shared {
             id: ExecutorId::new(),
             injector: Injector::new(),
+            shelf: Default::default(),
             idle: Idle::new(),
             attention: CachePadded::new(AtomicUsize::new(MISSING)),
             registry: Registry::new(),

@@ -1,5 +1,6 @@
 //! Threads come and go.
 
+use super::held::Held;
 use super::metrics::WorkerMetrics;
 use super::registry::Seat;
 use super::worker::{CLOSED, Local, MISSING, SPARE, SURPLUS};
@@ -12,11 +13,12 @@ use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Relaxed};
 use alloc::format;
 use alloc::vec::Vec;
+use crossbeam_utils::CachePadded;
 use std::io;
 
 /// The threads of a pool. Under a lock: they come and go rarely.
 pub(super) struct Crew {
-    /// Threads that have been started and have not decided to go.
+    /// Threads that have been started, have not been discharged and have not got up from their seats.
     pub(super) alive: usize,
     /// Those of them that are in a blocking section.
     pub(super) blocked: usize,
@@ -98,6 +100,8 @@ impl Shared {
             // Relaxed: nothing is read on the strength of it.
             this.attention.fetch_and(!MISSING, Relaxed);
         }
+        drop(crew);
+        this.give_up(&result);
         result
     }
 
@@ -122,12 +126,14 @@ impl Shared {
         Ok(())
     }
 
+    /// Starts a thread. On an error the caller lets go of the lock and calls `give_up`.
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
         let seat = Arc::new(Seat {
             index,
             stealer: deque.stealer(),
             pinned: Injector::new(),
+            held: CachePadded::new(Held::new()),
             services: Default::default(),
             bell: bell.unparker(),
             counters: Default::default(),
@@ -148,10 +154,16 @@ impl Shared {
             Err(error) => {
                 this.registry.remove(&seat);
                 crew.taken[index] = false;
-                this.idle.rest();
-                this.go();
                 Err(error)
             }
+        }
+    }
+
+    /// A thread that was about to start does not. Not under the lock: wakers of the user's may be woken.
+    fn give_up<T>(&self, result: &io::Result<T>) {
+        if result.is_err() {
+            self.idle.rest();
+            self.go();
         }
     }
 
@@ -171,6 +183,7 @@ impl Shared {
         let is_too_large = crew.is_too_large();
         this.mark_spare(&crew);
         drop(crew);
+        this.give_up(&result);
         if is_too_large {
             this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: it is looked into under the lock
         }
@@ -178,14 +191,15 @@ impl Shared {
         result
     }
 
-    /// Whether the calling worker is to go, which is then decided: somebody has asked for fewer.
+    /// Discharges the calling worker if there are too many. A closing pool discharges nobody: its workers leave by themselves,
+    /// and until then each may be the one that runs the last job.
     pub(super) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
-        let discharges = crew.is_too_large();
+        let discharges = crew.is_too_large() && !crew.is_closing;
         if discharges {
             crew.alive -= 1;
         }
-        if !crew.is_too_large() {
+        if crew.is_closing || !crew.is_too_large() {
             self.attention.fetch_and(!SURPLUS, Relaxed); // Relaxed: a hint
         }
         self.mark_spare(&crew);
@@ -198,7 +212,7 @@ impl Shared {
         let before = crew.alive;
         crew.blocked += 1;
         // If the system has no thread to give, the others have more to do.
-        let _ = if crew.is_closing {
+        let result = if crew.is_closing {
             Shared::start_for_rest(this, &mut crew)
         } else {
             Shared::fill(this, &mut crew)
@@ -209,6 +223,7 @@ impl Shared {
         let is_started = crew.alive > before;
         seat.relies_on_others.store(is_taken, Relaxed); // Relaxed: under the lock
         drop(crew);
+        this.give_up(&result);
         if !is_taken {
             this.recall();
         }
@@ -261,11 +276,27 @@ impl Shared {
         }
     }
 
-    /// A worker gets up from its seat. From here on nobody steals from it or pins jobs to it.
-    pub(super) fn unseat(&self, seat: &Arc<Seat>) {
-        let mut crew = self.crew.lock();
-        self.registry.remove(seat);
+    /// A worker gets up from its seat, unless jobs are pinned to it, or the pool closes and it was discharged before: others
+    /// may have left. Then it is not discharged any more. Returns whether it has got up: from then on nobody steals from it or
+    /// pins jobs to it.
+    pub(super) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
+        let mut crew = this.crew.lock();
+        if !seat.pinned.is_empty() || is_discharged && crew.is_closing {
+            crew.alive += usize::from(is_discharged);
+            if crew.is_too_large() {
+                this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: it is looked into under the lock
+            }
+            this.mark_spare(&crew);
+            return false;
+        }
+        this.registry.remove(seat);
         crew.gone.add(&seat.counters);
+        crew.alive -= usize::from(!is_discharged);
+        // Another may have begun to block since this one has looked for a job, and have counted on it.
+        let result = if crew.is_closing { Shared::start_for_rest(this, &mut crew) } else { Ok(()) };
+        drop(crew);
+        this.give_up(&result);
+        true
     }
 
     /// Its hook has returned: another may have its index.
@@ -275,8 +306,6 @@ impl Shared {
         if is_discharged {
             // Nobody waits for this one: it may be gone for long when the pool is closed.
             drop(crew.threads[seat.index].take());
-        } else {
-            crew.alive -= 1;
         }
     }
 

@@ -25,7 +25,7 @@ impl fmt::Display for WouldDeadlock {
 
 impl core::error::Error for WouldDeadlock {}
 
-/// Why a pool has not shut down in time.
+/// Why a pool, a scheduler or a queue has not shut down in time.
 ///
 /// # Examples
 ///
@@ -45,9 +45,10 @@ impl core::error::Error for WouldDeadlock {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ShutdownError {
-    /// The caller is a thread of the pool. Nothing has changed.
+    /// The caller is a thread of the pool, or of the scheduler's executor. Nothing has changed.
     WouldDeadlock,
-    /// The pool takes no further jobs, but some of its threads have not come to their end.
+    /// It takes no further jobs, but some that it has accepted have not come to their end; or, of a
+    /// [`ThreadPool`](crate::ThreadPool), some of its threads.
     StillRunning,
 }
 
@@ -61,7 +62,7 @@ impl fmt::Display for ShutdownError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ShutdownError::WouldDeadlock => WouldDeadlock.fmt(f),
-            ShutdownError::StillRunning => f.pad("threads of the pool are still running"),
+            ShutdownError::StillRunning => f.pad("jobs or threads are still running"),
         }
     }
 }

@@ -4,15 +4,15 @@ use super::thread_pool::Handle;
 use super::{LockedPool, Shared, ThreadPool, locked};
 use crate::executor::{ExecutorId, Futures, Reason, Rejected};
 use crate::sync::{Arc, Unwatched};
-use crate::task::{Job, JoinHandle, Living, Polling};
+use crate::task::{CancelledBy, Job, JoinHandle, Living, Polling};
 use core::future::Future;
 
 impl ThreadPool {
     /// Spawns a future: a job polls it, and another each time that it is woken. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// Does not keep the pool open. A pool that was shut down by [`Shutdown::Cancel`](super::Shutdown::Cancel) drops all its
-    /// futures at once; otherwise it polls those whose jobs it has accepted, drops what is woken later, and the others when
+    /// Does not keep the pool open. A pool that is shut down by [`Shutdown::Cancel`](super::Shutdown::Cancel) drops all its
+    /// futures at once, on the thread that shuts it down, except for those that are being polled; otherwise it polls those whose jobs it has accepted, drops what is woken later, and the others when
     /// its last thread goes.
     ///
     /// # Examples
@@ -70,6 +70,14 @@ impl Polling for Entrance {
         &self.0.living
     }
 
+    fn drops_jobs(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> Option<CancelledBy> {
+        self.0.is_discarding().then_some(CancelledBy::Executor)
+    }
+
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let submitted = match is_last {
             // It would be the newest job of its own thread again, before all that wait there.
@@ -87,6 +95,10 @@ impl Polling for Entrance {
 impl Polling for locked::Shared {
     fn living(&self) -> &Living {
         &self.living
+    }
+
+    fn drops_jobs(&self) -> bool {
+        true
     }
 
     fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {

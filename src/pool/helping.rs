@@ -20,18 +20,17 @@
 //! waits for can be helped: the same, one step further (leapfrogging: Wagner and Calder, 1993; Faxén, 2010).
 
 use super::SERVED;
+use super::idle::Waited;
 use super::registry::Seat;
-use super::scope::scatter;
 use super::worker::Local;
 use crate::deque::{Stealer, Worker};
 use crate::idle::Park;
-use crate::steal::Steal;
 use crate::sync::spin::{Patience, relax};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::{Job, OnStack, current};
-use alloc::vec::Vec;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
+use core::ptr;
 use core::time::Duration;
 
 /// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
@@ -44,8 +43,8 @@ pub(super) type Latch = usize;
 /// The latch of nothing that others could serve.
 const NOTHING: Latch = 0;
 
-pub(super) fn latch_of(head: &OnStack) -> Latch {
-    core::ptr::from_ref(head) as Latch
+pub(super) fn latch_of(head: *const OnStack) -> Latch {
+    head as Latch
 }
 
 /// A service, as others know it.
@@ -83,19 +82,19 @@ pub(super) struct Depth {
 impl Local {
     /// Runs `f`, which does not panic, as a service.
     pub(super) fn serving<R>(&self, latch: Latch, f: impl FnOnce() -> R) -> R {
-        let (depth, floor) = (self.depth.depth.get(), self.deque.next_place());
-        self.depth.count.set(self.depth.count.get().checked_add(1).unwrap_or(1));
-        let service = self.seat.services.0.get(depth);
-        if let Some(service) = service {
-            service.open(latch, floor, self.depth.count.get());
-        }
-        self.depth.depth.set(depth + 1);
-        let result = self.with_floor(f);
-        self.depth.depth.set(depth);
-        if let Some(service) = service {
-            service.close();
-        }
-        result
+        self.with_floor(|floor| {
+            let depth = self.depth.depth.get();
+            self.depth.count.set(self.depth.count.get().checked_add(1).unwrap_or(1));
+            let service = self.seat.services.0.get(depth);
+            if let Some(service) = service {
+                service.open(latch, floor, self.depth.count.get());
+            }
+            self.depth.depth.set(depth + 1);
+            let result = f();
+            self.depth.depth.set(depth);
+            service.into_iter().for_each(Service::close);
+            result
+        })
     }
 
     /// How many services there are, one within the other.
@@ -103,29 +102,35 @@ impl Local {
         self.depth.depth.get()
     }
 
-    /// Runs `f`, which does not panic. Meanwhile what is in the deque stays where it is.
-    pub(super) fn with_floor<R>(&self, f: impl FnOnce() -> R) -> R {
-        let outer = self.depth.floor.replace(Some(self.deque.next_place()));
-        let result = f();
+    /// Runs `f`, which does not panic, with the next place of the deque. Meanwhile what is in the deque stays where it is.
+    pub(super) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
+        self.offer_held(); // I9: it would be offered above the floor otherwise
+        let floor = self.deque.next_place();
+        let outer = self.depth.floor.replace(Some(floor));
+        let result = f(floor);
         self.depth.floor.set(outer);
         result
     }
 
     /// The newest job of our deque that was not there before the innermost service or scope began.
     pub(super) fn pop_above_floor(&self) -> Option<Job> {
-        let newest = || self.deque.next_place().wrapping_sub(1);
-        let is_above = |floor| is_at_or_above(newest(), floor as u32);
-        if self.depth.floor.get().is_none_or(is_above) { self.deque.pop() } else { None }
+        match self.depth.floor.get() {
+            Some(floor) => self.pop_above(floor),
+            None => self.deque.pop(),
+        }
+    }
+
+    /// The newest job of our deque, if it is at this place or above.
+    #[inline(always)]
+    fn pop_above(&self, place: Index) -> Option<Job> {
+        let newest = self.deque.next_place().wrapping_sub(1);
+        if is_at_or_above(newest, place as u32) { self.deque.pop() } else { None }
     }
 
     /// Says what the innermost service waits for; zero if it does not. Returns what it did before.
     fn awaits(&self, latch: Latch) -> Latch {
         let innermost = self.depth().checked_sub(1).and_then(|it| self.seat.services.0.get(it));
-        innermost.map_or(0, |service| {
-            let before = service.awaits.load(Relaxed); // Relaxed: our own
-            service.awaits.store(latch, SERVED.release());
-            before
-        })
+        innermost.map_or(0, |service| service.awaits(latch))
     }
 
     /// Helps until the wait is over, and sleeps when there is nobody to help. `calls` has the bell rung at the end, unless
@@ -138,9 +143,10 @@ impl Local {
         calls: impl Fn() -> bool,
         look: impl Fn(),
     ) {
+        self.offer_held(); // before `help` notes which jobs are older than its own
         let (outer, mut patience) = (self.awaits(latch), Patience::full());
         while !is_over() {
-            if let Some(job) = self.leapfrog(latch) {
+            if let Some(job) = self.leapfrog(latch, false) {
                 self.help(job, &is_over);
                 look();
                 patience = Patience::full();
@@ -156,54 +162,33 @@ impl Local {
         self.awaits(outer);
     }
 
-    /// Runs a job that somebody else waits for, and what it leaves of the same scope. What it leaves of others goes where
-    /// their owners find it: nobody could take it out of our deque while we wait, as the service is over.
+    /// Runs a job that another thread waits for, and what it leaves of the same scope. This worker lays the rest aside: the
+    /// service is over, so no thread could take it out of a waiting worker's deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
         self.run(job);
-        self.shed(Some(before as u32), |job| {
-            job.scope().is_some() && job.scope() == scope && !is_over()
-        });
-    }
-
-    /// Empties our deque down to a place: runs such jobs, and moves jobs of other scopes to the injector, unless it is closed.
-    pub(super) fn shed(&self, place: Option<u32>, runs: impl Fn(&Job) -> bool) {
-        let newest = || self.deque.next_place().wrapping_sub(1);
-        let mut others = Vec::new();
-        while place.is_none_or(|it| is_at_or_above(newest(), it)) {
-            let Some(job) = self.deque.pop() else { break };
-            if job.is_half() {
-                // It is found by its place.
-                self.deque.push(job);
-                break;
-            } else if runs(&job) {
+        while let Some(job) = self.pop_above(before) {
+            if job.scope().is_some() && job.scope() == scope && !is_over() {
                 self.run(job);
-            } else if job.scope().is_some() {
-                scatter(&job);
-                if let Err(closed) = self.shared.injector.try_push(job) {
-                    others.push(closed.into_inner());
-                }
-                self.shared.idle.searchers.notify_one();
             } else {
-                others.push(job);
+                self.shared.lay_aside(job);
             }
         }
-        if !others.is_empty() {
-            self.deque.push_batch(others.into_iter().rev());
-            // For a moment nobody could see them (I3).
-            self.shared.idle.searchers.notify_one();
+    }
+
+    /// Takes a job of the scope that this worker waits for, or one that another thread waits for and that comes of what ends
+    /// the latch. `raids` has it take halves, too, that their owner holds; otherwise it asks for them.
+    fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
+        if let Some(job) = self.shared.shelf.take_of(latch) {
+            return Some(job);
         }
-    }
-
-    /// The place in our deque below which everything stays.
-    pub(super) fn floor(&self) -> Option<u32> {
-        self.depth.floor.get().map(|it| it as u32)
-    }
-
-    /// Takes a job that somebody waits for and that comes of what ends the latch, which is ours.
-    fn leapfrog(&self, latch: Latch) -> Option<Job> {
         let job = self.shared.registry.with(|seats| {
-            steal_from_servers(seats, self.seat.index, latch, seats.len(), &|| true)
+            let is_ours = |_, words: &_| Job::are_of(words, latch);
+            let is_within = Job::are_within;
+            let chain = (latch, seats.len(), raids);
+            seats.iter().find_map(|it| it.stealer.steal_some(is_ours)).or_else(|| {
+                steal_from_servers(seats, &self.seat.services, chain, is_within, &|| true)
+            })
         })?;
         self.seat.counters.stole(1);
         Some(job)
@@ -215,33 +200,22 @@ impl Local {
     /// are only others, or the thread serves a scheduler, another thread takes the place of this one until the wait is over.
     fn sleep_in_wait(&self, latch: Latch, timeout: Option<Duration>, is_over: impl Fn() -> bool) {
         let idle = &self.shared.idle;
-        let is_there_work = || self.shared.is_there_work();
-        let mut search = idle.searchers.search();
-        idle.step_aside();
-        loop {
-            let resting = search.prepare();
-            if is_over() {
-                idle.step_back();
-                return resting.cancel().found(is_there_work);
-            }
-            // Before the other look, or it could be for us.
-            let is_some_work = is_there_work() || current::has_ticket();
-            if let Some(job) = self.leapfrog(latch) {
-                idle.step_back();
-                resting.cancel().found(is_there_work);
+        let mut bell = self.bell.borrow_mut();
+        let work = || (self.shared.is_there_work(), current::has_ticket());
+        match idle.wait(&mut *bell, timeout, &is_over, work, || self.leapfrog(latch, true)) {
+            Waited::Over => return,
+            Waited::Helps(job) => {
+                drop(bell);
                 return self.help(job, &is_over);
             }
-            if is_some_work {
-                search = resting.cancel();
-                break;
-            }
-            (search, _) = resting.commit_in(&mut *self.bell.borrow_mut(), timeout);
+            Waited::Aside => drop(bell),
         }
-        // Whoever relies on this search is told below: another is started, or notified.
-        search.found(|| false);
-        idle.step_back();
         // Their owners do not look here, and we may sleep for long.
-        self.shed(self.floor(), |_| false);
+        self.expose();
+        if self.place_is_taken.get().is_some() {
+            // This is within such a section, whose beginning has notified, and not of what has come since.
+            idle.searchers.notify_one();
+        }
         current::aside(|| {
             let is_taken = self.place_is_taken.get() == Some(true);
             let pause = (!is_taken).then_some(PAUSE);
@@ -249,7 +223,8 @@ impl Local {
             loop {
                 self.bell.borrow_mut().park(timeout);
                 let is_recalled = is_taken && !self.seat.relies_on_others.load(Relaxed); // Relaxed: the bell orders it
-                if is_over() || timeout.is_some() || is_recalled {
+                let is_told = is_recalled || self.shared.shelf.len() > 0;
+                if is_over() || timeout.is_some() || is_told {
                     break;
                 }
             }
@@ -258,34 +233,60 @@ impl Local {
 
     /// Sleeps until the bell is rung, or for `timeout`, or for any other reason.
     pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
+        self.offer_held();
         let has_slept = Cell::new(false);
         self.sleep_in_wait(NOTHING, timeout, || has_slept.replace(true));
     }
 }
 
-/// `is_so` says whether the latch is still what it was found to be.
-fn steal_from_servers(
-    seats: &[Arc<Seat>],
-    own: usize,
-    latch: Latch,
-    steps: usize,
+/// A worker, as those see it that wait.
+trait Server<T> {
+    fn services(&self) -> &Services;
+    fn stealer(&self) -> &Stealer<T>;
+    /// Takes a half that the worker holds, if `is_so`; unless `raids`, only asks for it.
+    fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
+}
+
+impl Server<Job> for Arc<Seat> {
+    fn services(&self) -> &Services {
+        &self.services
+    }
+
+    fn stealer(&self) -> &Stealer<Job> {
+        &self.stealer
+    }
+
+    fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<Job> {
+        Seat::take_held(self, raids, is_so)
+    }
+}
+
+/// Takes an item that has come of a service which ends the latch, or of a service that such a one waits for, and so on.
+/// `is_such` gets an item's words, the latch, and in how many services the item's service is; `is_so` says whether the latch is still what it was
+/// found to be.
+fn steal_from_servers<T, S: Server<T>>(
+    seats: &[S],
+    own: *const Services,
+    (latch, steps, raids): (Latch, usize, bool),
+    is_such: fn(&MaybeUninit<T>, Latch, usize) -> bool,
     is_so: &dyn Fn() -> bool,
-) -> Option<Job> {
-    let others = seats.iter().filter(|it| it.index != own);
+) -> Option<T> {
+    let others = seats.iter().filter(|it| !ptr::eq(it.services(), own));
     let servers =
-        others.flat_map(|seat| seat.services.open().enumerate().map(move |it| (seat, it)));
+        others.flat_map(|seat| seat.services().open().enumerate().map(move |it| (seat, it)));
     servers.into_iter().find_map(|(seat, (depth, service))| {
         let view = service.look(latch)?;
         let is_still = || view.is_still() && is_so();
-        let job =
-            view.steal(&seat.stealer, |words| Job::are_within(words, latch, depth) && is_so());
+        let job = view.steal(seat.stealer(), |words| is_such(words, latch, depth) && is_so());
+        // What it holds has come of its innermost service, and so of each that is open.
+        let job = job.or_else(|| seat.take_held(raids, &is_still));
         if job.is_some() {
             return job;
         }
         match service.awaits.load(SERVED.acquire()) {
             0 => None,
             _ if steps == 0 => None,
-            next => steal_from_servers(seats, own, next, steps - 1, &is_still),
+            next => steal_from_servers(seats, own, (next, steps - 1, raids), is_such, &is_still),
         }
     })
 }
@@ -308,6 +309,12 @@ impl Service {
         self.awaits.store(0, Relaxed); // Relaxed: the word publishes it
         self.latch.store(latch, SERVED.release());
         self.word.store(u64::from(number) << 32 | u64::from(began as u32), SERVED.release());
+    }
+
+    fn awaits(&self, latch: Latch) -> Latch {
+        let before = self.awaits.load(Relaxed); // Relaxed: our own
+        self.awaits.store(latch, SERVED.release());
+        before
     }
 
     fn close(&self) {
@@ -337,16 +344,9 @@ impl View<'_> {
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> Option<T> {
         let began = self.word as u32;
-        loop {
-            let stolen = stealer.steal_such(|place, words| {
-                is_at_or_above(place, began) && is_such(words) && self.is_still()
-            });
-            match stolen {
-                Steal::Success(item) => return Some(item),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
+        stealer.steal_some(|place, words| {
+            is_at_or_above(place, began) && is_such(words) && self.is_still()
+        })
     }
 
     /// Whether it still was when that was written which we have read before.
@@ -368,8 +368,33 @@ impl Services {
         self.0[0].close();
     }
 
+    /// It waits for a latch itself, or, if that is zero, for nothing.
+    pub fn wait_for(&self, latch: usize) {
+        self.0[0].awaits(latch);
+    }
+
+    /// Takes an item that has come of the services of these workers which end a latch, or of what they wait for.
+    pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
+        let chain = (latch, servers.len(), false);
+        steal_from_servers(servers, ptr::null(), chain, |_, _, _| true, &|| true)
+    }
+
     /// Takes an item that has come of the service that ends a latch.
     pub fn help<T>(&self, stealer: &Stealer<T>, latch: usize) -> Option<T> {
         self.0[0].look(latch)?.steal(stealer, |_| true)
+    }
+}
+
+impl<T> Server<T> for (Arc<Services>, Stealer<T>) {
+    fn services(&self) -> &Services {
+        &self.0
+    }
+
+    fn stealer(&self) -> &Stealer<T> {
+        &self.1
+    }
+
+    fn take_held(&self, _: bool, _: &dyn Fn() -> bool) -> Option<T> {
+        None
     }
 }

@@ -5,9 +5,10 @@
 //! job becomes active before that.
 
 use super::RESTED;
-use crate::idle::{EventCount, Searchers};
+use crate::idle::{EventCount, Park, Searchers};
 use crate::sync::order::both;
 use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
+use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 /// One worker that is active.
@@ -15,8 +16,11 @@ const ACTIVE: u64 = 1;
 /// One time that a worker became so.
 const AGAIN: u64 = 1 << 32;
 
-pub(super) struct Idle {
-    pub(super) searchers: Searchers,
+/// Who searches or sleeps.
+#[derive(Debug)]
+pub struct Idle {
+    /// Told of jobs.
+    pub searchers: Searchers,
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
@@ -24,8 +28,27 @@ pub(super) struct Idle {
     pub(super) quiet: EventCount,
 }
 
+/// How a sleep in a wait has ended.
+#[derive(Debug)]
+pub enum Waited<J> {
+    /// With the wait.
+    Over,
+    /// There is a job that can be run meanwhile.
+    Helps(J),
+    /// There is other work, or the thread has more to give away than its place. It sees to it that others are told.
+    Aside,
+}
+
+impl Default for Idle {
+    fn default() -> Self {
+        Idle::new()
+    }
+}
+
 impl Idle {
-    pub(super) fn new() -> Self {
+    /// Nobody is there yet.
+    #[must_use]
+    pub fn new() -> Self {
         Idle {
             searchers: Searchers::asymmetric(),
             activity: CachePadded::new(AtomicU64::new(0)),
@@ -80,12 +103,48 @@ impl Idle {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
+    /// Sleeps until a wait is over, or there is work that the thread can `take` meanwhile, or other work; or for `timeout`.
+    /// `work` returns whether there is some, and whether to go aside in any case.
+    pub fn wait<J>(
+        &self,
+        park: &mut dyn Park,
+        timeout: Option<Duration>,
+        is_over: impl Fn() -> bool,
+        work: impl Fn() -> (bool, bool),
+        take: impl Fn() -> Option<J>,
+    ) -> Waited<J> {
+        let mut search = self.searchers.search();
+        self.step_aside();
+        let waited = loop {
+            let resting = search.prepare();
+            if is_over() {
+                resting.cancel().found(|| work().0);
+                break Waited::Over;
+            }
+            // Before the other look, or it could be for us.
+            let (is_some, goes_aside) = work();
+            if let Some(job) = take() {
+                resting.cancel().found(|| work().0);
+                break Waited::Helps(job);
+            }
+            if is_some || goes_aside {
+                // A submitter may rely on this search: the caller starts or notifies another thread.
+                resting.cancel().found(|| false);
+                break Waited::Aside;
+            }
+            (search, _) = resting.commit_in(park, timeout);
+        };
+        self.step_back();
+        waited
+    }
+
     /// Waits for a moment at which no worker was active and nothing was queued.
     pub(super) fn wait_until_quiet(&self, is_nothing_queued: impl Fn() -> bool) {
         self.quiet.wait_until(None, || self.is_quiet(&is_nothing_queued));
     }
 
-    fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
+    /// Whether there was a moment at which no worker was active and nothing was queued.
+    pub(super) fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
         let before = self.activity.load(RESTED.acquire());
         before as u32 == 0 && is_nothing_queued() && self.activity.load(RESTED.acquire()) == before
     }

@@ -1,43 +1,63 @@
 //! Two closures, perhaps at the same time.
 //!
-//! The second is offered to thieves while the first runs: its job points to the stack of whoever waits. If
-//! nobody has taken it, it is popped and called as if nothing had been, which is the common case and costs no
-//! allocation and, but for the pop, no fence.
+//! The second half lies on the stack of its owner, which holds it while the first runs ([`held`](super::held)), or offers its job
+//! to thieves. If nobody has taken it, the owner calls it as if nothing had been, which is the common case and
+//! costs no allocation and no fence.
 
+use super::held::{AWAITED, DONE, Link, OFFERED, RETURNED, RUNNING, mark_of, marked};
 use super::helping::latch_of;
 use super::registry::Seat;
 use super::worker::Local;
 use super::{JOINED, ThreadPool};
 use crate::sync::place::Place;
-use crate::sync::{Arc, AtomicUsize, Index, Relaxed, thread};
-use crate::task::{Job, OnStack, StackKind};
+use crate::sync::{Index, Relaxed, thread};
+use crate::task::{Captured, Job, OnStack, StackKind};
 use alloc::vec::Vec;
 use core::mem;
-
-/// Nobody has begun the second closure.
-const PENDING: usize = 0;
-/// A thief runs it.
-const RUNNING: usize = 1;
-/// A thief runs it, and its owner sleeps until that is done.
-const AWAITED: usize = 2;
-/// Its result is there.
-const DONE: usize = 3;
-/// The job was dropped unrun, which leaves the closure where it was.
-const RETURNED: usize = 4;
 
 /// The second half, on the stack of its owner (I8).
 #[repr(C)]
 struct Half<B, R> {
     /// First, so that a pointer to it is a pointer to the whole.
-    head: OnStack,
-    state: AtomicUsize,
-    /// In the worker whose stack this is.
-    owner: *const Arc<Seat>,
+    link: Link,
     closure: Place<B>,
     result: Place<Result<R, thread::Payload>>,
 }
 
-impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
+/// The second closure.
+trait Second<R>: Send {
+    /// Runs where `join` was called.
+    fn run_here(self) -> R;
+
+    /// Runs on another thread.
+    fn run_elsewhere(self) -> R;
+}
+
+impl<R, F: FnOnce() -> R + Send> Second<R> for F {
+    #[inline(always)]
+    fn run_here(self) -> R {
+        self()
+    }
+
+    fn run_elsewhere(self) -> R {
+        self()
+    }
+}
+
+/// With the context in which `join` was called.
+struct Carried<F>(Captured, F);
+
+impl<R, F: FnOnce() -> R + Send> Second<R> for Carried<F> {
+    fn run_here(self) -> R {
+        (self.1)()
+    }
+
+    fn run_elsewhere(self) -> R {
+        self.0.enter(self.1)
+    }
+}
+
+impl<B: Second<R>, R: Send> Half<B, R> {
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::give_back };
 
     /// # Safety
@@ -46,13 +66,13 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
     unsafe fn run(head: *const OnStack) {
         // SAFETY: 1.
         let this = unsafe { &*head.cast::<Self>() };
-        // Relaxed: it tells the owner only that there is no job to be found any more.
-        this.state.store(RUNNING, Relaxed);
+        // It tells the owner only that there is no job to be found any more.
+        this.link.set_mark(RUNNING);
         // SAFETY: 1; whoever has the job is the only one to touch the closure.
         let b = unsafe { this.closure.take() };
         let result = match Local::current() {
-            Some(local) => local.serving(latch_of(&this.head), || thread::catch(b)),
-            None => thread::catch(b),
+            Some(local) => local.serving(latch_of(head), || thread::catch(|| b.run_elsewhere())),
+            None => thread::catch(|| b.run_elsewhere()),
         };
         // SAFETY: I8 — not done yet. Forgotten in the next line.
         unsafe { this.result.put(&result) };
@@ -68,12 +88,13 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
         unsafe { &*head.cast::<Self>() }.end(RETURNED);
     }
 
-    fn end(&self, state: usize) {
+    fn end(&self, mark: usize) {
         // Before the frame may go (I8).
         // SAFETY: I8 — the owner waits.
-        let owner = unsafe { (*self.owner).clone() };
-        if self.state.swap(state, JOINED.release()) == AWAITED {
-            owner.bell.wake_by_ref();
+        let bell = unsafe { self.link.bell() };
+        let before = self.link.state.swap(marked(mark), JOINED.release());
+        if mark_of(before) == AWAITED {
+            bell.wake();
         }
     }
 }
@@ -81,9 +102,9 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
 impl ThreadPool {
     /// Runs both closures, perhaps at the same time, and returns what they return.
     ///
-    /// On a worker of this pool the first runs at once, and the second afterwards unless a thief has taken it
-    /// meanwhile. Then the worker waits for the thief, and helps: it runs halves of joins within the second closure, and
-    /// nothing else. If there is only other work, another thread takes the worker's place until the wait ends, as in
+    /// On a worker of this pool the first runs at once, and the second afterwards unless another worker has taken it
+    /// meanwhile. A worker without work can take it at any time, whatever the first does. Then the worker waits for the
+    /// thief, and helps: it runs halves of joins and jobs of scopes within the second closure, and nothing else. If there is only other work, another thread takes the worker's place until the wait ends, as in
     /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Elsewhere the whole is run by the
     /// pool, or here if that is closed. Allocates nothing on a worker.
     ///
@@ -119,7 +140,8 @@ impl ThreadPool {
         RB: Send,
     {
         match Local::of(self.shared()) {
-            Some(local) => local.join(a, b),
+            Some(local) if self.shared().settings.context.is_none() => local.join(a, b),
+            Some(local) => local.join_in_context(a, b),
             None => self.join_from_outside(a, b),
         }
     }
@@ -136,10 +158,9 @@ impl ThreadPool {
         let place = &mut results;
         self.scope(|scope| {
             scope.spawn(move || {
-                *place = Some(match Local::of(self.shared()) {
-                    Some(local) => local.join(a, b),
-                    None => (a(), b()),
-                });
+                let is_worker = Local::of(self.shared()).is_some();
+                // Elsewhere the pool is closed, and the job runs here.
+                *place = Some(if is_worker { self.join(a, b) } else { (a(), b()) });
             });
         });
         results.expect("the scope has waited for it")
@@ -147,37 +168,49 @@ impl ThreadPool {
 }
 
 impl Local {
-    #[inline]
-    fn join<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
+    /// Joins in a pool that carries context. Not inlined, or `join` would have its code twice.
+    #[cold]
+    fn join_in_context<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
     where
         A: FnOnce() -> RA,
         B: FnOnce() -> RB + Send,
         RB: Send,
     {
+        match &self.shared.settings.context {
+            Some(context) => self.join(a, Carried(context.capture(), b)),
+            None => (a(), b()),
+        }
+    }
+
+    #[inline]
+    fn join<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce() -> RA,
+        B: Second<RB>,
+        RB: Send,
+    {
         let half = Half {
-            head: OnStack(&Half::<B, RB>::KIND),
-            state: AtomicUsize::new(PENDING),
-            owner: &raw const self.seat,
+            link: Link::new(&Half::<B, RB>::KIND),
             closure: Place::empty(),
             result: Place::empty(),
         };
         // SAFETY: I8 — nobody else has it. Forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
-        let place = self.deque.next_place();
-        // SAFETY: I7 — below, every way out is behind the end of the job.
-        let job = unsafe { Job::on_stack(&half.head) };
-        self.deque.push(job);
-        self.shared.idle.searchers.notify_one();
+        let held = &self.seat.held;
+        // SAFETY: I7 — below, every way out is behind the end of the job; joins within end first.
+        unsafe { held.hold((&raw const half).cast()) };
+        if self.shared.idle.searchers.is_any_resting() {
+            self.offer_held();
+        }
         let first = thread::catch(a);
         // Nobody has run the second, and nobody else has its job; or else it is done (I8).
-        let is_ours =
-            self.take_back(&half.head, place) || !self.wait_for_half(&half.head, &half.state);
+        let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
         match (first, is_ours) {
             (Ok(a), true) => {
                 // SAFETY: I8.
                 let b = unsafe { half.closure.take() };
-                (a, b())
+                (a, b.run_here())
             }
             (Ok(a), false) => {
                 // SAFETY: I8.
@@ -195,6 +228,41 @@ impl Local {
                 thread::resume(payload)
             }
         }
+    }
+
+    /// Returns whether a half is the owner's, after waiting if a thief has it.
+    #[cold]
+    fn reclaim(&self, link: &Link) -> bool {
+        let held = &self.seat.held;
+        if held.settle(link) {
+            if held.is_called() {
+                self.offer_held();
+            }
+            return true;
+        }
+        let was_offered = link.mark() == OFFERED;
+        // SAFETY: I7 — that the job was offered was just seen.
+        was_offered && self.take_back(&link.head, unsafe { link.place() })
+            || !self.wait_for_half(link)
+    }
+
+    /// Pushes the halves that we hold to the deque.
+    #[inline]
+    pub(super) fn offer_held(&self) {
+        if self.seat.held.is_any() {
+            self.offer_some();
+        }
+    }
+
+    #[cold]
+    fn offer_some(&self) {
+        self.seat.held.offer(&self.seat.bell, |link| {
+            let place = self.deque.next_place();
+            // SAFETY: I7 — `join` waits for the end of the job.
+            self.deque.push(unsafe { Job::on_stack(link.cast()) });
+            place
+        });
+        self.shared.idle.searchers.notify_one();
     }
 
     /// Takes the job of a half out of our deque, if it is still there. What lies above it was spawned by the first
@@ -219,19 +287,30 @@ impl Local {
             }
         }
         self.deque.push_batch(above.into_iter().rev());
-        // For a moment nobody could see them.
-        self.shared.idle.searchers.notify_one();
+        self.shared.tell_of_moved();
         is_there
     }
 
     /// Waits for whoever has the other half. Returns whether it has run.
-    #[cold]
-    fn wait_for_half(&self, head: &OnStack, state: &AtomicUsize) -> bool {
-        let now = || state.load(JOINED.acquire());
-        // Relaxed, both: it publishes nothing, and is read again. A half that is pending is in a thief's hands.
-        let is_awaited = || state.compare_exchange(RUNNING, AWAITED, Relaxed, Relaxed);
+    fn wait_for_half(&self, link: &Link) -> bool {
+        let now = || mark_of(link.state.load(JOINED.acquire()));
+        let (running, awaited) = (marked(RUNNING), marked(AWAITED));
+        // Relaxed, both: it publishes nothing, and is read again. Before it runs it is in a thief's hands.
+        let is_awaited = || link.state.compare_exchange(running, awaited, Relaxed, Relaxed);
         let calls = || is_awaited().is_ok() || now() == AWAITED;
-        self.wait_for(latch_of(head), || now() >= DONE, calls, || ());
+        self.wait_for(latch_of(&link.head), || now() >= DONE, calls, || ());
         now() == DONE
+    }
+}
+
+impl Seat {
+    /// Takes the oldest half that its worker holds, if `is_so` at that moment. Unless `raids`, only asks for it.
+    pub(super) fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<Job> {
+        if !self.held.ask() || !raids {
+            return None;
+        }
+        let half = self.held.raid(&self.bell, is_so)?;
+        // SAFETY: I7 — its owner waits for it from now on.
+        Some(unsafe { Job::on_stack(half.cast()) })
     }
 }

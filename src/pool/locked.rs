@@ -1,7 +1,8 @@
 //! The pool that is obviously right: one queue under one lock.
 
-use super::{Shutdown, WouldDeadlock, at_least_one};
+use super::{Shutdown, at_least_one};
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, TaskBuilder};
+use crate::idle::EventCount;
 use crate::sync::Unwatched;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, JoinHandle};
@@ -44,7 +45,7 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct LockedPool {
-    shared: Unwatched<Shared>,
+    pub(super) shared: Unwatched<Shared>,
     size: NonZeroUsize,
     threads: Vec<JoinHandle<()>>,
 }
@@ -61,8 +62,8 @@ pub(super) struct Shared {
     end: End,
     /// Rung when there is a job to take, or when there will be none.
     work: Condvar,
-    /// Rung when everything accepted has run.
-    quiet: Condvar,
+    /// Told when everything accepted has run.
+    pub(super) quiet: EventCount,
 }
 
 #[derive(Default)]
@@ -99,7 +100,7 @@ impl LockedPool {
     pub fn new(threads: usize) -> io::Result<LockedPool> {
         let size = at_least_one(threads)?;
         let living = Living::default();
-        let (work, quiet) = (Condvar::new(), Condvar::new());
+        let (work, quiet) = (Condvar::new(), EventCount::new());
         let (id, state) = (ExecutorId::new(), Mutex::new(State::default()));
         let shared = Unwatched::new(Shared { id, state, living, end: End::default(), work, quiet });
         // If a thread cannot be started, dropping the pool ends those that were.
@@ -162,61 +163,6 @@ impl LockedPool {
         TaskBuilder::on(self)
     }
 
-    /// Waits until everything accepted has run, what jobs spawned included.
-    ///
-    /// If others go on submitting, it returns at some moment at which nothing was left. What those
-    /// jobs did happens before this returns.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WouldDeadlock`], at once, on a thread of this pool.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let pool = filch::LockedPool::new(1)?;
-    /// pool.spawn_detached(|| println!("first")).unwrap();
-    /// pool.wait_idle().unwrap();
-    /// println!("second");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        if self.is_current() {
-            return Err(WouldDeadlock);
-        }
-        let state = self.shared.state.lock();
-        drop(self.shared.quiet.wait_while(state, |it| !it.is_quiet()));
-        Ok(())
-    }
-
-    /// Refuses further jobs and waits until everything accepted has run, or was dropped.
-    ///
-    /// Jobs that are still to run are refused too if they spawn. A further call waits, and may turn `Drain` into
-    /// `Cancel`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WouldDeadlock`] on a thread of this pool, and changes nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::Shutdown;
-    ///
-    /// let pool = filch::LockedPool::new(1)?;
-    /// pool.shutdown(Shutdown::Drain).unwrap();
-    /// assert_eq!(pool.spawn_detached(|| ()).unwrap_err().reason, Reason::Closed);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        if self.is_current() {
-            return Err(WouldDeadlock);
-        }
-        self.shared.close(how);
-        self.wait_idle()
-    }
-
     /// How many jobs have panicked.
     ///
     /// # Examples
@@ -234,13 +180,17 @@ impl LockedPool {
     }
 
     /// Whether this thread is one of the pool's.
-    fn is_current(&self) -> bool {
+    pub(super) fn is_current(&self) -> bool {
         current::is_thread_of(self.shared.id)
     }
 }
 
 impl Shared {
-    fn close(&self, how: Shutdown) {
+    pub(super) fn is_quiet(&self) -> bool {
+        self.state.lock().is_quiet()
+    }
+
+    pub(super) fn close(&self, how: Shutdown) {
         let mut state = self.state.lock();
         state.closed = true;
         state.cancelled |= how == Shutdown::Cancel;

@@ -83,7 +83,7 @@ pub struct PoolMetrics {
     pub num_workers: usize,
     /// Those of them whose place others may have: they wait, or are in a section marked by [`blocking`](super::blocking).
     pub num_blocked: usize,
-    /// Jobs in the injector.
+    /// Jobs that are in no worker's deque.
     pub global_queue_depth: usize,
     /// Detached jobs that panicked, and hooks.
     pub panic_count: usize,
@@ -169,7 +169,7 @@ impl Shared {
         PoolMetrics {
             num_workers: crew.alive,
             num_blocked: crew.blocked,
-            global_queue_depth: self.injector.len(),
+            global_queue_depth: self.injector.len() + self.shelf.len(),
             panic_count: self.panicked.load(Relaxed), // Relaxed: a statistic
             workers,
         }

@@ -16,10 +16,10 @@
 //!
 //! # Invariants
 //!
-//! - **I1** A job is accepted in one of two ways: by the injector while that is not closed, or by a worker, into
-//!   its own deque, while it runs a job.
-//! - **I2** A worker leaves a closed pool only when its own deque is empty and the injector is closed and empty.
-//!   Both then stay so. A worker that leaves an open pool gives what it has to the injector, or runs it if that
+//! - **I1** A job is accepted in one of three ways: by the injector while that is not closed; by a worker, into
+//!   its own deque, while it runs a job; or by the shelf, if it is for a scope whose owner is a worker.
+//! - **I2** A worker leaves a closed pool only when its own deque and the shelf are empty and the injector is closed and
+//!   empty. Deque and injector then stay so; another worker that puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives what it has to the injector, or stays if that
 //!   is closed meanwhile. So whatever was accepted is run, or dropped by `shutdown(Cancel)`.
 //! - **I3** A job that others may not have seen on its way, out of a batch for one, is notified of once it is where
 //!   they look.
@@ -28,8 +28,8 @@
 //! - **I5** `CURRENT` points to a worker that is on this thread's stack.
 //! - **I6** Seats are added and removed under the lock of the crew, and each before and after its worker lives.
 //! - **I7** What a job on a stack borrows stays until the job has run or was dropped: whoever lent it waits.
-//! - **I8** The frame of a `join` is touched by nobody once its state is not `PENDING` or `AWAITED`, except by
-//!   its owner. The frame of a scope is touched by its jobs, each until it has counted itself off, and by its owner.
+//! - **I8** The frame of a `join` is touched by its owner; by a raider, while it keeps the owner from letting go
+//!   of the half; and by the thread that has the half's job, until its mark is `DONE` or `RETURNED`. The frame of a scope is touched by its jobs, each until it has counted itself off, and by its owner.
 //! - **I9** What lies in a worker's deque at or above the place where a service began was pushed in that service.
 //! - **I10** The words of a `Closure` hold the closure that its table was made for, until it has run or was dropped.
 //!
@@ -44,8 +44,11 @@ mod builder;
 mod closure;
 mod countdown;
 mod crew;
+mod cut_short;
 mod error;
+mod failures;
 mod futures;
+mod held;
 mod helping;
 mod idle;
 mod join;
@@ -53,17 +56,21 @@ mod locked;
 mod metrics;
 mod registry;
 mod scope;
+mod scoped;
 mod search;
+mod shelf;
 mod shutdown;
 mod thread_pool;
 mod worker;
 
 pub use blocking::blocking;
 pub use builder::{Builder, Start};
+pub(crate) use countdown::Countdown;
 pub use error::{ShutdownError, WouldDeadlock};
 pub use locked::LockedPool;
 pub use metrics::{PoolMetrics, WorkerMetrics};
 pub use scope::Scope;
+pub use scoped::ScopedJoinHandle;
 pub use shutdown::Shutdown;
 pub use thread_pool::ThreadPool;
 pub use worker::worker_index;
@@ -72,13 +79,15 @@ pub use worker::worker_index;
 #[doc(hidden)]
 pub mod for_models {
     pub use crate::pool::countdown::Countdown;
+    pub use crate::pool::held::{Held, Link};
     pub use crate::pool::helping::Services;
+    pub use crate::pool::idle::{Idle, Waited};
 }
 
 use crate::injector::Injector;
 use crate::sync::AtomicUsize;
 use crate::sync::lock::Mutex;
-use crate::sync::order::Pair;
+use crate::sync::order::{FencePair, Pair};
 use crate::task::{End, ExecutorId, Job, Living};
 use alloc::format;
 use builder::Settings;
@@ -87,6 +96,7 @@ use crew::Crew;
 use crossbeam_utils::CachePadded;
 use idle::Idle;
 use registry::Registry;
+use shelf::Shelf;
 use std::io;
 
 /// Whoever sees that no worker is active sees what they did.
@@ -101,6 +111,15 @@ const CALLED: Pair = Pair::named("pool::CALLED");
 /// The owner that sees a half of a `join` done sees its result, and of a scope's jobs what they did.
 const JOINED: Pair = Pair::named("pool::JOINED");
 
+/// A raider that finds a half that its owner holds sees its closure.
+const HELD: Pair = Pair::named("pool::HELD");
+
+/// The owner that lets go of a half, and its raiders, see what the raider before did.
+const KEPT_OUT: Pair = Pair::named("pool::KEPT_OUT");
+
+/// The owner lets go of a half, then looks for a raider; a raider comes, then looks at the halves.
+const LET_GO: FencePair = FencePair::named("pool::LET_GO");
+
 /// Whoever sees what was pushed or written after a service, or in it, sees that it has ended, or begun.
 const SERVED: Pair = Pair::named("pool::SERVED");
 
@@ -108,6 +127,7 @@ const SERVED: Pair = Pair::named("pool::SERVED");
 struct Shared {
     id: ExecutorId,
     injector: Injector<Job>,
+    shelf: Shelf,
     idle: Idle,
     /// Of interest to every worker before its next turn; the bits are in `worker.rs`. Rarely written.
     attention: CachePadded<AtomicUsize>,

@@ -1,5 +1,6 @@
 //! Which workers there are.
 
+use super::held::Held;
 use super::helping::Services;
 use super::metrics::Counters;
 use crate::deque::Stealer;
@@ -9,6 +10,7 @@ use crate::sync::{Arc, AtomicBool};
 use crate::task::Job;
 use alloc::vec::Vec;
 use core::task::Waker;
+use crossbeam_utils::CachePadded;
 
 /// What the others know of a worker.
 pub(super) struct Seat {
@@ -18,6 +20,8 @@ pub(super) struct Seat {
     pub(super) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.
     pub(super) pinned: Injector<Job>,
+    /// The halves of `join`s that it holds.
+    pub(super) held: CachePadded<Held>,
     /// What it runs that others wait for.
     pub(super) services: Services,
     /// Wakes it while it waits for a half of a `join`, or for a scope.

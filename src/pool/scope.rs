@@ -6,17 +6,14 @@
 use super::ThreadPool;
 use super::closure::Closure;
 use super::countdown::Countdown;
-use super::worker::{CLOSED, Local};
-use crate::deque::Stealer;
+use super::failures::Failures;
+use super::worker::Local;
 use crate::executor::Executor;
 use crate::idle::Park;
-use crate::steal::Steal;
 use crate::sync::lock::Mutex;
-use crate::sync::spin::relax;
-use crate::sync::{AtomicBool, Relaxed, thread};
+use crate::sync::thread;
 use crate::task::current::Waiter;
-use crate::task::{Bed, CancelledBy, Capture, Job, JoinError, Kind};
-use alloc::vec::Vec;
+use crate::task::{Bed, CancelToken, Capture, Job, JoinError, Kind};
 use core::marker::PhantomData;
 use core::task::Waker;
 use core::{fmt, mem, ptr};
@@ -44,17 +41,11 @@ pub(super) struct Core {
     depth: usize,
     /// What waits at its end.
     waiter: Waiter,
-    /// Whether a job may be where the owner does not look: in the injector.
-    pub(super) is_scattered: AtomicBool,
-    rest: Mutex<Rest>,
-}
-
-#[derive(Default)]
-struct Rest {
+    /// What ends it early.
+    token: Option<CancelToken>,
     /// Wakes the owner, once it waits.
-    bell: Option<Waker>,
-    /// What went wrong first.
-    first: Option<JoinError>,
+    bell: Mutex<Option<Waker>>,
+    pub(super) failures: Failures,
 }
 
 impl ThreadPool {
@@ -67,7 +58,8 @@ impl ThreadPool {
     /// # Panics
     ///
     /// Goes on with the panic of `f`, or with the first of a job, after all have come to their ends. Panics if a
-    /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown).
+    /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown). As in [`std::thread::scope`], what the
+    /// [`join`](super::ScopedJoinHandle::join) of a handle has returned does not count.
     ///
     /// # Examples
     ///
@@ -86,6 +78,16 @@ impl ThreadPool {
         &'env self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
+        let result = self.scope_of(None, f);
+        result.unwrap_or_else(|error| panic!("a job of the scope has not run: {error}"))
+    }
+
+    /// A scope, perhaps with a token. An error if a job has not run.
+    pub(super) fn scope_of<'env, R>(
+        &'env self,
+        token: Option<CancelToken>,
+        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    ) -> Result<R, JoinError> {
         let local = Local::of(self.shared());
         let core = Core {
             kind: Kind { run, drop: drop_unrun },
@@ -93,33 +95,36 @@ impl ThreadPool {
             owner: local.map_or(0, |it| ptr::from_ref(it).addr()),
             depth: local.map_or(0, Local::depth),
             waiter: Waiter::this_thread(),
-            is_scattered: AtomicBool::new(false),
-            rest: Mutex::default(),
+            token,
+            bell: Mutex::default(),
+            failures: Failures::default(),
         };
         let scope = Scope { pool: self, core, _scope: PhantomData, _env: PhantomData };
         let core = &scope.core;
         let stays = Stays;
         let result = match local {
-            Some(local) => local.with_floor(|| {
+            Some(local) => local.with_floor(|_| {
                 let result = thread::catch(|| f(&scope));
                 local.finish_scope(core);
                 result
             }),
             None => {
                 let result = thread::catch(|| f(&scope));
-                core.sleep();
+                sleep_until(|| core.countdown.is_over(), |bell| core.call(|| bell));
                 result
             }
         };
         mem::forget(stays);
-        let first = core.rest.lock().first.take();
-        match (result, first) {
-            (Err(payload), _) => thread::resume(payload),
+        match (result, core.failures.take_first()) {
+            (Err(payload), further) => {
+                further.into_iter().for_each(JoinError::discard);
+                thread::resume(payload)
+            }
             (Ok(_), Some(error)) => match error.try_into_panic() {
                 Ok(payload) => thread::resume(payload),
-                Err(error) => panic!("a job of the scope has not run: {error}"),
+                Err(error) => Err(error),
             },
-            (Ok(result), None) => result,
+            (Ok(result), None) => Ok(result),
         }
     }
 }
@@ -134,7 +139,15 @@ impl Drop for Stays {
     }
 }
 
-impl<'scope> Scope<'scope, '_> {
+impl<'scope, 'env> Scope<'scope, 'env> {
+    pub(super) fn pool(&self) -> &'env ThreadPool {
+        self.pool
+    }
+
+    pub(super) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Spawns a closure. If the pool is closed, it runs here, at once. Allocates if the closure captures more than two words.
     ///
     /// # Examples
@@ -147,20 +160,30 @@ impl<'scope> Scope<'scope, '_> {
     /// ```
     #[inline]
     pub fn spawn<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
-        let core = &self.core;
-        let local = Local::of(self.pool.shared());
-        let depth = if core.is_owners(local) {
+        match (&self.pool.shared().settings.context, &self.core.token) {
+            (None, None) => self.push(f),
+            (None, Some(_)) => self.push_unless_cut(f),
+            (Some(context), _) => self.push_unless_cut(context.around(f)),
+        }
+    }
+
+    /// Spawns what may begin in any case, and in any context.
+    #[inline]
+    pub(super) fn push<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
+        let (core, shared) = (&self.core, self.pool.shared());
+        let local = Local::of(shared);
+        let job = if core.is_owners(local) {
             core.countdown.add_own();
-            core.depth
+            core.job(Some(core.depth), f)
         } else {
             core.countdown.add();
-            if local.is_none() {
-                // Relaxed: the count or the injector publishes it, and it is looked at again.
-                core.is_scattered.store(true, Relaxed);
-            }
-            0
+            core.job(None, f)
         };
-        if let Err(rejected) = self.pool.execute(core.job(depth, f)) {
+        // The owner may be the only worker, and does not look into the injector.
+        let is_for_shelf = local.is_none() && core.owner != 0 && !shared.is_closed();
+        if is_for_shelf {
+            shared.lay_aside(job);
+        } else if let Err(rejected) = self.pool.execute(job) {
             rejected.into_job().run();
         }
     }
@@ -168,7 +191,7 @@ impl<'scope> Scope<'scope, '_> {
 
 impl Core {
     #[inline]
-    fn job<F: FnOnce() + Send>(&self, depth: usize, f: F) -> Job {
+    fn job<F: FnOnce() + Send>(&self, depth: Option<usize>, f: F) -> Job {
         // SAFETY: I7 — `scope` waits for the job before the kind goes, which is for closures, or anything that they borrow.
         unsafe { Job::scoped(&raw const self.kind, depth, Closure::new(f)) }
     }
@@ -184,35 +207,22 @@ impl Core {
 
     /// Has the owner woken by this.
     pub(super) fn call(&self, bell: impl FnOnce() -> Waker) {
-        self.rest.lock().bell.get_or_insert_with(bell);
+        self.bell.lock().get_or_insert_with(bell);
         self.countdown.call();
     }
 
-    /// Runs a closure on another thread than the owner's.
-    fn run(&self, closure: Closure) -> Result<(), thread::Payload> {
-        thread::catch(|| self.waiter.run(|| closure.run()))
+    /// Runs `f` for the owner, on a thread that may be the owner's.
+    pub(super) fn run(&self, f: impl FnOnce()) {
+        if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
 
-    fn note(&self, error: JoinError) {
-        let further = error.keep_first(&mut self.rest.lock().first);
-        if let Some(further) = further {
-            further.discard();
-        }
+    fn run_elsewhere(&self, f: impl FnOnce()) -> Result<(), thread::Payload> {
+        thread::catch(|| self.waiter.run(f))
     }
 
-    /// Waits on a thread that is no worker of the pool.
-    #[cold]
-    fn sleep(&self) {
-        let is_over = || self.countdown.is_over();
-        Bed::hesitate(is_over);
-        Bed::with(|park| {
-            if !is_over() {
-                self.call(|| park.unparker());
-            }
-            while !is_over() {
-                park.park(None);
-            }
-        });
+    /// An error if jobs do not begin any more.
+    pub(super) fn check(&self) -> Result<(), JoinError> {
+        self.token.as_ref().map_or(Ok(()), CancelToken::check)
     }
 
     /// A job has ended.
@@ -224,7 +234,7 @@ impl Core {
         // SAFETY: 1. The reference is to atomic words only: they may go once they are written.
         let countdown = unsafe { &(*this).countdown };
         // SAFETY: 1 — called before.
-        let bell = || unsafe { (*this).rest.lock().bell.clone() };
+        let bell = || unsafe { (*this).bell.lock().clone() };
         // SAFETY: 1.
         let is_own = unsafe { (*this).is_owners(Local::current()) };
         if is_own {
@@ -233,6 +243,33 @@ impl Core {
             bell.wake();
         }
     }
+}
+
+/// Whether a job is of a scope whose owner is a worker, which looks at the shelf itself.
+pub(super) fn is_of_worker(job: &Job) -> bool {
+    // SAFETY: I7 — the scope waits for the job.
+    job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
+}
+
+/// Wakes the owner of a job's scope, if that is a worker that waits.
+pub(super) fn bell_of(job: &Job) -> Option<Waker> {
+    // SAFETY: I7 — the scope waits for the job.
+    let core = unsafe { &*job.scope()?.cast::<Core>() };
+    if core.owner == 0 { None } else { core.bell.lock().clone() }
+}
+
+/// Waits on a thread that is no worker of the pool. `call` has it woken at the end.
+#[cold]
+pub(super) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) {
+    Bed::hesitate(&is_over);
+    Bed::with(|park| {
+        if !is_over() {
+            call(park.unparker());
+        }
+        while !is_over() {
+            park.park(None);
+        }
+    });
 }
 
 /// # Safety
@@ -245,13 +282,13 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     // SAFETY: 1.
     let closure = unsafe { capture.cast::<Closure>().read() };
     let result = match Local::current() {
-        // The thread runs what the scope has begun in, and waits for this as for a call.
+        // What the owner's thread runs it waits for as for a call.
         local if core.is_owners(local) => thread::catch(|| closure.run()),
-        Some(local) => local.serving(core.address(), || core.run(closure)),
-        None => core.run(closure),
+        Some(local) => local.serving(core.address(), || core.run_elsewhere(|| closure.run())),
+        None => core.run_elsewhere(|| closure.run()),
     };
     if let Err(payload) = result {
-        core.note(JoinError::panic(payload));
+        core.failures.note(JoinError::panic(payload));
     }
     // SAFETY: 1.
     unsafe { Core::end(this) };
@@ -265,22 +302,13 @@ unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
     let this = kind.cast::<Core>();
     // SAFETY: 1.
     let closure = unsafe { capture.cast::<Closure>().read() };
-    let dropped = thread::catch(|| drop(closure));
     // SAFETY: 1; I7 — the scope waits for the job.
-    unsafe { &*this }.note(JoinError::dropped(CancelledBy::Executor));
+    unsafe { &*this }.failures.count_dropped();
+    let dropped = thread::catch(|| drop(closure));
     // SAFETY: 1.
     unsafe { Core::end(this) };
     if let Err(payload) = dropped {
         thread::resume(payload);
-    }
-}
-
-/// Tells the scope of a job, if it is of one, that it goes to the injector.
-pub(super) fn scatter(job: &Job) {
-    if let Some(kind) = job.scope() {
-        // SAFETY: I7 — the scope waits for the job.
-        let core = unsafe { &*kind.cast::<Core>() };
-        core.is_scattered.store(true, Relaxed); // Relaxed: the owner looks again
     }
 }
 
@@ -299,87 +327,23 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in our deque, and those that it finds in the injector.
+    /// Runs the jobs of the scope that are in our deque, and those on the shelf.
     fn run_own(&self, core: &Core) {
         loop {
-            if core.is_scattered.load(Relaxed) {
-                self.fetch(core.address()); // Relaxed: it is looked at again
-            }
-            let mut has_run = false;
             while let Some(job) = self.pop_above_floor() {
                 if job.is_of(core.address()) {
                     self.run(job);
-                    has_run = true;
                 } else if core.countdown.is_over() {
                     self.deque.push(job);
-                    // What was fetched for others is not to stay where they do not look.
-                    self.shed(self.floor(), |_| false);
+                    self.shared.tell_of_moved();
                     return;
-                } else if !self.lay_aside(job, core.address()) {
-                    return;
+                } else {
+                    self.shared.lay_aside(job);
                 }
             }
-            if !has_run || core.countdown.is_over() {
-                return;
-            }
-        }
-    }
-
-    /// Moves a stranger out of the way of the scope's jobs below it: to the injector, or if that is closed, below them. `false` if
-    /// there are none.
-    #[cold]
-    fn lay_aside(&self, job: Job, scope: usize) -> bool {
-        let searchers = &self.shared.idle.searchers;
-        scatter(&job);
-        match self.shared.injector.try_push(job) {
-            Ok(()) => {
-                searchers.notify_one();
-                true
-            }
-            Err(closed) => {
-                let all = core::iter::once(closed.into_inner());
-                let all = all.chain(core::iter::from_fn(|| self.pop_above_floor()));
-                let (ours, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_of(scope));
-                let is_some = !ours.is_empty();
-                self.deque.push_batch(others.into_iter().rev());
-                self.deque.push_batch(ours.into_iter().rev());
-                // For a moment nobody could see them (I3).
-                searchers.notify_one();
-                is_some
-            }
-        }
-    }
-
-    /// Takes what is in the injector into our deque, up to a job of the scope: this may be the only worker.
-    #[cold]
-    fn fetch(&self, scope: usize) {
-        let mut is_found = false;
-        while let Some(job) = if is_found { None } else { self.take_one() } {
-            is_found = job.is_of(scope);
-            self.deque.push(job);
-        }
-        // Relaxed: it is looked at again. Who has taken our job out of the closed injector cannot give it back.
-        if !is_found && self.shared.attention.load(Relaxed) & CLOSED != 0 {
-            self.shared.registry.with(|seats| {
-                let others = seats.iter().filter(|it| it.index != self.seat.index);
-                others.into_iter().any(|it| self.fetch_from(&it.stealer, scope))
-            });
-        }
-        self.shared.idle.searchers.notify_one();
-    }
-
-    fn fetch_from(&self, stealer: &Stealer<Job>, scope: usize) -> bool {
-        loop {
-            match stealer.steal_such(|_, words| !Job::are_half(words)) {
-                Steal::Success(job) => {
-                    let is_found = job.is_of(scope);
-                    self.deque.push(job);
-                    if is_found {
-                        return true;
-                    }
-                }
-                Steal::Empty => return false,
-                Steal::Retry => relax(),
+            match self.shared.shelf.take_of(core.address()) {
+                Some(job) => self.run(job),
+                None => return,
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Where a worker looks for its next job.
 
 use super::Shared;
+use super::registry::Seat;
 use super::worker::{Local, Next, SURPLUS};
 use crate::steal::Steal;
-use crate::sync::Relaxed;
 use crate::sync::spin::{Vigil, relax};
+use crate::sync::{Arc, Relaxed};
 use crate::task::{AnyTask, ExecutorId, Job, Own};
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -60,15 +61,9 @@ impl Local {
         })
     }
 
-    /// The oldest job of the injector.
+    /// The oldest job of the shelf, or else of the injector.
     pub(super) fn take_one(&self) -> Option<Job> {
-        loop {
-            match self.shared.injector.steal() {
-                Steal::Success(job) => return Some(job),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
+        self.shared.shelf.take().or_else(|| self.shared.take_injected())
     }
 
     /// The oldest job of the injector; those that come next go to the deque.
@@ -90,7 +85,7 @@ impl Local {
     #[inline]
     fn tell_of_batch(&self) {
         if !self.deque.is_empty() {
-            self.shared.idle.searchers.notify_one();
+            self.shared.tell_of_moved();
         }
     }
 
@@ -106,17 +101,24 @@ impl Local {
                 // In our own deque is what a hook or the park has spawned.
                 let own = self.deque.pop();
                 let is_surplus = own.is_none() && shared.run_enough(1);
-                let others = || self.steal().or_else(|| self.take_batch());
+                let rest = || self.take_batch().or_else(|| shared.shelf.take());
+                let others = || self.steal().or_else(rest);
                 if let Some(job) = own.or_else(|| if is_surplus { None } else { others() }) {
                     search.found(|| shared.is_there_work());
                     return Next::Run(job);
                 }
-                if !search.is_alone() || !vigil.goes_on() {
+                let has_asked = !is_surplus && self.ask();
+                if !(search.is_alone() || has_asked) || !vigil.goes_on() {
                     break;
                 }
             }
             if self.is_called() {
                 return Next::Turn;
+            }
+            let raided = if shared.run_enough(1) { None } else { self.raid() };
+            if let Some(half) = raided {
+                search.found(|| shared.is_there_work());
+                return Next::Run(half);
             }
             search = match self.sleep(search.prepare()) {
                 Some(search) => search,
@@ -168,6 +170,25 @@ impl Local {
         })
     }
 
+    /// Asks the other workers to offer the halves that they hold. Returns whether there are any.
+    fn ask(&self) -> bool {
+        self.shared.registry.with(|seats| {
+            let others = seats.iter().filter(|it| it.index != self.seat.index);
+            others.filter(|it| it.held.ask()).count() > 0
+        })
+    }
+
+    /// Takes a half that its owner has not offered, though it was asked.
+    fn raid(&self) -> Option<Job> {
+        let job = self.shared.registry.with(|seats| {
+            let mut holders =
+                seats.iter().filter(|it| it.index != self.seat.index && it.held.is_any());
+            holders.find_map(|it| it.take_held(true, &|| true))
+        })?;
+        self.seat.counters.stole(1);
+        Some(job)
+    }
+
     /// Drops the jobs of claimed tasks out of our deque, above the halves of `join`s: those are found by their places.
     #[cold]
     fn sweep(&self) {
@@ -183,8 +204,7 @@ impl Local {
             }
         }
         self.deque.push_batch(live.into_iter().rev());
-        // For a moment nobody could see them (I3).
-        self.shared.idle.searchers.notify_one();
+        self.shared.tell_of_moved();
     }
 
     /// Marsaglia's xorshift: where to start looking does not matter much.
@@ -199,10 +219,40 @@ impl Local {
 }
 
 impl Shared {
+    /// Jobs are where others see them again, which for a moment nobody could (I3).
+    pub(super) fn tell_of_moved(&self) {
+        self.idle.searchers.notify_one();
+        if self.is_discarding() {
+            self.drop_queued();
+        }
+    }
+
+    /// Takes a job from anywhere, but none of a scope from the shelf.
+    pub(super) fn take_any(&self) -> Option<Job> {
+        let any =
+            |seats: &[Arc<Seat>]| seats.iter().find_map(|it| it.stealer.steal_some(|_, _| true));
+        let stranger = self.shelf.take_stranger().or_else(|| self.take_injected());
+        stranger.or_else(|| self.registry.with(any))
+    }
+
+    /// The oldest job of the injector.
+    fn take_injected(&self) -> Option<Job> {
+        loop {
+            match self.injector.steal() {
+                Steal::Success(job) => return Some(job),
+                Steal::Empty => return None,
+                Steal::Retry => relax(),
+            }
+        }
+    }
+
     /// Whether there may be a job anywhere: whatever is not certainly nothing counts.
     pub(super) fn is_there_work(&self) -> bool {
         !self.injector.is_empty()
-            || self.registry.with(|seats| seats.iter().any(|it| !it.stealer.is_empty()))
+            || self.shelf.len() > 0
+            || self
+                .registry
+                .with(|seats| seats.iter().any(|it| !it.stealer.is_empty() || it.held.is_any()))
     }
 }
 
@@ -229,8 +279,7 @@ impl Own for Local {
             return Some(newest);
         }
         self.deque.push(newest);
-        // For a moment nobody could see it (I3).
-        self.shared.idle.searchers.notify_one();
+        self.shared.tell_of_moved();
         // Amortized: each job of the sweep is paid for by a task that was claimed since the last.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);

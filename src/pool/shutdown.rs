@@ -1,12 +1,16 @@
-//! The end of a pool.
+//! The ends of pools.
 
 use super::error::{ShutdownError, WouldDeadlock};
+use super::scope::{bell_of, is_of_worker};
 use super::thread_pool::Handle;
 use super::worker::{CLOSED, DISCARD};
-use super::{CALLED, GONE, Shared, ThreadPool};
-use crate::sync::Relaxed;
+use super::{CALLED, GONE, LockedPool, Shared, ThreadPool};
+use crate::idle::until;
 use crate::sync::clock::{self, Instant};
-use crate::task::{CancelToken, CancelledBy, current};
+use crate::sync::{Arc, Relaxed, Unwatched, thread};
+use crate::task::{CancelToken, CancelledBy, Job, current};
+use core::future::Future;
+use core::task::Waker;
 use core::time::Duration;
 
 /// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
@@ -78,6 +82,32 @@ impl ThreadPool {
         Ok(())
     }
 
+    /// Returns a future that is ready when everything accepted has run, as [`wait_idle`](Self::wait_idle) is. It takes no
+    /// thread, and does not keep the pool open.
+    ///
+    /// A future that waits to be woken is not waited for: also the pool's own futures may await this.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Inline, spawn_future};
+    ///
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// pool.spawn_detached(|| println!("first")).unwrap();
+    /// let drained = pool.drained();
+    /// spawn_future(Inline, async move {
+    ///     drained.await;
+    ///     println!("second");
+    /// })
+    /// .join()
+    /// .unwrap();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
+        let is_quiet = |it: &Arc<Shared>| it.idle.is_quiet(|| !it.is_there_work());
+        until(Arc::clone(self.shared()), |it| &it.idle.quiet, is_quiet)
+    }
+
     /// As [`shutdown`](Self::shutdown), and waits for so long at most.
     ///
     /// # Errors
@@ -109,19 +139,141 @@ impl ThreadPool {
     }
 }
 
+impl LockedPool {
+    /// Waits until everything accepted has run, what jobs spawned included.
+    ///
+    /// If others go on submitting, it returns at some moment at which nothing was left. What those
+    /// jobs did happens before this returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`], at once, on a thread of this pool.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::LockedPool::new(1)?;
+    /// pool.spawn_detached(|| println!("first")).unwrap();
+    /// pool.wait_idle().unwrap();
+    /// println!("second");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
+        if self.is_current() {
+            Err(WouldDeadlock)
+        } else {
+            self.shared.quiet.wait_until(None, || self.shared.is_quiet());
+            Ok(())
+        }
+    }
+
+    /// Returns a future that is ready when everything accepted has run, as [`wait_idle`](Self::wait_idle) is. It takes no
+    /// thread, and does not keep the pool open.
+    ///
+    /// # Examples
+    ///
+    /// See [`ThreadPool::drained`](crate::ThreadPool::drained).
+    pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
+        until(Unwatched::clone(&self.shared), |it| &it.quiet, |it| it.is_quiet())
+    }
+
+    /// Refuses further jobs and waits until everything accepted has run, or was dropped.
+    ///
+    /// Jobs that are still to run are refused too if they spawn. A further call waits, and may turn `Drain` into
+    /// `Cancel`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`] on a thread of this pool, and changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Reason;
+    /// use filch::pool::Shutdown;
+    ///
+    /// let pool = filch::LockedPool::new(1)?;
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// assert_eq!(pool.spawn_detached(|| ()).unwrap_err().reason, Reason::Closed);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
+        if !self.is_current() {
+            self.shared.close(how);
+        }
+        self.wait_idle()
+    }
+
+    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownError::StillRunning`] if there are jobs left by then: they end when they can.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool; then nothing is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::pool::Shutdown;
+    /// use std::time::Duration;
+    ///
+    /// let pool = filch::LockedPool::new(1)?;
+    /// assert!(pool.shutdown_timeout(Shutdown::Drain, Duration::from_secs(60)).is_ok());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
+        if self.is_current() {
+            return Err(ShutdownError::WouldDeadlock);
+        }
+        self.shared.close(how);
+        match self.shared.quiet.wait_until(clock::after(time), || self.shared.is_quiet()) {
+            true => Ok(()),
+            false => Err(ShutdownError::StillRunning),
+        }
+    }
+}
+
 impl Shared {
     fn close(&self, how: Shutdown) {
+        // As if it were a thread of the pool, so that the pool does not end before it has dropped what it takes.
+        self.present.fetch_add(1, Relaxed); // Relaxed: as for a thread that is started
         self.crew.lock().is_closing = true;
         self.injector.close();
         let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
         self.attention.fetch_or(CLOSED | discard, CALLED.release());
         self.idle.searchers.notify_all();
         if how == Shutdown::Cancel {
+            // As for a worker that is about to sleep: a job is seen here, or its thread sees `DISCARD` after it has
+            // notified of it.
+            let resting = self.idle.searchers.search().prepare();
+            self.idle.activate();
+            self.drop_queued();
+            self.idle.rest();
+            resting.cancel().found(|| self.is_there_work());
             self.end_futures();
         }
-        // Relaxed: nothing is read on the strength of it. Whoever goes last tells, or we do.
-        if self.present.load(Relaxed) == 0 {
-            self.tell_end();
+        self.go();
+    }
+
+    /// Drops what is queued, wherever it is. Handles say that it was cancelled. Jobs of workers' scopes go to the shelf, where
+    /// their owners find them: no other worker may be left. A half of a `join` that is dropped is its owner's again.
+    #[cold]
+    pub(super) fn drop_queued(&self) {
+        while let Some(job) = self.take_any() {
+            if !is_of_worker(&job) {
+                self.drop_caught(job);
+            } else {
+                let bell = bell_of(&job);
+                self.shelf.put(job);
+                self.idle.searchers.notify_one();
+                bell.into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
+    pub(super) fn drop_caught(&self, job: Job) {
+        if let Err(payload) = thread::catch(|| drop(job)) {
+            self.report(payload);
         }
     }
 
@@ -141,6 +293,11 @@ impl Shared {
         if let Err(payload) = self.end.tell() {
             self.report(payload);
         }
+    }
+
+    /// Whether jobs are refused.
+    pub(super) fn is_closed(&self) -> bool {
+        self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: as of some moment
     }
 
     /// Whether what is queued is dropped.

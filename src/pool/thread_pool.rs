@@ -212,7 +212,7 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::on(self).context(self.shared().settings.context.as_ref())
+        TaskBuilder::on(self)
     }
 
     /// Sets how many threads run jobs: starts those that are missing; those that are too many leave after the job
@@ -285,6 +285,10 @@ impl Shared {
     /// Accepts a job that is to wait behind the others.
     pub(super) fn accept_last(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
         match Shared::door(this) {
+            // There are no others: its own deque is nearer.
+            Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
+                local.deque.push(job);
+            }
             Ok(_) => this
                 .injector
                 .try_push(job)
@@ -351,5 +355,9 @@ impl Executor for ThreadPool {
 
     fn futures(&self) -> Option<Futures> {
         Some(self.0.1.clone())
+    }
+
+    fn context(&self) -> Option<&Flow> {
+        self.shared().settings.context.as_ref()
     }
 }

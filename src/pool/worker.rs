@@ -2,7 +2,6 @@
 
 use super::helping::Depth;
 use super::registry::Seat;
-use super::scope::scatter;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
@@ -124,7 +123,6 @@ impl Local {
                     local.seat.counters.polled();
                     local.shared.report(payload);
                 }
-                local.clear();
             });
             // What the hook spawns goes to the injector, which takes it only if somebody else is there to run it.
             CURRENT.with(|it| it.set(ptr::null()));
@@ -135,10 +133,15 @@ impl Local {
         local.shared.go();
     }
 
-    /// Runs jobs until there is none and will be none. A job that panics ends it; it is called again.
+    /// Runs jobs until it is time to leave, and gets up. A job that panics ends it; it is called again.
     fn serve(&self) {
-        while let Some(job) = self.next() {
-            self.run(job);
+        loop {
+            while let Some(job) = self.next() {
+                self.run(job);
+            }
+            if self.gets_up() {
+                return;
+            }
         }
     }
 
@@ -169,7 +172,7 @@ impl Local {
             match self.search() {
                 // Relaxed: as above.
                 Next::Run(job) if self.shared.attention.load(Relaxed) & DISCARD != 0 => {
-                    self.drop_caught(job);
+                    self.shared.drop_caught(job);
                 }
                 Next::Run(job) => return Some(job),
                 Next::Turn => {}
@@ -181,14 +184,14 @@ impl Local {
     /// Does what it is called for. Returns whether that is to leave.
     #[cold]
     fn attend(&self) -> bool {
-        // Relaxed: what it is about is looked at under a lock, or found in a queue.
-        let attention = self.shared.attention.load(Relaxed);
-        if attention & DISCARD != 0 {
-            self.discard();
-        }
         while let Some(job) = self.seat.pinned.steal().success() {
             self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
             self.run(job);
+        }
+        // Relaxed: what it is about is looked at under a lock, or found in a queue. After the pinned jobs, which may take long.
+        let attention = self.shared.attention.load(Relaxed);
+        if attention & DISCARD != 0 {
+            self.discard();
         }
         if attention & SURPLUS != 0 && self.shared.discharges() {
             self.is_discharged.set(true);
@@ -200,13 +203,7 @@ impl Local {
     /// Drops what is queued. Handles say that it was cancelled.
     fn discard(&self) {
         let everything = core::iter::from_fn(|| self.deque.pop().or_else(|| self.take_one()));
-        everything.for_each(|job| self.drop_caught(job));
-    }
-
-    fn drop_caught(&self, job: Job) {
-        if let Err(payload) = thread::catch(|| drop(job)) {
-            self.shared.report(payload);
-        }
+        everything.for_each(|job| self.shared.drop_caught(job));
     }
 
     /// Sleeps until there may be a job. The last look counts as work whatever is not certainly nothing. `None` if it
@@ -267,22 +264,18 @@ impl Local {
         now.saturating_duration_since(slept_since)
     }
 
-    /// Leaves nothing behind (I2).
-    fn clear(&self) {
-        let shared = &*self.shared;
-        shared.unseat(&self.seat);
-        while let Some(job) = self.seat.pinned.steal().success() {
-            shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
-            self.run_caught(job);
-        }
+    /// Gets up from its seat, unless it is to stay after all. Leaves nothing behind (I2): a worker that is discharged has given
+    /// its jobs away, or keeps its seat, where others find them.
+    fn gets_up(&self) -> bool {
         while let Some(job) = self.deque.pop() {
-            scatter(&job);
-            match shared.injector.try_push(job) {
-                Ok(()) => shared.idle.searchers.notify_one(),
-                Err(closed) if shared.is_discarding() => self.drop_caught(closed.into_inner()),
-                Err(closed) => self.run_caught(closed.into_inner()),
+            if let Err(job) = self.shared.hand_over(job) {
+                self.deque.push(job);
+                break;
             }
         }
+        let gets_up = Shared::unseat(&self.shared, &self.seat, self.is_discharged.get());
+        self.is_discharged.set(gets_up && self.is_discharged.get());
+        gets_up
     }
 
     /// Goes, with nothing left.
@@ -292,12 +285,6 @@ impl Local {
         shared.idle.rest();
         // A notification may have been meant for whoever sleeps, and this worker was told instead.
         shared.idle.searchers.notify_one();
-    }
-
-    fn run_caught(&self, job: Job) {
-        if let Err(payload) = thread::catch(|| self.run(job)) {
-            self.shared.report(payload);
-        }
     }
 
     /// Calls a hook of the user's. If it panics, that is reported as if it were a job.
@@ -315,6 +302,7 @@ impl current::Ticket for Local {
     fn step_aside(&self) {
         // In its stop hook it has none.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
+            self.offer_held();
             self.shared.idle.step_aside();
             self.place_is_taken.set(Some(Shared::begin_blocking(&self.shared, &self.seat)));
         }

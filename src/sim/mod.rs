@@ -29,8 +29,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod futures;
+mod sleep;
 mod stepper;
+mod timers;
 mod turns;
 
+pub use sleep::{Sleep, sleep, sleep_until};
 pub use stepper::{Handle, Stepper};
 pub use turns::work;

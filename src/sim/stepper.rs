@@ -3,10 +3,9 @@
 use super::turns::Turns;
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
 use crate::fair::{self, Clock, FairScheduler};
-use crate::sync::Arc;
-use crate::sync::clock;
 use crate::sync::thread::{self, JoinHandle};
-use crate::task::Job;
+use crate::sync::{Unwatched, clock};
+use crate::task::{CancelToken, Job};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -17,10 +16,20 @@ use core::time::Duration;
 ///
 /// Jobs begin in the order in which they were submitted. The seed decides which thread runs first
 /// of those that are due at the same time. Dropping the stepper drops the jobs that have not begun.
-/// Jobs that have begun run to their end, and [`work`](super::work) no longer waits.
+/// Jobs that have begun run to their end: [`work`](super::work) moves the clock and returns at once.
+/// Futures are dropped. Schedulers over the stepper drop the tasks that they have queued.
 ///
-/// A task must block on nothing but the clock, because the other threads wait for their turn
-/// meanwhile. Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
+/// It polls [futures](crate::executor::TaskBuilder::spawn_future), and has [timers](super::sleep) for
+/// them. Timers wake on the thread that calls the stepper.
+///
+/// A task may wait for another, by its [handle](crate::JoinHandle::join) or a
+/// [group](crate::task::TaskGroup::wait). The other threads have their turns meanwhile, and the
+/// wait takes as much virtual time as they do. A task must block on nothing else but the clock:
+/// the other threads would wait for their turn. That includes waits with a timeout, which measure
+/// real time. If each thread waits for a task that only another thread could run, as a task of a
+/// scheduler over a queue of this stepper can, no thread goes on until the stepper is dropped.
+///
+/// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
 ///
 /// # Examples
@@ -38,7 +47,7 @@ use core::time::Duration;
 /// assert_eq!(stepper.now(), Duration::from_secs(8)); // 3 + 5 on one, 4 on the other
 /// ```
 pub struct Stepper {
-    turns: Arc<Turns>,
+    turns: Unwatched<Turns>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -55,9 +64,9 @@ impl Stepper {
     #[must_use]
     pub fn new(seed: u64, threads: usize) -> Self {
         assert!(threads > 0, "a stepper has at least one thread");
-        let turns = Arc::new(Turns::new(seed, threads));
+        let turns = Unwatched::new(Turns::new(seed, threads));
         let start = |index| {
-            let turns = Arc::clone(&turns);
+            let turns = Unwatched::clone(&turns);
             let body = move || Turns::live(&turns, index);
             thread::spawn(format!("filch-sim-{index}"), None, body).expect("a thread for each")
         };
@@ -98,7 +107,7 @@ impl Stepper {
     /// ```
     #[must_use]
     pub fn handle(&self) -> Handle {
-        Handle(Arc::clone(&self.turns))
+        Handle(Unwatched::clone(&self.turns))
     }
 
     /// Returns the virtual time, which starts at zero.
@@ -111,8 +120,9 @@ impl Stepper {
         Duration::from_nanos(self.turns.now())
     }
 
-    /// Lets one thread run, from one call of [`work`](super::work) to the next. If no thread is due
-    /// yet, moves the clock first. Returns `false` if there is nothing to do.
+    /// Lets one thread run until it calls [`work`](super::work), waits for a task or is idle. If no
+    /// thread is due yet, moves the clock first, and timers on the way come. Returns `false` if there
+    /// is nothing to do.
     ///
     /// # Panics
     ///
@@ -134,7 +144,7 @@ impl Stepper {
         self.turns.step()
     }
 
-    /// Lets all threads run until there is nothing to do.
+    /// Lets all threads run until there is nothing to do and no timer is set.
     ///
     /// # Panics
     ///
@@ -148,7 +158,7 @@ impl Stepper {
     }
 
     /// Lets all threads run for `time`, and moves the clock by it. A thread that is due exactly at
-    /// the end runs too. The clock stops at its maximum, after 584 years.
+    /// the end runs too, and a timer comes. The clock stops at its maximum, after 584 years.
     ///
     /// # Panics
     ///
@@ -208,7 +218,7 @@ impl Drop for Stepper {
 /// assert!(handle.execute(Job::new(|| ())).is_err());
 /// ```
 #[derive(Clone)]
-pub struct Handle(Arc<Turns>);
+pub struct Handle(Unwatched<Turns>);
 
 impl Clock for Handle {
     fn now(&self) -> Duration {
@@ -221,6 +231,10 @@ impl Executor for Handle {
         self.0.push(job).map_err(|job| Rejected { job, reason: Reason::Closed })
     }
 
+    fn is_cancelled(&self) -> bool {
+        self.0.is_over()
+    }
+
     fn parallelism(&self) -> NonZeroUsize {
         NonZeroUsize::new(self.0.size()).expect("a stepper has at least one thread")
     }
@@ -229,8 +243,12 @@ impl Executor for Handle {
         Some(self.0.id)
     }
 
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.0.end_token())
+    }
+
     fn futures(&self) -> Option<Futures> {
-        Some(Futures::over(self.clone()))
+        Some(Futures(self.0.clone()))
     }
 }
 
@@ -239,12 +257,20 @@ impl Executor for Stepper {
         self.handle().execute(job)
     }
 
+    fn is_cancelled(&self) -> bool {
+        self.turns.is_over()
+    }
+
     fn parallelism(&self) -> NonZeroUsize {
         self.handle().parallelism()
     }
 
     fn id(&self) -> Option<ExecutorId> {
         Some(self.turns.id)
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        self.handle().end()
     }
 
     fn futures(&self) -> Option<Futures> {

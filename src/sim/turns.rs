@@ -1,39 +1,50 @@
 //! Threads that take turns.
 
-use crate::sync::Arc;
-use crate::sync::clock;
+use super::timers::Timers;
+use crate::idle::{Park, ThreadPark};
 use crate::sync::lock::{Condvar, Mutex, MutexGuard};
 use crate::sync::thread::{self, per_thread};
-use crate::task::{ExecutorId, Job, current};
+use crate::sync::{Unwatched, clock};
+use crate::task::{AnyTask, End, ExecutorId, Job, Living, Own, current, gate};
 use alloc::collections::VecDeque;
+use alloc::task::Wake;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::task::Waker;
 use core::time::Duration;
 
 /// The state that a stepper and its threads share.
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
-    state: Mutex<State>,
+    pub(super) living: Living,
+    /// Told when the stepper goes.
+    pub(super) end: End,
+    pub(super) state: Mutex<State>,
     /// Held by the thread that calls the stepper, so that one call at a time passes turns.
     driver: Mutex<()>,
     /// Notified when it is the stepper's turn.
     stepper: Condvar,
     /// Each is notified when it is its thread's turn.
-    threads: Vec<Condvar>,
+    pub(super) threads: Vec<Condvar>,
 }
 
-struct State {
+pub(super) struct State {
     /// In nanoseconds.
-    now: u64,
+    pub(super) now: u64,
     turn: Turn,
     /// The time until which threads pass the turn on among themselves. `None` if each gives it back
     /// to the stepper.
     end: Option<u64>,
-    queue: VecDeque<Job>,
+    pub(super) queue: VecDeque<Job>,
+    pub(super) timers: Timers,
     threads: Vec<Thread>,
+    /// The threads that were woken since they last slept.
+    woken: Vec<bool>,
     random: u64,
     panicked: usize,
-    is_over: bool,
+    /// Nothing begins any more, and nothing waits for the clock.
+    pub(super) is_over: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,13 +61,72 @@ enum Thread {
     Given(Job),
     /// It waits for this time.
     Until(u64),
+    /// It waits for another task, and for its waker.
+    Asleep,
     /// It has the turn.
     Running,
 }
 
+/// How others wake a thread that waits for a task.
+struct Alarm {
+    turns: Unwatched<Turns>,
+    index: usize,
+    /// Of the thread's `ThreadPark`.
+    bell: Waker,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Unwatched<Self>) {
+        self.turns.wake(self.index);
+        self.bell.wake_by_ref();
+    }
+}
+
+/// What a thread has of its own.
+struct Local {
+    alarm: Unwatched<Alarm>,
+    /// Where it blocks in real time: for a timeout, and when the stepper is gone.
+    park: RefCell<ThreadPark>,
+}
+
+impl Local {
+    fn new(turns: &Unwatched<Turns>, index: usize) -> Self {
+        let park = ThreadPark::new();
+        let alarm = Alarm { turns: Unwatched::clone(turns), index, bell: park.unparker() };
+        Local { alarm: Unwatched::new(alarm), park: RefCell::new(park) }
+    }
+}
+
+impl Own for Local {
+    fn home(&self) -> Option<ExecutorId> {
+        Some(self.alarm.turns.id)
+    }
+
+    fn take_out(&self, _: &AnyTask) -> Option<Job> {
+        None
+    }
+
+    fn stack_size(&self) -> Option<usize> {
+        None
+    }
+
+    fn park(&self, timeout: Option<Duration>) {
+        let Alarm { turns, index, .. } = &*self.alarm;
+        current::aside(|| {
+            if timeout.is_some() || !turns.sleep(*index) {
+                self.park.borrow_mut().park(timeout);
+            }
+        });
+    }
+
+    fn unparker(&self) -> Waker {
+        Waker::from(Unwatched::clone(&self.alarm))
+    }
+}
+
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static HERE: RefCell<Option<(Arc<Turns>, usize)>> = RefCell::new(None);
+    static HERE: RefCell<Option<(Unwatched<Turns>, usize)>> = RefCell::new(None);
 }
 
 /// Takes `time` of virtual time: returns when the clock has moved on by that much.
@@ -78,9 +148,13 @@ per_thread! {
 /// assert_eq!(stepper.now(), Duration::from_millis(3));
 /// ```
 pub fn work(time: Duration) {
-    let here = HERE.with(|it| it.borrow().clone());
-    let (turns, index) = here.expect("`sim::work` is for tasks that run on a `Stepper`");
+    let (turns, index) = here().expect("`sim::work` is for tasks that run on a `Stepper`");
     turns.wait(index, clock::nanos(time));
+}
+
+/// The stepper whose thread this is, and which thread.
+pub(super) fn here() -> Option<(Unwatched<Turns>, usize)> {
+    HERE.with(|it| it.borrow().clone())
 }
 
 impl Turns {
@@ -90,14 +164,23 @@ impl Turns {
             turn: Turn::Stepper,
             end: None,
             queue: VecDeque::new(),
+            timers: Timers::default(),
             threads: (0..threads).map(|_| Thread::Idle).collect(),
+            woken: vec![false; threads],
             random: seed,
             panicked: 0,
             is_over: false,
         };
         let bells = (0..threads).map(|_| Condvar::new()).collect();
-        let (id, state) = (ExecutorId::new(), Mutex::new(state));
-        Turns { id, state, driver: Mutex::new(()), stepper: Condvar::new(), threads: bells }
+        Turns {
+            id: ExecutorId::new(),
+            living: Living::default(),
+            end: End::default(),
+            state: Mutex::new(state),
+            driver: Mutex::new(()),
+            stepper: Condvar::new(),
+            threads: bells,
+        }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -123,16 +206,19 @@ impl Turns {
     }
 
     /// Runs one of the threads to its end.
-    pub(super) fn live(this: &Arc<Self>, index: usize) {
-        HERE.with(|it| *it.borrow_mut() = Some((Arc::clone(this), index)));
+    pub(super) fn live(this: &Unwatched<Self>, index: usize) {
+        HERE.with(|it| *it.borrow_mut() = Some((Unwatched::clone(this), index)));
+        let local = Local::new(this, index);
         current::as_worker(Some(this.id), None, || {
-            while let Some(job) = this.next_job(index) {
-                let completed = thread::completes(|| job.run());
-                let mut state = this.state.lock();
-                state.panicked += usize::from(!completed);
-                state.threads[index] = Thread::Idle;
-                this.end_turn(&mut state);
-            }
+            gate::with_own(&local, || {
+                while let Some(job) = this.next_job(index) {
+                    let completed = thread::completes(|| job.run());
+                    let mut state = this.state.lock();
+                    state.panicked += usize::from(!completed);
+                    state.threads[index] = Thread::Idle;
+                    this.end_turn(&mut state);
+                }
+            });
         });
         HERE.with(|it| *it.borrow_mut() = None);
     }
@@ -148,17 +234,49 @@ impl Turns {
         }
     }
 
-    /// Waits until the clock has moved on by `nanos`. Returns at once when the stepper is gone.
+    /// Waits until the clock has moved on by `nanos`. Moves it and returns at once when the stepper is gone: a queue's tasks
+    /// then still take time, and their quantum ends.
     fn wait(&self, index: usize, nanos: u64) {
         let mut state = self.state.lock();
         if state.is_over {
+            state.now = state.now.saturating_add(nanos);
             return;
         }
-        state.threads[index] = Thread::Until(state.now.saturating_add(nanos));
+        let until = Thread::Until(state.now.saturating_add(nanos));
+        self.pass_turn(state, index, until);
+    }
+
+    /// Waits until this thread has been woken since it last slept. `false` if the stepper is gone:
+    /// there are no turns any more.
+    fn sleep(&self, index: usize) -> bool {
+        let mut state = self.state.lock();
+        if core::mem::take(&mut state.woken[index]) {
+            return true;
+        }
+        self.pass_turn(state, index, Thread::Asleep)
+    }
+
+    /// Wakes a thread that sleeps or is about to: it is due now.
+    fn wake(&self, index: usize) {
+        let mut state = self.state.lock();
+        if matches!(state.threads[index], Thread::Asleep) {
+            state.threads[index] = Thread::Until(state.now);
+        } else {
+            state.woken[index] = true;
+        }
+    }
+
+    /// Ends this thread's turn and waits for its next. `false` if the stepper is gone.
+    fn pass_turn(&self, mut state: MutexGuard<'_, State>, index: usize, meanwhile: Thread) -> bool {
+        if state.is_over {
+            return false;
+        }
+        state.threads[index] = meanwhile;
         self.end_turn(&mut state);
         let mine = Turn::Thread(index);
         let mut state = self.threads[index].wait_while(state, |it| it.turn != mine && !it.is_over);
         state.threads[index] = Thread::Running;
+        !state.is_over
     }
 
     /// Passes the turn to the next thread, or back to the stepper.
@@ -173,7 +291,12 @@ impl Turns {
     /// Gives the turn to the next thread that is due at `end` at the latest. Returns whether there
     /// is one.
     fn pass(&self, state: &mut State, end: u64) -> bool {
-        let Some((index, time)) = state.next().filter(|it| it.1 <= end) else { return false };
+        let time = state.next_time().filter(|time| *time <= end);
+        // The caller of the stepper wakes what a timer wakes: it is in no task.
+        let Some(time) = time.filter(|time| state.timers.next().is_none_or(|it| it > *time)) else {
+            return false;
+        };
+        let index = state.draw(time);
         state.now = state.now.max(time);
         if matches!(state.threads[index], Thread::Idle) {
             let job = state.queue.pop_front().expect("it was there when the thread was chosen");
@@ -212,47 +335,58 @@ impl Turns {
     }
 
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
-        let mut state = self.state.lock();
+        let (mut state, mut has_gone) = (self.state.lock(), false);
         state.end = among_themselves;
-        let is_passed = self.pass(&mut state, end);
-        if is_passed {
-            drop(self.stepper.wait_while(state, |it| it.turn != Turn::Stepper));
-        }
-        is_passed
-    }
-
-    /// Ends all waiting, and drops the jobs that have not begun.
-    pub(super) fn end(&self) {
-        let mut state = self.state.lock();
-        state.is_over = true;
-        let queue = core::mem::take(&mut state.queue);
-        drop(state);
-        for bell in &self.threads {
-            bell.notify_all();
-        }
-        for job in queue {
-            let _ = thread::completes(|| drop(job));
+        loop {
+            if let Some(waker) = state.next_timer(end) {
+                drop(state);
+                let completed = thread::completes(|| waker.wake());
+                state = self.state.lock();
+                state.panicked += usize::from(!completed);
+            } else if self.pass(&mut state, end) {
+                state = self.stepper.wait_while(state, |it| it.turn != Turn::Stepper);
+                if among_themselves.is_none() {
+                    return true;
+                }
+            } else {
+                return has_gone;
+            }
+            has_gone = true;
         }
     }
 }
 
 impl State {
-    /// Returns which thread is due next, and when. Draws one of several that are due at the same
-    /// time.
-    fn next(&mut self) -> Option<(usize, u64)> {
-        let has_work = !self.queue.is_empty();
-        let time_of = |thread: &Thread, now: u64| match thread {
-            Thread::Idle if has_work => Some(now),
+    /// Returns when a thread is due.
+    fn due(&self, thread: &Thread) -> Option<u64> {
+        match thread {
+            Thread::Idle if !self.queue.is_empty() => Some(self.now),
             Thread::Until(time) => Some(*time),
             _ => None,
-        };
-        let now = self.now;
-        let time = self.threads.iter().filter_map(|it| time_of(it, now)).min()?;
-        let is_next = |it: &(usize, &Thread)| time_of(it.1, now) == Some(time);
-        let count = self.threads.iter().enumerate().filter(is_next).count();
-        let which = self.random(count);
-        let index = self.threads.iter().enumerate().filter(is_next).nth(which)?.0;
-        Some((index, time))
+        }
+    }
+
+    /// Returns when the next thread is due.
+    fn next_time(&self) -> Option<u64> {
+        self.threads.iter().filter_map(|it| self.due(it)).min()
+    }
+
+    /// Draws one of the threads that are due at `time`.
+    fn draw(&mut self, time: u64) -> usize {
+        let is_due = |it: &usize| self.due(&self.threads[*it]) == Some(time);
+        let due: Vec<_> = (0..self.threads.len()).filter(is_due).collect();
+        due[self.random(due.len())]
+    }
+
+    /// Takes the next timer, if it is due at `end` at the latest and no thread is due before. Moves
+    /// the clock.
+    fn next_timer(&mut self, end: u64) -> Option<Waker> {
+        let time = self.timers.next().filter(|time| *time <= end)?;
+        if self.next_time().is_some_and(|it| it < time) {
+            return None;
+        }
+        self.now = self.now.max(time);
+        self.timers.take_next()
     }
 
     /// Returns a random number below `end` (Vigna's splitmix64, 2015).

@@ -11,7 +11,7 @@ use super::fence;
 use core::sync::atomic::Ordering;
 
 /// The form of one structure's fences. Both sides must use the same value.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Barrier {
     is_asymmetric: bool,
 }
@@ -28,6 +28,12 @@ impl Barrier {
         Barrier { is_asymmetric: system::can_interrupt() }
     }
 
+    /// Whether the heavy side bears the whole cost.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn is_asymmetric(self) -> bool {
+        self.is_asymmetric
+    }
+
     /// Fences on the side that runs often.
     #[inline(always)]
     pub(crate) fn light(self, ordering: Ordering) {
@@ -36,6 +42,14 @@ impl Barrier {
         } else {
             fence(ordering);
         }
+    }
+
+    /// Keeps the compiler from exchanging what is before and after: the light side, where the heavy
+    /// one bears the whole cost.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[inline(always)]
+    pub(crate) fn keep_order() {
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
     /// Fences on the side that runs rarely.
@@ -76,7 +90,10 @@ mod system {
     pub(super) fn interrupt() {
         // Once the process is registered, only a new system call filter can make the call fail.
         // Then the light sides have no fence at all, and going on would be wrong.
-        assert!(membarrier(INTERRUPT), "membarrier(2) was taken away from this thread");
+        assert!(
+            membarrier(INTERRUPT),
+            "a new system call filter blocks membarrier(2), which sleeping threads need: allow it"
+        );
     }
 }
 

@@ -43,6 +43,34 @@ pub(crate) fn stack_pointer() -> usize {
     }
 }
 
+/// Returns the lowest address of this thread's own stack and the one above its highest, if the system says.
+///
+/// A thread may run on another stack for a time: coroutines do.
+pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+    {
+        use core::{mem::MaybeUninit, ptr};
+
+        let (mut low, mut size) = (ptr::null_mut(), 0);
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: it has no preconditions.
+        let this = unsafe { libc::pthread_self() };
+        // SAFETY: it is valid for writes, and the thread is this one.
+        if unsafe { libc::pthread_getattr_np(this, attributes.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: the call before has initialized the attributes; the rest is valid for writes.
+        let error = unsafe {
+            libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size)
+        };
+        // SAFETY: they were initialized, and are not used any more.
+        unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+        (error == 0).then(|| (low.addr(), low.addr() + size))
+    }
+    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
+    None
+}
+
 #[cfg(not(any(loom, shuttle)))]
 mod machine {
     pub(crate) use std::thread::{JoinHandle, current};

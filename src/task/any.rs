@@ -6,7 +6,6 @@ use super::error::{CancelledBy, Cause};
 use super::gate::{self, Here, Limited};
 use super::handle::Cancel;
 use super::state::{Asked, State};
-use crate::sync::clock;
 use crate::sync::place::Watch;
 use alloc::boxed::Box;
 use core::mem::ManuallyDrop;
@@ -58,20 +57,7 @@ impl AnyTask {
     /// As `run`, for the server of its queue.
     #[inline]
     pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
-        let is_ours = self.0.state().claim();
-        if is_ours {
-            if self.0.state().has_deadline() {
-                if self.is_expired() {
-                    // SAFETY: I1 — claimed just now.
-                    unsafe { self.0.cancel_claimed(Cause::Expired, count) };
-                    return false;
-                }
-                self.0.state().meets_deadline();
-            }
-            // SAFETY: I1 — claimed just now.
-            unsafe { self.0.run_claimed(count) };
-        }
-        is_ours
+        self.0.run(count)
     }
 
     /// Drops the closure, unless somebody else has claimed it, for the server of its queue. Returns whether it has.
@@ -85,10 +71,8 @@ impl AnyTask {
     }
 
     /// Whether it is too late for it to begin. `false` once it has.
-    #[cold]
     pub(crate) fn is_expired(&self) -> bool {
-        let is_past = |deadline| clock::now() >= deadline;
-        self.0.state().has_deadline() && self.0.deadline().is_some_and(is_past)
+        self.0.state().has_deadline() && self.0.is_late()
     }
 
     /// Whether its queue counts it, or it has a deadline.
@@ -116,6 +100,12 @@ impl AnyTask {
     /// Whether it is left to the caller, who has come to its job, to take it off the count.
     pub(crate) fn is_left(&self) -> bool {
         self.0.state().is_left()
+    }
+
+    /// One more reference.
+    pub(crate) fn another(&self) -> AnyTask {
+        self.0.state().refer();
+        AnyTask(Reference(self.0.0))
     }
 
     /// Whether both are the same task.

@@ -4,6 +4,9 @@ use super::job::{Capture, Job, Kind, TAG};
 use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
+/// The tag of a job whose scope began on another thread than the one that has spawned the job.
+const FOREIGN: usize = 1;
+
 /// A job's end of something that lies on the stack of whoever waits for it.
 pub(crate) struct OnStack(pub(crate) &'static StackKind);
 
@@ -47,7 +50,7 @@ impl Job {
     ///
     /// 1. What `head` belongs to stays until the job has run or was dropped.
     #[inline]
-    pub(crate) unsafe fn on_stack(head: &OnStack) -> Self {
+    pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();
         // SAFETY: I6 — a pointer fits.
         unsafe { capture.as_mut_ptr().cast::<*const OnStack>().write(head) };
@@ -56,23 +59,24 @@ impl Job {
 
     /// Whether this is the job of that end.
     #[inline]
-    pub(crate) fn is_on_stack(&self, head: &OnStack) -> bool {
+    pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
         // SAFETY: I6 — of that kind.
         let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
         self.is_half() && ptr::eq(ours(), head)
     }
 
-    /// The job of a scope that began in `depth` services of this thread; 0, if it began on another thread.
+    /// The job of a scope that began in `depth` services of this thread; `None` if it began on another thread.
     ///
     /// # Safety
     ///
     /// 1. `kind` stays until the job has run or was dropped.
     /// 2. It is for an `F`, which fits into the words and is `Send`.
     #[inline]
-    pub(crate) unsafe fn scoped<F>(kind: *const Kind, depth: usize, f: F) -> Self {
+    pub(crate) unsafe fn scoped<F>(kind: *const Kind, depth: Option<usize>, f: F) -> Self {
         const { assert!(size_of::<F>() <= size_of::<Capture>()) };
         const { assert!(align_of::<F>() <= align_of::<Capture>()) };
-        let tagged = kind.wrapping_byte_add((1 + depth).min(TAG)).cast_mut();
+        let tag = depth.map_or(FOREIGN, |depth| (FOREIGN + 1 + depth).min(TAG));
+        let tagged = kind.wrapping_byte_add(tag).cast_mut();
         // SAFETY: 1 — an address of something, and more.
         Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
     }
@@ -113,7 +117,19 @@ impl Job {
     pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
         let kind = kind_of(words);
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
-        ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag - 1 > depth)
+        ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag > FOREIGN + 1 + depth)
+    }
+
+    /// Whether a copy, which may be of the words of several jobs, is that of a job of this scope.
+    pub(crate) fn are_of(words: &MaybeUninit<Job>, scope: usize) -> bool {
+        let kind = kind_of(words);
+        is_scoped(kind) && kind.addr() & !TAG == scope
+    }
+
+    /// Whether a copy, which may be of the words of several jobs, is that of a job of a scope that began on another thread
+    /// than the one that has spawned the job.
+    pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
+        kind_of(words).addr() & TAG == FOREIGN
     }
 
     /// Whether a copy, which may be of the words of several jobs, is that of a half.

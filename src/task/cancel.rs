@@ -2,7 +2,7 @@
 
 use super::CANCELLED;
 use super::any::AnyTask;
-use super::error::{CancelledBy, Cause};
+use super::error::{CancelledBy, Cause, JoinError};
 use super::slots::Slots;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, Text, into_inner, thread};
@@ -205,6 +205,14 @@ impl CancelToken {
         match &*self.0.shared.fate.lock() {
             Fate::Open(_) => None,
             Fate::Cancelled(reason) => reason.clone(),
+        }
+    }
+
+    /// An error for what does not begin any more, if the token is cancelled.
+    pub(crate) fn check(&self) -> Result<(), JoinError> {
+        match self.is_cancelled() {
+            false => Ok(()),
+            true => Err(JoinError::dropped(Cause::Cancelled(CancelledBy::Token, self.reason()))),
         }
     }
 

@@ -4,11 +4,11 @@ use super::any::{AnyTask, Entry, Reference};
 use super::current::{self, Home};
 use super::error::{CancelledBy, Cause, JoinError};
 use super::gate::{Gate, Limited};
-use super::group::Membership;
 use super::handle::JoinHandle;
 use super::job::Job;
+use super::membership::Membership;
 use super::state::State;
-use crate::sync::clock::Instant;
+use crate::sync::clock::{self, Instant};
 use crate::sync::place::{Place, Watch};
 use crate::sync::{Unwatched, thread};
 use alloc::boxed::Box;
@@ -54,6 +54,9 @@ pub(super) trait Unfinished: Send + Sync {
     fn home(&self) -> Home;
     fn limited(&self) -> Option<&Limited>;
 
+    /// Claims it and runs it. Returns `false` if another thread has claimed it, or if it is too late.
+    fn run(&self, count: Count<'_>) -> bool;
+
     /// Runs the closure, with the result to the handle.
     ///
     /// # Safety
@@ -75,6 +78,32 @@ pub(super) trait Unfinished: Send + Sync {
     fn abandon(&self) {}
 
     fn deadline(&self) -> Option<Instant>;
+
+    /// Whether its deadline is over.
+    #[cold]
+    fn is_late(&self) -> bool {
+        self.deadline().is_some_and(|deadline| clock::now() >= deadline)
+    }
+
+    /// Runs it if it is not too late. Returns whether it has.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed it.
+    #[inline]
+    unsafe fn run_in_time(&self, count: Count<'_>) -> bool {
+        if self.state().has_deadline() {
+            if self.is_late() {
+                // SAFETY: I1 — 1.
+                unsafe { self.cancel_claimed(Cause::Expired, count) };
+                return false;
+            }
+            self.state().meets_deadline();
+        }
+        // SAFETY: I1 — 1.
+        unsafe { self.run_claimed(count) };
+        true
+    }
 }
 
 /// How a task has come to its end.
@@ -176,6 +205,11 @@ where
 
     fn deadline(&self) -> Option<Instant> {
         self.core.deadline
+    }
+
+    fn run(&self, count: Count<'_>) -> bool {
+        // SAFETY: I1 — claimed just now.
+        self.core.state.claim() && unsafe { self.run_in_time(count) }
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {

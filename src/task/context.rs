@@ -3,9 +3,15 @@
 use super::job::Job;
 use crate::sync::Unwatched;
 use alloc::boxed::Box;
+use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// Something that belongs to the flow of control rather than to a thread: a tracing span, a request's
 /// identity, a locale. It is captured where a task is spawned and entered around its run.
+///
+/// So do jobs of a [scope](crate::ThreadPool::scope) and of a [broadcast](crate::ThreadPool::broadcast). A
+/// [`join`](crate::ThreadPool::join) captures it, and enters it if another thread runs the second closure. A bare
+/// [`Job`] has none.
 ///
 /// Pools have none by default, and then spawning costs what it costs without; with one, a box for each task.
 ///
@@ -55,10 +61,38 @@ pub trait ContextFlow: Send + Sync + 'static {
     fn enter<R>(snapshot: Self::Snapshot, run: impl FnOnce() -> R) -> R;
 }
 
-/// A [`ContextFlow`] of which the type is not known.
+/// A [`ContextFlow`] whose type is erased, as executors keep theirs.
+///
+/// # Examples
+///
+/// The tasks of a pool that has no context of its own:
+///
+/// ```
+/// use filch::task::{ContextFlow, Flow};
+///
+/// struct Spawner;
+///
+/// impl ContextFlow for Spawner {
+///     type Snapshot = std::thread::ThreadId;
+///
+///     fn capture(&self) -> Self::Snapshot {
+///         std::thread::current().id()
+///     }
+///
+///     fn enter<R>(spawner: Self::Snapshot, run: impl FnOnce() -> R) -> R {
+///         println!("on behalf of {spawner:?}");
+///         run()
+///     }
+/// }
+///
+/// let (pool, spawner) = (filch::LockedPool::new(1)?, Flow::new(Spawner));
+/// assert_eq!(pool.task().context(&spawner).spawn(|| 7).join().unwrap(), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
-pub(crate) struct Flow(Unwatched<dyn Capture>);
+pub struct Flow(Unwatched<dyn Capture>);
 
+/// Captures on the thread that spawns.
 trait Capture: Send + Sync {
     fn capture(&self) -> Box<dyn Enter + Send>;
 }
@@ -91,7 +125,7 @@ pub(crate) struct Captured(Box<dyn Enter + Send>);
 
 impl Captured {
     /// Runs `f` in it.
-    pub(super) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
+    pub(crate) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let (mut f, mut result) = (Some(f), None);
         self.0.enter_clone(&mut || result = f.take().map(|f| f()));
         result.expect("`ContextFlow::enter` runs what it is given")
@@ -104,7 +138,12 @@ impl Flow {
         Captured(self.0.capture())
     }
 
-    pub(crate) fn new<C: ContextFlow>(context: C) -> Self {
+    /// Erases the type of a context.
+    ///
+    /// # Examples
+    ///
+    /// See [`Flow`].
+    pub fn new<C: ContextFlow>(context: C) -> Self {
         Flow(Unwatched::new(context))
     }
 
@@ -128,6 +167,16 @@ impl Flow {
             snapshot.enter(&mut || result = f.take().map(|f| f()));
             result.expect("`ContextFlow::enter` runs what it is given")
         }
+    }
+}
+
+// `enter` is told to leave the thread as it was, also after a panic.
+impl UnwindSafe for Flow {}
+impl RefUnwindSafe for Flow {}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Flow { .. }")
     }
 }
 

@@ -66,20 +66,31 @@ pub(crate) trait Ticket {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static CURRENT: Cell<Frame> = Cell::new(NOTHING);
+    /// The innermost; null if there is none (I5).
+    static CURRENT: Cell<*const Frame> = Cell::new(ptr::null());
+}
+
+/// The innermost frame of this thread; null if there is none.
+fn innermost() -> *const Frame {
+    // A thread that is past its end still runs what it has to.
+    CURRENT.try_with(Cell::get).unwrap_or(ptr::null())
+}
+
+/// What this thread runs.
+fn now() -> Frame {
+    // SAFETY: I5 — it is further up the stack.
+    unsafe { innermost().as_ref() }.copied().unwrap_or(NOTHING)
 }
 
 /// Runs `f` as this task, which is a member of this group.
 pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
-    // A thread that is past its end still runs what it has to.
-    let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
+    let outer = innermost();
+    // SAFETY: I5 — it is further up the stack.
+    let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
     // A task of no executor is a part of what the thread runs already.
-    let is_part = home.is_none() || home == outer.home;
-    let stop = if is_part { outer.stop } else { ptr::null() };
-    let outer_frame = &raw const outer;
-    let frame = Frame { home, state, stop, group, outer: outer_frame, ..Frame::on(outer.base) };
-    enter(frame, outer, f)
+    let is_part = home.is_none() || home == around.home;
+    let stop = if is_part { around.stop } else { ptr::null() };
+    enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)
 }
 
 per_thread! {
@@ -94,9 +105,9 @@ pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
 
 /// Runs `f` as a member of this group, and otherwise as what this thread runs already.
 pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
-    let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
+    let outer = now();
     let (ticket, waiter) = (None, ptr::null());
-    enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, outer, f)
+    enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
 }
 
 /// Runs `f` as a worker of this executor, whose thread this is from now on; with the worker's place, if another thread can
@@ -107,9 +118,8 @@ pub(crate) fn as_worker<R>(
     f: impl FnOnce() -> R,
 ) -> R {
     let _ = MEMBER_OF.try_with(|it| it.set(home));
-    let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
     let ticket = place.map(ptr::from_ref);
-    enter(Frame { home, ticket, ..Frame::on(home) }, outer, f)
+    enter(Frame { home, ticket, ..Frame::on(home) }, f)
 }
 
 /// Runs `f` as what serves a queue on the threads of another executor.
@@ -120,10 +130,10 @@ pub(crate) fn as_server<R>(
     ticket: Option<&(dyn Ticket + 'static)>,
     f: impl FnOnce() -> R,
 ) -> R {
-    let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
+    let outer = now();
     let ticket = ticket.map(ptr::from_ref);
     let frame = Frame { home, stop, ticket, outer: &raw const outer, ..Frame::on(base) };
-    enter(frame, outer, f)
+    enter(frame, f)
 }
 
 /// What a thread runs that is going to wait: on its stack, for those that it waits for.
@@ -137,14 +147,22 @@ unsafe impl Sync for Waiter {}
 impl Waiter {
     /// This thread.
     pub(crate) fn this_thread() -> Self {
-        Waiter(CURRENT.try_with(Cell::get).unwrap_or(NOTHING))
+        Waiter(now())
     }
 
     /// Runs `f`, for which it waits.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        let outer = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
+        let outer = now();
         let (ticket, waiter, group) = (None, &raw const self.0, ptr::null());
-        enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, outer, f)
+        enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
+    }
+
+    /// Runs `f`, a part of the task that waits. A request to end that task reaches `f` too.
+    pub(crate) fn run_part<R>(&self, f: impl FnOnce() -> R) -> R {
+        let outer = now();
+        let (ticket, waiter, group) = (None, &raw const self.0, ptr::null());
+        let state = self.0.state;
+        enter(Frame { state, ticket, waiter, group, outer: &raw const outer, ..outer }, f)
     }
 }
 
@@ -228,9 +246,9 @@ fn each_ticket(act: impl Fn(&dyn Ticket)) {
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 
-fn enter<R>(frame: Frame, outer: Frame, f: impl FnOnce() -> R) -> R {
+fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     /// Goes back, even if `f` panics.
-    struct Back(Frame);
+    struct Back(*const Frame);
 
     impl Drop for Back {
         fn drop(&mut self) {
@@ -238,8 +256,7 @@ fn enter<R>(frame: Frame, outer: Frame, f: impl FnOnce() -> R) -> R {
         }
     }
 
-    let _ = CURRENT.try_with(|it| it.set(frame));
-    let _back = Back(outer);
+    let _back = Back(CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null()));
     f()
 }
 
@@ -265,7 +282,7 @@ fn any(is_it: impl FnMut(Frame) -> bool) -> bool {
 
 /// What this thread runs, the innermost first.
 fn frames() -> impl Iterator<Item = Frame> {
-    CURRENT.try_with(Cell::get).unwrap_or(NOTHING).and_outer()
+    now().and_outer()
 }
 
 /// Whether somebody has asked for the cancellation of the task that this thread runs, or of the
@@ -296,7 +313,7 @@ fn frames() -> impl Iterator<Item = Frame> {
 /// ```
 #[must_use]
 pub fn is_cancelled() -> bool {
-    let frame = CURRENT.try_with(Cell::get).unwrap_or(NOTHING);
+    let frame = now();
     // SAFETY: I5 — if there is one, it runs.
     let state = unsafe { frame.state.as_ref() };
     // SAFETY: I5 — if there is one, it is served.

@@ -1,51 +1,101 @@
 //! How far down the stack tasks go that run inside those that wait for them.
+//!
+//! The outermost wait that runs a task inside begins a *measure*: the tasks inside may take half of the stack that is left
+//! there. A wait on another stack of the same thread, such as a coroutine's, begins a measure of its own.
 
-use crate::sync::thread::{per_thread, stack_pointer};
+use crate::sync::thread::{per_thread, stack_bounds, stack_pointer};
 use core::cell::Cell;
+use core::ops::Range;
 
-/// How much of a stack they have: half of it. A thread of which nothing else is known has the 2 MiB of `std`.
-const ROOM: usize = 1 << 20;
+/// How much tasks may take of a stack of which nothing is known.
+const ROOM: usize = 128 << 10;
+
+/// The stack that a thread has where it is not said otherwise, unless `RUST_MIN_STACK` is set.
+const USUAL: usize = 2 << 20;
 
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static ROOM_HERE: Cell<usize> = Cell::new(ROOM);
+    static STACK: Cell<Option<(usize, usize)>> = Cell::new(None);
 }
 
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static OUTERMOST: Cell<Option<usize>> = Cell::new(None);
+    static MEASURE: Cell<Option<Measure>> = Cell::new(None);
 }
 
-/// This thread has a stack of so many bytes.
-pub(super) fn has_stack(bytes: Option<usize>) {
-    let _ = ROOM_HERE.try_with(|it| it.set(bytes.map_or(ROOM, |it| it / 2)));
+#[derive(Clone, Copy)]
+struct Measure {
+    /// The part of the stack that is measured: addresses below the outermost wait. They fall as calls nest.
+    low: usize,
+    high: usize,
+    /// Below this address there is no room for a further task.
+    end: usize,
 }
 
-/// Runs `f`, which runs a task inside the one that waits for it.
-pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
-    struct Back;
-
-    impl Drop for Back {
-        fn drop(&mut self) {
-            let _ = OUTERMOST.try_with(|it| it.set(None));
+impl Measure {
+    fn begin(here: usize) -> Self {
+        match stack().filter(|stack| stack.contains(&here)) {
+            Some(stack) => {
+                Measure { low: stack.start, high: here, end: here - (here - stack.start) / 2 }
+            }
+            None => {
+                let [low, end] = [2 * ROOM, ROOM].map(|it| here.saturating_sub(it));
+                Measure { low, high: here, end }
+            }
         }
     }
 
-    let outermost = |it: &Cell<Option<usize>>| match it.get() {
-        Some(_) => None,
-        None => {
-            it.set(Some(stack_pointer()));
-            Some(Back)
+    fn is_of(&self, here: usize) -> bool {
+        (self.low..=self.high).contains(&here)
+    }
+}
+
+/// A worker begins. Where the system does not say how large its stack is, it has `bytes`, or what `std` gives a thread.
+pub(super) fn has_stack(bytes: Option<usize>) {
+    let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
+    let bounds = stack_bounds().unwrap_or_else(|| {
+        let (here, bytes) = (stack_pointer(), bytes.or_else(usual).unwrap_or(USUAL));
+        (here.saturating_sub(bytes), here)
+    });
+    let _ = STACK.try_with(|it| it.set(Some(bounds)));
+}
+
+/// The addresses of this thread's stack, if they are known.
+fn stack() -> Option<Range<usize>> {
+    // An error means that the thread is past its end.
+    let known = STACK.try_with(Cell::get).ok()?;
+    let (low, high) = known.or_else(|| {
+        let bounds = stack_bounds();
+        STACK.with(|it| it.set(bounds));
+        bounds
+    })?;
+    Some(low..high)
+}
+
+/// Runs `f`, which runs a task inside the one that waits for it.
+pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
+    struct Back(Option<Measure>);
+
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let _ = MEASURE.try_with(|it| it.set(self.0));
+        }
+    }
+
+    let here = stack_pointer();
+    let begin = |it: &Cell<Option<Measure>>| match it.get() {
+        Some(outer) if outer.is_of(here) => None,
+        outer => {
+            it.set(Some(Measure::begin(here)));
+            Some(Back(outer))
         }
     };
-    let _back = OUTERMOST.try_with(outermost);
+    let _back = MEASURE.try_with(begin);
     f()
 }
 
 /// Whether a further task inside those that run here might not have the stack that it needs.
-pub(super) fn is_exhausted() -> bool {
-    let outermost = OUTERMOST.try_with(Cell::get).ok().flatten();
-    // The thread may be past its end: then it has what others have.
-    let room = || ROOM_HERE.try_with(Cell::get).unwrap_or(ROOM);
-    outermost.is_some_and(|it| it.abs_diff(stack_pointer()) > room())
+pub(crate) fn is_exhausted() -> bool {
+    let (here, measure) = (stack_pointer(), MEASURE.try_with(Cell::get).ok().flatten());
+    measure.is_some_and(|it| it.is_of(here) && here < it.end)
 }

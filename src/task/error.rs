@@ -154,7 +154,7 @@ impl JoinError {
         }
     }
 
-    pub(super) fn would_deadlock() -> Self {
+    pub(crate) fn would_deadlock() -> Self {
         JoinError(Kind::WouldDeadlock)
     }
 

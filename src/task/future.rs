@@ -6,11 +6,12 @@ use super::context::Captured;
 use super::current::{self, Home};
 use super::error::{CancelledBy, Cause, JoinError, Reason};
 use super::gate::Limited;
-use super::group::Membership;
 use super::handle::JoinHandle;
 use super::job::Job;
+use super::membership::Membership;
 use super::polling::Polling;
 use super::state::{Rest, State};
+use super::waker::{self, Wakes};
 use super::{CancelToken, Link};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
@@ -21,7 +22,7 @@ use core::future::Future;
 use core::mem::{self, ManuallyDrop};
 use core::pin::Pin;
 use core::ptr::{self, NonNull};
-use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+use core::task::{Context, Poll, Waker};
 
 /// The index of a future that is not among the living.
 const NOWHERE: usize = usize::MAX;
@@ -96,21 +97,21 @@ impl NewFuture<'_> {
         let handle = JoinHandle::new(Reference(pointer as NonNull<dyn Task<F::Output>>));
         // SAFETY: I4 — the handle keeps it.
         let cell = unsafe { pointer.as_ref() };
-        let begun = match cell.register(&task, token) {
-            Ok(()) => {
-                if !cell.core.state.have_job() {
-                    return Ok(handle); // cancelled already
-                }
-                cell.polling.begin(number, Job::of_task(Entry::new(task)))
-            }
+        let begun = match cell.register(token) {
+            // If it has been cancelled already, the job is a tombstone.
+            Ok(()) => cell.polling.begin(number, Job::of_task(Entry::new(task))),
             Err(Some(cause)) => {
+                cell.core.state.have_no_job();
                 task.cancel(cause);
                 return Ok(handle);
             }
             Err(None) => Err((Job::of_task(Entry::new(task)), Reason::Closed)),
         };
         match begun {
-            Ok(()) => Ok(handle),
+            Ok(()) => {
+                cell.end_if_over();
+                Ok(handle)
+            }
             Err((job, reason)) => {
                 let future = cell.take_back(reason);
                 drop(job);
@@ -125,20 +126,26 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    const WAKER: RawWakerVTable =
-        RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
-
     /// Makes it known to those who may cancel it. If there is a token that is cancelled already, returns that; if the
     /// executor takes no futures any more, `None`.
-    fn register(&self, task: &AnyTask, token: Option<&CancelToken>) -> Result<(), Option<Cause>> {
-        let index = self.polling.living().add(task).ok_or(None)?;
-        // Relaxed: until the token knows it, nobody cancels it but who closes the roll, and does not need the index.
-        self.index.store(index, Relaxed);
+    fn register(&self, token: Option<&CancelToken>) -> Result<(), Option<Cause>> {
+        if !self.polling.drops_jobs() {
+            self.enroll().map_err(|_| None)?;
+        }
         if let Some(token) = token {
             let link = token.link(self.any());
             let by_token = |reason| Some(Cause::Cancelled(CancelledBy::Token, reason));
             *self.link.lock() = Some(link.map_err(by_token)?);
         }
+        Ok(())
+    }
+
+    /// Puts it on the roll of the living. If that is closed, returns why.
+    fn enroll(&self) -> Result<(), Cause> {
+        let index = self.polling.living().add(NonNull::from(self as &dyn Unfinished))?;
+        // Relaxed: nobody who could cancel it knows it yet, or the caller has claimed it. Only who closes the roll may know
+        // it, and does not need the index.
+        self.index.store(index, Relaxed);
         Ok(())
     }
 
@@ -148,20 +155,24 @@ where
         AnyTask(Reference(NonNull::from(self as &dyn Unfinished)))
     }
 
-    fn wake(&self) {
-        if self.core.state.wake() {
-            self.submit(false);
-        }
-    }
-
-    /// Gives a job to the executor. If that is refused, the future ends here.
+    /// Gives a job to the executor, for which there is a reference. If that is refused, the future ends here.
     fn submit(&self, is_last: bool) {
-        let job = Job::of_task(Entry::new(self.any()));
+        let task = AnyTask(Reference(NonNull::from(self as &dyn Unfinished)));
+        let job = Job::of_task(Entry::new(task));
         if let Err((job, reason)) = self.polling.submit(job, is_last) {
             let why = Cause::Cancelled(CancelledBy::Executor, Some(reason.as_str().into()));
             // Its destructor is no matter of the thread that wakes it.
             thread::completes(|| _ = self.any().cancel(why));
             drop(job);
+        } else {
+            thread::completes(|| self.end_if_over());
+        }
+    }
+
+    /// It has got a job. Ends it if its executor has dropped all others meanwhile.
+    fn end_if_over(&self) {
+        if let Some(by) = self.polling.is_over() {
+            self.any().cancel(by);
         }
     }
 
@@ -173,17 +184,17 @@ where
         // SAFETY: I9 — claimed just now. It was never polled, so it may be moved.
         let Body { future, member, .. } = unsafe { self.body.take() };
         let cause = Cause::Refused(reason);
-        let (_, _counted) = self.leave(None, Ended::Cancelled);
+        let (_, _counted) = self.leave(None, Ended::Cancelled, false);
         drop(member.map(|it| it.cancelled(None)));
         self.core.finish(Err(JoinError::dropped(cause)));
         Some(future)
     }
 
     /// It comes to its end: nobody is to know it any more. Returns what `ended` is for.
-    fn leave(&self, count: Count<'_>, how: Ended) -> (bool, Option<Counted<'_>>) {
+    fn leave(&self, count: Count<'_>, how: Ended, is_polled: bool) -> (bool, Option<Counted<'_>>) {
         let was_kept = self.polling.forget(self.number);
-        let has_job = self.core.state.has_job() && !was_kept;
-        let index = self.index.load(Relaxed); // Relaxed: as in `register`
+        let has_job = !is_polled && !was_kept && self.core.state.has_job();
+        let index = self.index.load(Relaxed); // Relaxed: as in `enroll`
         if index != NOWHERE {
             self.polling.living().remove(index);
         }
@@ -202,13 +213,29 @@ where
     unsafe fn drop_body(&self) -> (Option<Membership>, Result<(), thread::Payload>) {
         // SAFETY: I9 — 1.
         let member = unsafe { self.body.with(|body| body.member.take()) };
-        let group = member.as_ref().map_or(ptr::null(), Membership::group);
-        let dropped = thread::catch(|| {
+        // SAFETY: I9 — 1., and the claim stays ours.
+        let drop = || unsafe { self.body.clear() };
+        let dropped = thread::catch(|| match &member {
             // A destructor that waits for the group waits for itself.
-            // SAFETY: I9 — 1., and the claim stays ours.
-            current::as_member(group, || unsafe { self.body.clear() });
+            Some(member) => current::as_member(member.group(), drop),
+            None => drop(),
         });
         (member, dropped)
+    }
+
+    /// Drops it, and tells the handle why.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed it.
+    unsafe fn end(&self, cause: Cause, count: Count<'_>, is_polled: bool) {
+        // SAFETY: I9 — 1.
+        let (member, dropped) = unsafe { self.drop_body() };
+        let error = JoinError::dropped(cause.clone());
+        let ended = Ended::of(&Err::<(), _>(&error));
+        let (is_out, _counted) = self.leave(count, ended, is_polled);
+        drop(member.map(|it| it.cancelled(Some(error))));
+        cell::go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
     }
 
     fn tell(
@@ -223,45 +250,6 @@ where
         }
         told
     }
-
-    fn raw(&self) -> RawWaker {
-        RawWaker::new(ptr::from_ref(self).cast(), &Self::WAKER)
-    }
-
-    /// # Safety
-    ///
-    /// 1. A waker keeps what is there.
-    unsafe fn of<'a>(data: *const ()) -> &'a Self {
-        // SAFETY: I4 — 1.
-        let this = unsafe { &*data.cast::<Self>() };
-        this.core.watch().used();
-        this
-    }
-
-    unsafe fn clone_raw(data: *const ()) -> RawWaker {
-        // SAFETY: I4 — the waker that is cloned keeps it.
-        let this = unsafe { Self::of(data) };
-        this.core.state.refer();
-        this.raw()
-    }
-
-    unsafe fn wake_raw(data: *const ()) {
-        // SAFETY: I4 — the waker keeps it, and goes in the next line.
-        unsafe { Self::of(data) }.wake();
-        // SAFETY: I4 — the waker is not used any more.
-        unsafe { Self::drop_raw(data) };
-    }
-
-    unsafe fn wake_by_ref_raw(data: *const ()) {
-        // SAFETY: I4 — the waker keeps it.
-        unsafe { Self::of(data) }.wake();
-    }
-
-    unsafe fn drop_raw(data: *const ()) {
-        // SAFETY: I4 — the waker keeps it, and its reference is this one from now on.
-        let this = unsafe { Self::of(data) };
-        drop(AnyTask(Reference(NonNull::from(this as &dyn Unfinished))));
-    }
 }
 
 impl<F> Task<F::Output> for FutureCell<F>
@@ -275,6 +263,18 @@ where
 
     fn unfinished(&self) -> &(dyn Unfinished + 'static) {
         self
+    }
+}
+
+impl<F> Wakes for FutureCell<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn wake(&self) {
+        if self.core.state.wake() {
+            self.submit(false);
+        }
     }
 }
 
@@ -307,12 +307,16 @@ where
         self.cause.lock().get_or_insert_with(|| cause.clone());
     }
 
+    fn run(&self, count: Count<'_>) -> bool {
+        // SAFETY: I9 — claimed just now.
+        self.core.state.claim_to_poll() && unsafe { self.run_in_time(count) }
+    }
+
     /// Polls it.
     unsafe fn run_claimed(&self, count: Count<'_>) {
         let Core { state, home, .. } = &self.core;
-        state.begin_poll();
         // SAFETY: I4 — the caller's reference keeps what it points to, and it is not dropped.
-        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(self.raw()) });
+        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(waker::raw(self)) });
         let poll = |Body { future, context, member }: &mut Body<F>| {
             // SAFETY: I9 — it is never moved once it has been polled, and dropped where it is.
             let future = unsafe { Pin::new_unchecked(future) };
@@ -330,24 +334,29 @@ where
             Ok(Poll::Ready(output)) => Ok(output),
             Err(payload) => Err(JoinError::panic(payload)),
             Ok(Poll::Pending) => {
-                match state.rest() {
-                    Rest::Asleep => {}
-                    Rest::Woken => self.submit(true),
-                    Rest::Asked => {
-                        let cause = self.cause.lock().take();
-                        let cause = cause.unwrap_or(CancelledBy::Handle.into());
-                        // SAFETY: I9 — the claim is still ours.
-                        unsafe { self.cancel_claimed(cause, count) };
-                    }
+                let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: as in `enroll`
+                let mut may_rest = Ok(());
+                if !is_on_roll && !state.is_woken() {
+                    may_rest = self.enroll();
                 }
-                return;
+                let cause = match may_rest.map(|()| state.rest()) {
+                    Ok(Rest::Asleep) => return,
+                    Ok(Rest::Woken) => return self.submit(true),
+                    Ok(Rest::Asked) => {
+                        let cause = self.cause.lock().take();
+                        cause.unwrap_or(CancelledBy::Handle.into())
+                    }
+                    Err(cause) => cause,
+                };
+                // SAFETY: I9 — the claim is still ours.
+                return unsafe { self.end(cause, count, true) };
             }
         };
         // SAFETY: I9 — the claim is still ours.
         let (member, dropped) = unsafe { self.drop_body() };
         // The panic hook has printed the message, and the result is the output.
         let _ = dropped.map_err(thread::forget_if_it_panics);
-        let (is_out, _counted) = self.leave(count, Ended::of(&result));
+        let (is_out, _counted) = self.leave(count, Ended::of(&result), true);
         let result = match member {
             Some(member) => member.end(result),
             None => result,
@@ -358,11 +367,7 @@ where
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
         self.core.state.begin_end();
         // SAFETY: I9 — the caller has claimed it.
-        let (member, dropped) = unsafe { self.drop_body() };
-        let error = JoinError::dropped(cause.clone());
-        let (is_out, _counted) = self.leave(count, Ended::of(&Err::<(), _>(&error)));
-        drop(member.map(|it| it.cancelled(Some(error))));
-        cell::go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
+        unsafe { self.end(cause, count, false) };
     }
 
     /// Nobody can wake it any more, and nobody waits for it.

@@ -1,17 +1,18 @@
 //! Waiting for several tasks.
 
 use super::any::{AnyTask, Kin};
-use super::error::{CancelledBy, JoinError, WITH_GROUP};
+use super::context::Flow;
+use super::error::JoinError;
 use super::gate::{self, Bed, Here, Limited, Watched};
-use super::job::Job;
-use super::{GROUP, Settings, cell, current, depth};
-use crate::idle::{EventCount, Park};
+use super::membership::Membership;
+use super::{GROUP, current, depth};
+use crate::idle::{EventCount, Park, until};
 use crate::sync::clock::{self, Instant};
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Relaxed, thread};
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::future::Future;
 use core::task::Waker;
 use core::time::Duration;
 use core::{fmt, mem, ptr};
@@ -38,7 +39,10 @@ use core::{fmt, mem, ptr};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct TaskGroup(Group);
+pub struct TaskGroup {
+    pub(super) group: Group,
+    pub(super) context: Option<Flow>,
+}
 
 /// A group, as those that spawn into it know it.
 #[derive(Clone, Default)]
@@ -75,27 +79,6 @@ impl TaskGroup {
         TaskGroup::default()
     }
 
-    /// Makes a job that belongs to the group until it has run or is dropped.
-    ///
-    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A thread that waits for the
-    /// group does not run it: only tasks of [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the
-    /// group with their executor. One allocation.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::task::TaskGroup;
-    ///
-    /// let group = TaskGroup::new();
-    /// let job = group.job(|| println!("run by hand"));
-    /// job.run();
-    /// group.wait().unwrap();
-    /// ```
-    pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        // A task: it leaves the count of a queue that it is given to before it leaves the group.
-        cell::task_of(f, Settings { member: Some(self.0.join()), ..Settings::default() }).0
-    }
-
     /// How many tasks have not come to their end.
     ///
     /// # Examples
@@ -109,7 +92,7 @@ impl TaskGroup {
     /// ```
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.0.0.pending.load(GROUP.acquire())
+        self.group.0.pending.load(GROUP.acquire())
     }
 
     /// Waits until every task of the group has run or was dropped unrun, those included that come meanwhile.
@@ -137,10 +120,10 @@ impl TaskGroup {
     /// assert!(group.wait().is_ok());
     /// ```
     pub fn wait(&self) -> Result<(), JoinError> {
-        if current::is_member(self.0.as_ptr()) {
+        if current::is_member(self.group.as_ptr()) {
             return Err(JoinError::would_deadlock());
         }
-        self.0.wait()
+        self.group.wait()
     }
 
     /// As [`wait`](Self::wait), for so long at most. Runs none of the tasks.
@@ -159,11 +142,40 @@ impl TaskGroup {
     /// assert!(group.wait_timeout(Duration::from_millis(1)).unwrap().is_ok());
     /// ```
     pub fn wait_timeout(&self, time: Duration) -> Option<Result<(), JoinError>> {
-        self.0.sleep(clock::after(time)).then(|| self.0.outcome())
+        self.group.sleep(clock::after(time)).then(|| self.group.outcome())
+    }
+
+    /// Returns a future that is ready when every task of the group has run or was dropped unrun, as [`wait`](Self::wait) is. It
+    /// runs none of the tasks, and takes no thread.
+    ///
+    /// It is never ready while a member of the group awaits it.
+    ///
+    /// # Errors
+    ///
+    /// The first that went wrong since an error was last returned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Inline, spawn_future};
+    ///
+    /// let group = filch::task::TaskGroup::new();
+    /// let job = group.job(|| println!("here"));
+    /// let waits = spawn_future(Inline, group.drained());
+    /// assert!(!waits.is_finished());
+    /// job.run();
+    /// waits.join().unwrap().unwrap();
+    /// ```
+    pub fn drained(&self) -> impl Future<Output = Result<(), JoinError>> + Send + use<> {
+        let group = self.group.clone();
+        async move {
+            until(group.clone(), |it| &it.0.ends, Group::is_done).await;
+            group.outcome()
+        }
     }
 
     pub(crate) fn group(&self) -> &Group {
-        &self.0
+        &self.group
     }
 }
 
@@ -172,7 +184,19 @@ impl Group {
     pub(crate) fn join(&self) -> Membership {
         // Relaxed: whoever waits for this one has it behind itself.
         self.0.pending.fetch_add(1, Relaxed);
-        Membership { group: self.clone(), is_settled: false }
+        Membership::new(self.clone())
+    }
+
+    /// A membership has ended.
+    pub(super) fn leave(&self) {
+        let left = self.0.pending.fetch_sub(1, GROUP.release()) - 1;
+        if left == 0 {
+            self.0.ends.notify_all();
+        }
+        // Relaxed: a bound on what is kept. What is listed and has not begun is pending, so half of it goes.
+        if self.0.listed.load(Relaxed) > 2 * left {
+            self.sweep();
+        }
     }
 
     /// A task of the group that a waiting worker may run. Its executor has accepted it: what a worker runs is not
@@ -302,14 +326,14 @@ impl Group {
         self.0.rest.lock().first.take().map_or(Ok(()), Err)
     }
 
-    fn note(&self, error: JoinError) {
+    pub(super) fn note(&self, error: JoinError) {
         let further = error.keep_first(&mut self.0.rest.lock().first);
         if let Some(further) = further {
             further.discard();
         }
     }
 
-    fn as_ptr(&self) -> *const () {
+    pub(super) fn as_ptr(&self) -> *const () {
         ptr::from_ref(&*self.0).cast()
     }
 }
@@ -321,56 +345,6 @@ fn may_run_here(kin: &[AnyTask]) -> bool {
 /// What limits these tasks, if this thread may run them as soon as there is a place.
 fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| gate::waits_for_place(it))
-}
-
-/// A membership in a group. It ends when it is dropped.
-pub(crate) struct Membership {
-    group: Group,
-    /// Whether the group knows what became of the task.
-    is_settled: bool,
-}
-
-impl Membership {
-    /// Which group it is.
-    pub(super) fn group(&self) -> *const () {
-        self.group.as_ptr()
-    }
-
-    /// The task has run. A panic is the group's; the handle is told only that there was one.
-    pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
-        self.is_settled = true;
-        result.map_err(|error| {
-            // The group may drop it, with a destructor that waits for the group.
-            current::as_member(self.group(), || self.group.note(error));
-            JoinError::panic(Box::new(WITH_GROUP))
-        })
-    }
-
-    /// The task does not run; without an error, if it never was one of the group's.
-    pub(super) fn cancelled(mut self, error: Option<JoinError>) -> Self {
-        self.is_settled = true;
-        if let Some(error) = error {
-            self.group.note(error);
-        }
-        self
-    }
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        if !self.is_settled {
-            self.group.note(JoinError::dropped(CancelledBy::Executor));
-        }
-        let shared = &self.group.0;
-        let left = shared.pending.fetch_sub(1, GROUP.release()) - 1;
-        if left == 0 {
-            shared.ends.notify_all();
-        }
-        // Relaxed: a bound on what is kept. What is listed and has not begun is pending, so half of it goes.
-        if shared.listed.load(Relaxed) > 2 * left {
-            self.group.sweep();
-        }
-    }
 }
 
 impl fmt::Debug for TaskGroup {

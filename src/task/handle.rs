@@ -101,6 +101,23 @@ impl<T> JoinHandle<T> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn join(mut self) -> Result<T, JoinError> {
+        self.come_to_end()?;
+        Ok(self.take())?
+    }
+
+    /// As `join`. But afterwards the task has ended, or never runs.
+    pub(crate) fn join_or_cancel(mut self) -> Result<T, JoinError> {
+        if let Err(error) = self.come_to_end() {
+            if self.cancel() == Cancel::Dequeued {
+                return Err(error);
+            }
+            self.sleep(None);
+        }
+        Ok(self.take())?
+    }
+
+    /// Waits until the task is done, or finds that it cannot.
+    fn come_to_end(&mut self) -> Result<(), JoinError> {
         if !self.is_finished() {
             if current::runs(&self.core().state) || gate::is_too_deep(&self.any()) {
                 return Err(JoinError::would_deadlock());
@@ -115,7 +132,7 @@ impl<T> JoinHandle<T> {
             let is_done = self.is_finished() || self.sleep(None);
             debug_assert!(is_done);
         }
-        Ok(self.take())?
+        Ok(())
     }
 
     /// Waits until the task is done, or for so long.

@@ -19,8 +19,8 @@ pub(crate) struct Living(Mutex<Roll>);
 
 enum Roll {
     Open(Slots<Weak>),
-    /// No future comes any more.
-    Closed,
+    /// No future comes any more: why.
+    Closed(Cause),
 }
 
 /// A future that is not kept. It takes itself off the roll, under the lock, before it is freed (I4).
@@ -36,11 +36,11 @@ impl Default for Roll {
 }
 
 impl Living {
-    /// Adds a future, and returns its index. `None` if no future comes any more.
-    pub(super) fn add(&self, task: &AnyTask) -> Option<usize> {
+    /// Adds a future, and returns its index. If no future comes any more, returns why.
+    pub(super) fn add(&self, task: NonNull<dyn Unfinished>) -> Result<usize, Cause> {
         match &mut *self.0.lock() {
-            Roll::Open(slots) => Some(slots.add(Weak(task.0.0))),
-            Roll::Closed => None,
+            Roll::Open(slots) => Ok(slots.add(Weak(task))),
+            Roll::Closed(cause) => Err(cause.clone()),
         }
     }
 
@@ -61,7 +61,9 @@ impl Living {
     ) -> usize {
         let (cause, mut ended) = (cause.into(), 0);
         let mut roll = self.0.lock();
-        let Roll::Open(slots) = mem::replace(&mut *roll, Roll::Closed) else { return 0 };
+        let Roll::Open(slots) = &mut *roll else { return 0 };
+        let slots = mem::take(slots);
+        *roll = Roll::Closed(cause.clone());
         let tasks: Vec<_> = slots.into_items().into_iter().filter_map(Weak::upgrade).collect();
         drop(roll);
         for task in tasks {

@@ -1,7 +1,7 @@
 //! What executors do for their futures.
 
 use super::current::Home;
-use super::error::Reason;
+use super::error::{CancelledBy, Reason};
 use super::gate::Limited;
 use super::job::Job;
 use super::living::Living;
@@ -10,10 +10,22 @@ use core::fmt;
 
 /// What polls the futures of an executor. It does not keep the executor open.
 pub(crate) trait Polling: Send + Sync {
-    /// The futures that have not ended.
+    /// The futures to end with the executor.
     fn living(&self) -> &Living;
 
-    /// Accepts a future, or says why not. The number is for `begin` and `ends`.
+    /// Whether all jobs are dropped that it has when `living` is ended, and after that. If so, a future with a job need not be
+    /// among the living.
+    fn drops_jobs(&self) -> bool {
+        false
+    }
+
+    /// Whether it drops its jobs, and who has cancelled them: to be asked by those who have submitted one, which may have come
+    /// too late to be dropped.
+    fn is_over(&self) -> Option<CancelledBy> {
+        None
+    }
+
+    /// Accepts a future, or says why not. The number is for `begin`, `forget` and `ended`.
     fn accept(&self) -> Result<u64, Reason> {
         Ok(0)
     }

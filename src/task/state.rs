@@ -24,9 +24,9 @@ const POPPED: usize = 1 << 7;
 const HANDED_BACK: usize = 1 << 8;
 /// It is a future: a claim is given back after a poll (I9).
 const FUTURE: usize = 1 << 9;
-/// A future has been woken since its last poll began.
+/// A future has been woken while it was claimed.
 const WOKEN: usize = 1 << 10;
-/// There is a job that polls the future (I9).
+/// A job polls the future, or will (I9).
 const HAS_JOB: usize = 1 << 11;
 /// It does not begin after its deadline.
 const HAS_DEADLINE: usize = 1 << 12;
@@ -53,7 +53,7 @@ pub(super) enum Asked {
 pub(super) enum Rest {
     /// It waits until it is woken.
     Asleep,
-    /// It was woken during the poll: the caller makes the next job.
+    /// It was woken during the poll: the caller makes the next job, for which there is a reference.
     Woken,
     /// Its cancellation was asked for during the poll: the caller still has the claim.
     Asked,
@@ -74,10 +74,10 @@ impl State {
         State::with(0, has_deadline)
     }
 
-    /// A future with a handle, and a reference for its first job.
+    /// A future with a handle, and its first job with a reference.
     pub(super) fn future(is_counted: bool, has_deadline: bool) -> Self {
         let counted = if is_counted { COUNTED } else { 0 };
-        State::with(FUTURE | counted, has_deadline)
+        State::with(FUTURE | HAS_JOB | counted, has_deadline)
     }
 
     fn with(flags: usize, has_deadline: bool) -> Self {
@@ -85,10 +85,9 @@ impl State {
         State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
     }
 
-    /// The future gets its first job. `false` if it has been cancelled.
-    pub(super) fn have_job(&self) -> bool {
-        let with_job = |state| (state & CLAIMED == 0).then_some(state | HAS_JOB);
-        self.0.fetch_update(Relaxed, Relaxed, with_job).is_ok() // Relaxed: the job brings along what was before
+    /// There is no first job. To be called as long as nobody else knows the future.
+    pub(super) fn have_no_job(&self) {
+        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: nobody else knows it
     }
 
     pub(super) fn is_future(&self) -> bool {
@@ -111,10 +110,16 @@ impl State {
         self.0.fetch_and(!HAS_DEADLINE, Relaxed); // Relaxed: as in `has_deadline`
     }
 
-    /// The caller, whose job has claimed the future, polls it next.
-    pub(super) fn begin_poll(&self) {
+    /// Claims the future for its job, which polls it.
+    #[inline]
+    pub(super) fn claim_to_poll(&self) -> bool {
         // The claim is later than the last poll and than what has woken it, in the order of this word.
-        self.0.fetch_and(!(WOKEN | HAS_JOB), POLLED.acquire());
+        self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
+    }
+
+    /// Whether it has been woken since the poll began that the caller does.
+    pub(super) fn is_woken(&self) -> bool {
+        self.0.load(Relaxed) & WOKEN != 0 // Relaxed: a hint
     }
 
     /// The poll has returned, and the future is not ready.
@@ -126,8 +131,8 @@ impl State {
                 return Rest::Asked;
             }
             let (next, rest) = match state & WOKEN {
-                0 => (state & !CLAIMED, Rest::Asleep),
-                _ => (state & !CLAIMED | HAS_JOB, Rest::Woken),
+                0 => (state & !(CLAIMED | HAS_JOB), Rest::Asleep),
+                _ => ((state & !(CLAIMED | WOKEN)) + REFERENCE, Rest::Woken),
             };
             match self.0.compare_exchange_weak(state, next, POLLED.release(), Relaxed) {
                 Ok(_) => return rest,
@@ -136,10 +141,11 @@ impl State {
         }
     }
 
-    /// The future is woken. Returns whether the caller makes the job that polls it.
+    /// The future is woken. Returns whether the caller makes the job that polls it; then there is a reference for that.
     pub(super) fn wake(&self) -> bool {
-        let woken = |state| match state & CLAIMED {
-            0 => state | WOKEN | HAS_JOB,
+        let woken = |state| match state & (CLAIMED | HAS_JOB) {
+            0 => (state | HAS_JOB) + REFERENCE,
+            HAS_JOB => state,
             _ => state | WOKEN,
         };
         // Also if it has been woken already: the poll sees what every waker did before.
@@ -153,7 +159,7 @@ impl State {
         self.0.load(POLLED.acquire());
     }
 
-    /// Whether there is a job that polls the future. Does not change while it is claimed.
+    /// Whether there is a job that polls the future, which may be the caller. Does not change while it is claimed.
     pub(super) fn has_job(&self) -> bool {
         self.0.load(Relaxed) & HAS_JOB != 0 // Relaxed: the caller's claim is in the same word
     }

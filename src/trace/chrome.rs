@@ -1,6 +1,6 @@
 //! Chrome's trace event format: JSON that Perfetto reads too.
 
-use super::timeline::Slice;
+use super::slice::Slice;
 use crate::sync::Text;
 use alloc::format;
 use core::fmt::{self, Write};

@@ -1,4 +1,4 @@
-//! Timelines: which task ran on which thread, and when.
+//! Timelines: which task ran on which thread, and when. Metrics as text, for [`prometheus`].
 //!
 //! A [`Timeline`] makes [contexts](crate::task::ContextFlow), each of which records its tasks:
 //! where and when a task was spawned, and where and when it ran. With one context for each queue,
@@ -18,9 +18,12 @@
 //! clock, the box that every context costs, and a push.
 
 mod chrome;
+pub mod prometheus;
 mod record;
+mod slice;
 mod timeline;
 mod tracks;
 
 pub use record::Record;
-pub use timeline::{Slice, Timeline};
+pub use slice::Slice;
+pub use timeline::Timeline;

@@ -1,6 +1,6 @@
 //! Tracks: for each thread a deque, into which the thread records and from which others take.
 
-use super::timeline::Slice;
+use super::slice::Slice;
 use crate::deque::{Builder, Flavor, Stealer, Worker};
 use crate::steal::Steal;
 use crate::sync::lock::Mutex;

@@ -1,5 +1,6 @@
 //! What random programs share: closures that are counted, panics that are expected, and going on for a while.
 
+use filch::fair::Priority;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::env;
@@ -15,6 +16,15 @@ pub(crate) struct Counts {
     ran: AtomicUsize,
     dropped: AtomicUsize,
 }
+
+/// The priorities of queues, from the lowest.
+pub(crate) const PRIORITIES: [Priority; 5] = [
+    Priority::Lowest,
+    Priority::BelowNormal,
+    Priority::Normal,
+    Priority::AboveNormal,
+    Priority::Highest,
+];
 
 /// One closure's.
 pub(crate) struct Counted(Arc<Counts>);

@@ -8,6 +8,7 @@ pub(crate) mod closures;
 pub(crate) mod history;
 pub(crate) mod simulated;
 pub(crate) mod tally;
+pub(crate) mod users;
 pub(crate) mod waiting;
 
 use std::collections::hash_map::RandomState;

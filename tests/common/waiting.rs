@@ -2,7 +2,7 @@
 
 use filch::JoinHandle;
 use filch::task::JoinError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
@@ -14,4 +14,25 @@ pub(crate) fn ended<T>(task: JoinHandle<T>) -> Result<T, JoinError> {
 /// The result of a task that ends within a minute.
 pub(crate) fn done<T>(task: JoinHandle<T>) -> T {
     ended(task).unwrap()
+}
+
+/// Runs `f`, which ends within a minute.
+pub(crate) fn in_a_minute(f: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::spawn(f);
+    let end = Instant::now() + MINUTE;
+    while !thread.is_finished() {
+        assert!(Instant::now() < end, "it hangs");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+}
+
+/// Waits until a condition holds, for a minute.
+#[track_caller]
+pub(crate) fn wait_for(condition: impl Fn() -> bool) {
+    let end = Instant::now() + MINUTE;
+    while !condition() {
+        assert!(Instant::now() < end, "it hangs");
+        std::thread::yield_now();
+    }
 }

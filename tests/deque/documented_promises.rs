@@ -70,7 +70,7 @@ fn a_steal_makes_room_in_a_full_deque() {
 #[test]
 fn a_maximum_of_nothing_is_refused() {
     let message = panic_of(|| Builder::<u8>::new(Flavor::Lifo).max_capacity(0));
-    assert_eq!(message, "max_capacity(0): a deque that can hold nothing");
+    assert_eq!(message, "`max_capacity` must be greater than zero");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_batch_of_nothing_is_refused() {
         panic_of(|| stealer.steal_into(&mut Vec::new(), 0)),
         panic_of(|| stealer.steal_batch_with_limit(&worker, 0)),
     ];
-    assert_eq!(messages, ["a batch of at most zero items"; 4]);
+    assert_eq!(messages, ["`limit` must be greater than zero"; 4]);
     assert_eq!(worker.len(), 3);
 }
 
@@ -282,7 +282,10 @@ fn handles_and_results_can_be_shown() {
     assert_eq!(shown, ["Empty", "Success(..)", "Retry"]);
     assert_eq!(format!("{:?}", Full(Opaque)), "Full(..)");
     let error: Box<dyn Error> = Box::new(Full(Opaque));
-    assert_eq!(error.to_string(), "the deque holds its maximum of items");
+    assert_eq!(
+        error.to_string(),
+        "the deque is full: the owner can push again when an item has been taken"
+    );
     assert_eq!(Full(7).into_inner(), 7);
 }
 

@@ -128,12 +128,12 @@ fn programs() -> impl Strategy<Value = Program> {
 
 /// How long tasks of both queues have run by now, by weight, those that run now included.
 #[derive(Default)]
-struct Service {
+pub(crate) struct Service {
     until: Duration,
     services: [f64; 2],
     running: [f64; 2],
     /// The least and the largest difference so far.
-    lags: (f64, f64),
+    pub(crate) lags: (f64, f64),
 }
 
 impl Service {
@@ -143,7 +143,7 @@ impl Service {
     }
 
     /// A task begins, or ends. In between, the difference moves along a straight line.
-    fn change(&mut self, now: Duration, weights: [u64; 2], index: usize, by: f64) {
+    pub(crate) fn change(&mut self, now: Duration, weights: [u64; 2], index: usize, by: f64) {
         let time = (now - self.until).as_nanos() as f64 / 1000.0;
         for (it, weight) in weights.iter().enumerate() {
             self.services[it] += self.running[it] * time / *weight as f64;
@@ -156,7 +156,7 @@ impl Service {
 }
 
 /// The resolution of virtual time: two units of 2⁻²⁰ ns, in µs.
-const RESOLUTION: f64 = 1e-3 / (1 << 19) as f64;
+pub(crate) const RESOLUTION: f64 = 1e-3 / (1 << 19) as f64;
 
 /// The least and the largest S₁/w₁ − S₂/w₂ since both are backlogged, and the bound, all in µs.
 fn lags_and_bound(program: &Program) -> ((f64, f64), f64) {

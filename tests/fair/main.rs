@@ -10,6 +10,10 @@ mod fairness;
 mod foreign_jobs;
 #[path = "../suites/foreign_jobs_beside_queues.rs"]
 mod foreign_jobs_beside_queues;
+mod fork_lags;
+mod forks;
+#[path = "../common/heap.rs"]
+mod heap;
 mod ids;
 mod known_bugs;
 mod many_queues;
@@ -17,12 +21,15 @@ mod meetings;
 mod over_executors;
 mod panicking;
 mod parts;
+mod prometheus;
 #[path = "../suites/queues_over_any_executor.rs"]
 mod queues_over_any_executor;
 mod random_meetings;
 mod random_programs;
 mod reports;
+mod reserved;
 mod stepper;
+mod stepper_futures;
 mod tickets;
 mod virtual_time;
 mod weights;

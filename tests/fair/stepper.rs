@@ -1,9 +1,12 @@
 //! The executor with a virtual clock.
 
 use crate::common::simulated::ms;
+use crate::common::waiting::in_a_minute;
 use filch::executor::Reason;
+use filch::fair::{Clock as _, Queue};
 use filch::sim::{self, Stepper};
-use filch::{Executor, Job};
+use filch::task::TaskGroup;
+use filch::{Executor, FairScheduler, Job, JoinHandle, ThreadPool};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -150,4 +153,109 @@ fn a_task_cannot_have_its_own_stepper_go_on() {
         stepper.run_until_idle();
         assert_eq!((stepper.panicked(), runs.load(SeqCst)), (1, 3));
     }
+}
+
+/// What tasks say, and when.
+type Log = Mutex<Vec<(u128, &'static str)>>;
+
+/// A task that waits for another on the other thread: the other went on never, since it waited for its turn.
+#[test]
+fn a_task_waits_for_another_in_virtual_time() {
+    type Waits = fn(JoinHandle<()>, &TaskGroup);
+    let by_handle: Waits = |task, _| task.join().unwrap();
+    let by_group: Waits = |_, group| group.wait().unwrap();
+    for waits in [by_handle, by_group] {
+        let run = move |seed| {
+            let (stepper, log) = (Stepper::new(seed, 2), Arc::new(Log::default()));
+            let fair = stepper.scheduler().build();
+            let (clock, group) = (stepper.handle(), TaskGroup::new());
+            let say = {
+                let log = log.clone();
+                move |what| log.lock().unwrap().push((clock.now().as_millis(), what))
+            };
+            let inner = fair.task().group(&group).spawn({
+                let say = say.clone();
+                move || {
+                    sim::work(ms(5));
+                    say("the first has ended");
+                }
+            });
+            stepper.advance(ms(1));
+            let outer = fair.spawn(move || {
+                say("the second waits");
+                waits(inner, &group);
+                say("the second goes on");
+                sim::work(ms(2));
+            });
+            stepper.run_until_idle();
+            assert!(outer.is_finished());
+            assert_eq!(stepper.now(), ms(7));
+            log.lock().unwrap().clone()
+        };
+        let expected =
+            vec![(1, "the second waits"), (5, "the first has ended"), (5, "the second goes on")];
+        in_a_minute(move || (0..20).for_each(|seed| assert_eq!(run(seed), expected)));
+    }
+}
+
+/// What a task waits for is dropped with the stepper, and the task ends.
+#[test]
+fn a_task_that_waits_ends_with_the_stepper() {
+    in_a_minute(|| {
+        let stepper = Stepper::new(1, 2);
+        let (fair, pool) = (stepper.scheduler().build(), ThreadPool::new(1).unwrap());
+        let other = FairScheduler::over(pool).queue("paused").paused().build().unwrap();
+        let inner = other.spawn(|| ());
+        let outer = fair.spawn(move || inner.join().is_err());
+        stepper.run_until_idle();
+        assert!(!outer.is_finished(), "it waits");
+        let ends = std::thread::spawn(|| drop(stepper));
+        other.cancel();
+        ends.join().unwrap();
+        assert!(outer.join().unwrap());
+    });
+}
+
+/// Spawns itself again, for ever.
+fn again(queue: Queue, time: u64) {
+    sim::work(ms(time));
+    let next = queue.clone();
+    let _ = queue.spawn_detached(move || again(next, time));
+}
+
+/// The quantum ends, the ticket is refused, and what is queued is dropped; and a queue whose tasks take no time is ended.
+#[test]
+fn a_stepper_ends_though_a_task_spawns_itself_again() {
+    in_a_minute(|| {
+        let stepper = Stepper::new(1, 2);
+        let fair = stepper.scheduler().build();
+        let queue = fair.queue("a").build().unwrap();
+        let over = FairScheduler::builder(queue.clone()).clock(stepper.handle()).build();
+        let next = queue.clone();
+        queue.spawn_detached(move || again(next, 1)).unwrap();
+        let next = over.queue("b").build().unwrap();
+        next.clone().spawn_detached(move || again(next, 1)).unwrap();
+        stepper.advance(ms(10));
+        let handle = stepper.handle();
+        assert!(!handle.is_cancelled());
+        drop(stepper);
+        assert!(handle.is_cancelled());
+    });
+}
+
+/// The only thread sleeps: what it waits for is a task of a scheduler over another queue.
+#[test]
+fn a_stepper_ends_though_its_threads_wait_for_a_scheduler_over_another_queue() {
+    in_a_minute(|| {
+        let stepper = Stepper::new(1, 1);
+        let fair = stepper.scheduler().build();
+        let [queue, other] = ["a", "b"].map(|name| fair.queue(name).build().unwrap());
+        let over = FairScheduler::builder(other).clock(stepper.handle()).build();
+        let inner = over.queue("c").build().unwrap();
+        let waits = queue.spawn(move || inner.spawn(|| ()).join().is_err());
+        stepper.run_until_idle();
+        assert!(!waits.is_finished(), "nobody can run it");
+        drop(stepper);
+        assert!(waits.join().unwrap());
+    });
 }

@@ -1,12 +1,12 @@
-//! Random programs of queue operations on a virtual clock; `tests/programs/virtual_time.rs` says which.
+//! Random programs of queue operations on a virtual clock; `tests/programs/virtual_time/mod.rs` says which.
 //!
 //! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair virtual_time::soak` goes on for ten minutes.
 
-#[path = "../programs/virtual_time.rs"]
+#[path = "../programs/virtual_time/mod.rs"]
 mod interpreter;
 
 use crate::common::closures;
-use interpreter::{check, programs};
+use interpreter::{EXPECTED, check, programs};
 use proptest::prelude::*;
 
 proptest! {
@@ -14,6 +14,7 @@ proptest! {
 
     #[test]
     fn what_may_run_runs_and_nothing_else(program in programs(40)) {
+        closures::keep_quiet(EXPECTED);
         check(program);
     }
 }
@@ -21,5 +22,6 @@ proptest! {
 /// The same, for as long as one likes.
 #[test]
 fn soak() {
+    closures::keep_quiet(EXPECTED);
     closures::soak(programs(120), check);
 }

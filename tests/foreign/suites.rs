@@ -1,6 +1,7 @@
 //! filch's test suites over the executors of other crates: rayon and tokio.
 #![cfg(not(any(loom, shuttle)))]
 
+mod ecosystem;
 #[path = "../suites/every_executor.rs"]
 mod every_executor;
 mod executors;
@@ -11,3 +12,6 @@ mod pools;
 mod queues;
 #[path = "../suites/queues_over_any_executor.rs"]
 mod queues_over_any_executor;
+#[path = "../common/waiting.rs"]
+#[allow(dead_code)] // for all tests
+mod waiting;

@@ -168,7 +168,7 @@ pub(crate) fn rust_files(folder: &str) -> Vec<Source> {
 }
 
 /// The folders with code.
-pub(crate) const CODE: [&str; 9] = [
+pub(crate) const CODE: [&str; 10] = [
     "src",
     "loom-tests",
     "shuttle-tests",
@@ -178,6 +178,7 @@ pub(crate) const CODE: [&str; 9] = [
     "tools",
     "xtask",
     "examples",
+    "compat",
 ];
 
 pub(crate) fn all_code() -> Vec<Source> {

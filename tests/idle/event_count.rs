@@ -269,7 +269,7 @@ fn no_more_prepare_than_can_be_counted() {
     let mut tokens: Vec<_> = (0..4095).map(|_| events.prepare()).collect();
     let message = catch_unwind(AssertUnwindSafe(|| drop(events.prepare()))).unwrap_err();
     let message = message.downcast_ref::<String>().unwrap();
-    assert!(message.contains("4095 threads are about to sleep"), "{message}");
+    assert!(message.contains("4095 threads have prepared"), "{message}");
     // It has changed nothing, and one fewer makes room.
     tokens.pop();
     tokens.push(events.prepare());

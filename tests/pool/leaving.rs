@@ -1,7 +1,7 @@
 //! Threads that come and go: who may wait for whom, what hooks spawn, who has which index.
 
 use crate::common::alone::alone;
-use crate::common::waiting::{MINUTE, done, ended};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::Reason;
 use filch::idle::{Park, ThreadPark};
 use filch::pool::{self, LockedPool, Shutdown, ShutdownError, WouldDeadlock};
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -88,14 +88,24 @@ fn the_last_handle_of_a_pool_may_go_wherever_its_threads_run_something() {
     let places: [Place; 5] = [
         |pool, last| pool.spawn_detached(move || drop(last)).unwrap(),
         |pool, last| {
-            let handle = pool.spawn(move || last);
-            drop(handle);
+            let (goes, held) = mpsc::channel::<()>();
+            drop(pool.spawn(move || {
+                let _ = held.recv_timeout(MINUTE);
+                last
+            }));
+            // Now, so that the result is the thread's to drop.
+            drop(goes);
         },
         |pool, last| pool.spawn_detached(move || panic_any(Mutex::new(last))).unwrap(),
         |pool, last| {
             let group = filch::task::TaskGroup::new();
-            let payload = move || panic_any(Mutex::new(last));
+            let (goes, held) = mpsc::channel::<()>();
+            let payload = move || {
+                let _ = held.recv_timeout(MINUTE);
+                panic_any(Mutex::new(last))
+            };
             drop(pool.task().group(&group).spawn(payload));
+            drop(goes);
         },
         |pool, last| {
             drop(pool.spawn_future(async move {
@@ -383,4 +393,82 @@ fn a_worker_that_leaves_a_cancelled_pool_runs_nothing() {
     open[1 - leaves].send(()).unwrap();
     casts.join().unwrap();
     assert_eq!(runs.load(SeqCst), 0);
+}
+
+/// A pool closes. A worker is in its stop hook, and so it is none that could run what the last one waits for.
+#[test]
+fn a_worker_in_its_stop_hook_takes_nobodys_place() {
+    in_a_minute(|| {
+        let ((stops, inbox), (release, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+        let first = Mutex::new(Some((stops, gate)));
+        let builder = ThreadPool::builder().num_threads(2).on_thread_stop(move |_| {
+            let first = first.lock().unwrap().take();
+            if let Some((stops, gate)) = first {
+                stops.send(()).unwrap();
+                let _ = gate.recv_timeout(MINUTE);
+            }
+        });
+        let pool = builder.build().unwrap();
+        let ((started, begun), (go, may_go)) = (mpsc::channel(), mpsc::channel::<()>());
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            started.send(()).unwrap();
+            may_go.recv().unwrap();
+            let (send, inbox) = mpsc::channel();
+            let waits = move || pool::blocking(|| inbox.recv_timeout(MINUTE).is_ok());
+            same.join(waits, move || _ = send.send(())).0
+        });
+        begun.recv().unwrap();
+        let early = pool.shutdown_timeout(Shutdown::Drain, Duration::ZERO);
+        assert_eq!(early, Err(ShutdownError::StillRunning));
+        inbox.recv().unwrap();
+        go.send(()).unwrap();
+        assert!(done(task), "the other half runs while this one waits");
+        release.send(()).unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+    });
+}
+
+/// A worker is one too many, and the pool closes before it has looked.
+#[test]
+fn a_closing_pool_discharges_nobody() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(2).unwrap();
+        let (says, hears) = mpsc::channel();
+        let [(go_x, x), (go_y, y)] = [(); 2].map(|()| mpsc::channel::<()>());
+        let (same, both) = (pool.clone(), Arc::new(Barrier::new(2)));
+        let (begun, other) = (says.clone(), both.clone());
+        pool.spawn_detached(move || {
+            other.wait();
+            let (send, inbox) = mpsc::channel();
+            let waits = begun.clone();
+            same.spawn_detached(move || send.send(()).unwrap()).unwrap();
+            let job = move || {
+                waits.send("waits").unwrap();
+                let came = pool::blocking(|| inbox.recv_timeout(MINUTE));
+                waits.send(if came.is_ok() { "ends" } else { "hangs" }).unwrap();
+            };
+            same.spawn_detached(job).unwrap();
+            drop(same);
+            begun.send("holds").unwrap();
+            x.recv().unwrap();
+        })
+        .unwrap();
+        pool.spawn_detached(move || {
+            both.wait();
+            says.send("holds").unwrap();
+            y.recv().unwrap();
+        })
+        .unwrap();
+        let heard = || hears.recv_timeout(MINUTE).unwrap();
+        assert_eq!([heard(), heard()], ["holds", "holds"]);
+        pool.resize(1).unwrap();
+        let early = pool.shutdown_timeout(Shutdown::Drain, Duration::ZERO);
+        assert_eq!(early, Err(ShutdownError::StillRunning));
+        go_x.send(()).unwrap();
+        assert_eq!(heard(), "waits");
+        go_y.send(()).unwrap();
+        assert_eq!(heard(), "ends", "the job that it waits for can be stolen");
+        pool.shutdown(Shutdown::Drain).unwrap();
+    });
 }

@@ -5,16 +5,20 @@ mod both_pools;
 #[path = "../common/mod.rs"]
 mod common;
 mod corners;
+mod cut_short;
+mod descendants;
 #[path = "../suites/every_executor.rs"]
 mod every_executor;
 mod executors;
 #[path = "../common/heap.rs"]
 mod heap;
+mod held;
 mod known_bugs;
 mod leaving;
 mod places;
 mod random_programs;
 mod refusals;
+mod scope_handles;
 mod scope_waits;
 mod scopes;
 mod thread_pool;

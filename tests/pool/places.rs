@@ -1,6 +1,7 @@
 //! Places of threads that wait: others take them, and what a thread waits beside does not run on it.
 
 use crate::common::waiting::{MINUTE, done};
+use crate::every_executor::block_on;
 use crate::waiting::{Meeting, two_of_five};
 use filch::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
 use filch::task::TaskGroup;
@@ -29,7 +30,9 @@ enum Form {
     HandleForATime,
     Group,
     GroupForATime,
+    BlockOn,
     Scope,
+    ScopedHandle,
     Join,
 }
 
@@ -43,11 +46,12 @@ fn wait_for(
 ) {
     let (task, group) = (TaskBuilder::on(executor), TaskGroup::new());
     match form {
-        Form::Handle | Form::HandleForATime => {
+        Form::Handle | Form::HandleForATime | Form::BlockOn => {
             let x = task.spawn(x);
             meanwhile();
             holding(|| match form {
                 Form::Handle => x.join().unwrap(),
+                Form::BlockOn => filch::pool::blocking(|| block_on(x).unwrap()),
                 _ => done(x),
             });
         }
@@ -63,6 +67,13 @@ fn wait_for(
             pool.scope(|scope| {
                 scope.spawn(x);
                 meanwhile();
+            });
+        }),
+        Form::ScopedHandle => holding(|| {
+            pool.scope(|scope| {
+                let x = scope.spawn_with_handle(x);
+                meanwhile();
+                x.join().unwrap();
             });
         }),
         Form::Join => holding(|| _ = pool.join(meanwhile, x)),
@@ -99,12 +110,15 @@ fn others_run_while_two_wait<E: Executor + Clone + 'static>(
     tasks.into_iter().for_each(done);
 }
 
-const EVERYWHERE: [Form; 4] =
-    [Form::Handle, Form::HandleForATime, Form::Group, Form::GroupForATime];
+const EVERYWHERE: [Form; 5] =
+    [Form::Handle, Form::HandleForATime, Form::BlockOn, Form::Group, Form::GroupForATime];
+
+/// Those that need a pool.
+const ON_A_POOL: [Form; 3] = [Form::Scope, Form::ScopedHandle, Form::Join];
 
 #[test]
 fn on_a_pool_others_run_while_two_wait() {
-    for form in EVERYWHERE.into_iter().chain([Form::Scope, Form::Join]) {
+    for form in EVERYWHERE.into_iter().chain(ON_A_POOL) {
         let pool = ThreadPool::new(4).unwrap();
         (0..10).for_each(|_| others_run_while_two_wait(form, &pool, &pool));
         assert_eq!(pool.metrics().num_blocked, 0);
@@ -113,13 +127,62 @@ fn on_a_pool_others_run_while_two_wait() {
 
 #[test]
 fn in_a_queue_over_a_pool_others_run_while_two_wait() {
-    for form in EVERYWHERE.into_iter().chain([Form::Scope, Form::Join]) {
+    for form in EVERYWHERE.into_iter().chain(ON_A_POOL) {
         let pool = ThreadPool::new(4).unwrap();
         let fair = FairScheduler::over(pool.clone());
         let queue = fair.queue("theirs").build().unwrap();
         (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &pool));
         fair.wait_idle().unwrap();
     }
+}
+
+#[test]
+fn in_a_queue_of_a_queue_others_run_while_two_wait() {
+    for form in EVERYWHERE.into_iter().chain(ON_A_POOL) {
+        let pool = ThreadPool::new(4).unwrap();
+        let outer = FairScheduler::over(pool.clone());
+        let inner = FairScheduler::over(outer.queue("outer").build().unwrap());
+        let queue = inner.queue("inner").build().unwrap();
+        (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &pool));
+        inner.wait_idle().unwrap();
+    }
+}
+
+/// An executor for one at a time, on a pool of more threads.
+struct Narrow(ThreadPool);
+
+impl Executor for Narrow {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.0.execute(job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.0.id()
+    }
+}
+
+/// The pool has nothing to run, and the queue nobody to serve it but the thread that waits.
+#[test]
+fn a_queue_goes_on_while_its_only_server_waits() {
+    let pool = ThreadPool::new(3).unwrap();
+    let fair = FairScheduler::over(Narrow(pool.clone()));
+    let queue = fair.queue("theirs").build().unwrap();
+    let same = queue.clone();
+    let task = queue.spawn(move || {
+        let stolen = Meeting::default();
+        let second = || {
+            stolen.of(2);
+            let (says, hears) = std::sync::mpsc::channel();
+            same.spawn_detached(move || says.send(7).unwrap()).unwrap();
+            hears.recv_timeout(MINUTE).expect("nobody serves the queue")
+        };
+        pool.join(|| stolen.of(2), second).1
+    });
+    assert_eq!(done(task), 7);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Waits of scopes and joins where no further thread comes: what they wait for must not lie where nobody looks.
 
 use crate::common::waiting::MINUTE;
+use crate::waiting::Meeting;
+use filch::pool::Shutdown;
 use filch::{JoinHandle, ThreadPool};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{LazyLock, mpsc};
+use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -44,35 +46,211 @@ fn who_helped_leaves_no_job_of_a_scope_behind() {
     end.recv_timeout(MINUTE).unwrap();
 }
 
+/// How a job waits for a task: by itself, within a scope of its own, and in a way that nobody knows of.
+const WAITS: [fn(&ThreadPool, JoinHandle<()>) -> bool; 3] = [
+    |_, task| task.join().is_ok(),
+    |pool, task| pool.scope(|_| task.join().is_ok()),
+    |_, task| {
+        while !task.is_finished() {
+            thread::yield_now();
+        }
+        true
+    },
+];
+
 #[test]
 fn a_batch_does_not_hide_jobs_of_a_scope_below_a_wait() {
     static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 2));
     let pool = &*POOL;
+    for wait in WAITS {
+        let (done, end) = mpsc::channel();
+        let (send, handle) = mpsc::channel::<JoinHandle<()>>();
+        let (go, gone) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel::<()>();
+        pool.spawn_detached(move || {
+            begin.send(()).unwrap();
+            gone.recv().unwrap();
+        })
+        .unwrap();
+        begun.recv().unwrap();
+        let owner = pool.spawn(move || {
+            pool.scope(|scope| {
+                thread::scope(|threads| {
+                    threads.spawn(move || {
+                        let owner = handle.recv().unwrap();
+                        pool.spawn_detached(move || done.send(wait(pool, owner)).unwrap()).unwrap();
+                        (0..40).for_each(|_| scope.spawn(|| ()));
+                    });
+                });
+                go.send(()).unwrap();
+                thread::sleep(Duration::from_millis(50));
+            });
+        });
+        send.send(owner).unwrap();
+        assert!(end.recv_timeout(MINUTE).unwrap());
+    }
+}
+
+/// What a job leaves in the deque of its worker is not to stay below the next job, which waits for the scope.
+fn a_job_leaves_another_below_a_wait(
+    pool: &'static ThreadPool,
+    wait: fn(&ThreadPool, JoinHandle<()>) -> bool,
+    has_older: bool,
+) {
     let (done, end) = mpsc::channel();
     let (send, handle) = mpsc::channel::<JoinHandle<()>>();
-    let (go, gone) = mpsc::channel::<()>();
-    let (begin, begun) = mpsc::channel::<()>();
-    pool.spawn_detached(move || {
-        begin.send(()).unwrap();
-        gone.recv().unwrap();
-    })
-    .unwrap();
-    begun.recv().unwrap();
     let owner = pool.spawn(move || {
+        let [stolen, next] = <[Meeting; 2]>::default();
+        let next = Arc::new(next);
         pool.scope(|scope| {
-            thread::scope(|threads| {
-                threads.spawn(move || {
-                    let owner = handle.recv().unwrap();
-                    pool.spawn_detached(move || done.send(owner.join().is_ok()).unwrap()).unwrap();
-                    (0..40).for_each(|_| scope.spawn(|| ()));
-                });
+            let (stolen, begins) = (&stolen, next.clone());
+            scope.spawn(move || {
+                stolen.of(2);
+                if has_older {
+                    pool.spawn_detached(|| ()).unwrap();
+                }
+                scope.spawn(|| ());
+                let waits = move || {
+                    begins.of(2);
+                    done.send(wait(pool, handle.recv().unwrap())).unwrap();
+                };
+                pool.spawn_detached(waits).unwrap();
             });
-            go.send(()).unwrap();
-            thread::sleep(Duration::from_millis(50));
+            stolen.of(2);
+            next.of(2);
         });
     });
     send.send(owner).unwrap();
     assert!(end.recv_timeout(MINUTE).unwrap());
+}
+
+#[test]
+fn what_a_job_leaves_is_found_below_a_wait() {
+    static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 2));
+    for wait in WAITS {
+        a_job_leaves_another_below_a_wait(&POOL, wait, false);
+    }
+}
+
+#[test]
+fn what_a_job_leaves_is_found_below_a_wait_and_above_a_stranger() {
+    static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 2));
+    for &wait in &WAITS[..2] {
+        a_job_leaves_another_below_a_wait(&POOL, wait, true);
+    }
+}
+
+/// The owner has given its place away, to a thread that is busy for as long as the owner waits.
+#[test]
+fn a_worker_that_leaves_puts_its_job_where_the_owner_looks() {
+    static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 3));
+    let pool = &*POOL;
+    let (done, end) = mpsc::channel();
+    let (send, handle) = mpsc::channel::<JoinHandle<()>>();
+    let owner = pool.spawn(move || {
+        let (begun, stolen) = (Arc::new(Meeting::default()), Meeting::default());
+        let begins = begun.clone();
+        let busy = move || {
+            begins.of(2);
+            done.send(WAITS[2](pool, handle.recv().unwrap())).unwrap();
+        };
+        let scope = || {
+            pool.spawn_detached(busy).unwrap();
+            begun.of(2);
+            pool.scope(|scope| {
+                let stolen = &stolen;
+                scope.spawn(move || {
+                    stolen.of(2);
+                    scope.spawn(|| ());
+                    pool.resize(1).unwrap();
+                });
+                stolen.of(2);
+                while pool.metrics().num_workers > 2 {
+                    thread::yield_now();
+                }
+            });
+        };
+        filch::pool::blocking(scope);
+    });
+    send.send(owner).unwrap();
+    assert!(end.recv_timeout(MINUTE).unwrap());
+}
+
+/// Its place is taken by a thread that is busy for as long as the owner waits.
+#[test]
+fn an_owner_that_sleeps_is_told_of_a_job_from_outside() {
+    static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 3));
+    let pool = &*POOL;
+    let (done, end) = mpsc::channel();
+    let (send, handle) = mpsc::channel::<JoinHandle<()>>();
+    let owner = pool.spawn(move || {
+        let ([stolen, ran], busy) = (<[Meeting; 2]>::default(), Arc::new(Meeting::default()));
+        pool.scope(|scope| {
+            let (stolen, ran, is_busy) = (&stolen, &ran, busy.clone());
+            scope.spawn(move || {
+                stolen.of(2);
+                is_busy.of(2);
+                // The owner sleeps.
+                thread::sleep(Duration::from_millis(20));
+                thread::scope(|threads| _ = threads.spawn(|| scope.spawn(|| ran.of(2))));
+                ran.of(2);
+            });
+            stolen.of(2);
+            let stays = move || {
+                busy.of(2);
+                done.send(WAITS[2](pool, handle.recv().unwrap())).unwrap();
+            };
+            pool.spawn_detached(stays).unwrap();
+        });
+    });
+    send.send(owner).unwrap();
+    assert!(end.recv_timeout(MINUTE).unwrap());
+}
+
+/// Of two workers of a closed pool that wait for scopes, neither takes a job of the other's to below its own.
+#[test]
+fn two_scopes_end_in_a_closed_pool() {
+    for how in [Shutdown::Drain, Shutdown::Cancel] {
+        let pool = pool(2, 2);
+        let same = pool.clone();
+        let (done, end) = mpsc::channel();
+        let [stolen, closed, ended] = <[Arc<Meeting>; 3]>::default();
+        let (begins, is_closed) = (stolen.clone(), closed.clone());
+        let task = move || {
+            same.scope(|outer| {
+                outer.spawn(|| {
+                    same.scope(|inner| {
+                        inner.spawn(|| ());
+                        outer.spawn(|| ended.of(2));
+                        begins.of(3);
+                        is_closed.of(3);
+                        thread::sleep(Duration::from_millis(20));
+                    });
+                    ended.of(2);
+                });
+                begins.of(3);
+                // For it the owner looks around.
+                thread::scope(|threads| _ = threads.spawn(|| outer.spawn(|| ())));
+                is_closed.of(3);
+            });
+            done.send(()).unwrap();
+        };
+        pool.spawn_detached(task).unwrap();
+        let closes = thread::spawn({
+            let pool = pool.clone();
+            move || {
+                stolen.of(3);
+                pool.shutdown(how).unwrap();
+            }
+        });
+        while pool.spawn_detached(|| ()).is_ok() {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(5));
+        closed.of(3);
+        end.recv_timeout(MINUTE).unwrap();
+        closes.join().unwrap();
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@
 //! `tests/fair/random_programs.rs` writes them with proptest, the fuzz target `fair_programs` with libFuzzer. A miscount
 //! fails; what hangs does not end.
 
-use crate::common::closures::{Counted, Counts};
+use crate::common::closures::{Counted, Counts, PRIORITIES};
 use filch::executor::ThreadPerJob;
-use filch::fair::{FairScheduler, Priority, Queue, RoundRobin};
+use filch::fair::{FairScheduler, Queue, RoundRobin};
 use filch::pool::Shutdown;
 use filch::task::CancelToken;
 use filch::{Executor, JoinHandle, LockedPool, ThreadPool};
@@ -206,14 +206,7 @@ pub(crate) fn check(program: Program) {
         let pick = |which: Which| usize::from(which) % queues.len();
         match step {
             Step::Create { weight, limit, priority, is_paused, has_token } => {
-                let priorities = [
-                    Priority::Lowest,
-                    Priority::BelowNormal,
-                    Priority::Normal,
-                    Priority::AboveNormal,
-                    Priority::Highest,
-                ];
-                let priority = priorities[usize::from(priority)];
+                let priority = PRIORITIES[usize::from(priority)];
                 let mut builder = fair.queue("q").weight(weight).priority(priority);
                 builder = if limit < 3 { builder.max_parallel(limit) } else { builder };
                 builder = if is_paused { builder.paused() } else { builder };

@@ -1,9 +1,11 @@
 //! Tasks that wait for each other, each run inside the one that waits for it: a chain of any length ends no process.
 
 use crate::common::waiting::{MINUTE, done};
-use filch::executor::{Executor, TaskBuilder};
+use filch::executor::{self, Executor, TaskBuilder};
 use filch::task::{JoinError, TaskGroup};
-use filch::{FairScheduler, JoinHandle, LockedPool, ThreadPool};
+use filch::{FairScheduler, Job, JoinHandle, LockedPool, ThreadPool};
+use std::cell::Cell;
+use std::hint::black_box;
 use std::sync::{Arc, mpsc};
 
 const LEVELS: usize = 100_000;
@@ -52,6 +54,25 @@ fn the_stack_says_how_long_a_chain_may_be() {
 }
 
 #[test]
+fn a_chain_of_jobs_of_a_scope_does_not_overflow_the_stack() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let waits = pool.spawn(move || {
+        same.scope(|scope| {
+            let chain = |levels| {
+                let first = scope.spawn_with_handle(|| Ok(0));
+                (0..levels).fold(first, |below, _| {
+                    scope.spawn_with_handle(move || -> Depth { Ok(below.join()?? + 1) })
+                })
+            };
+            assert_eq!(chain(10).join().unwrap().unwrap(), 10);
+            chain(LEVELS).join().unwrap()
+        })
+    });
+    assert!(done(waits).unwrap_err().is_deadlock());
+}
+
+#[test]
 fn a_chain_of_groups_does_not_overflow_the_stack() {
     let pool = ThreadPool::new(1).unwrap();
     let same = pool.clone();
@@ -66,4 +87,86 @@ fn a_chain_of_groups_does_not_overflow_the_stack() {
         top.wait()
     });
     done(waits).unwrap();
+}
+
+/// Nobody has told the library how large the stack of this thread is.
+#[test]
+fn a_chain_on_a_small_stack_of_the_users_does_not_overflow_it() {
+    let (send, inbox) = mpsc::channel::<Job>();
+    let small = std::thread::Builder::new().stack_size(256 << 10);
+    let _thread = small.spawn(move || inbox.into_iter().for_each(Job::run)).unwrap();
+    let own = executor::from_fn(1, move |job| {
+        send.send(job).unwrap();
+        Ok(())
+    });
+    let fair = FairScheduler::over(own);
+    ends_or_is_refused(fair.queue("q").build().unwrap(), LEVELS / 5);
+}
+
+/// Calls `f` that far down the stack.
+fn below<R>(kibibytes: usize, f: &mut dyn FnMut() -> R) -> R {
+    let room = black_box([0_u8; 1024]);
+    let result = if kibibytes == 0 { f() } else { below(kibibytes - 1, f) };
+    black_box(&room);
+    result
+}
+
+#[test]
+fn a_chain_has_the_stack_that_is_left_where_it_begins() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let waits = pool.spawn(move || below(1400, &mut || chain(&same, LEVELS).join().unwrap()));
+    assert!(done(waits).unwrap_err().is_deadlock());
+    let same = pool.clone();
+    let waits = pool.spawn(move || below(1400, &mut || chain(&same, 10).join().unwrap()));
+    assert_eq!(done(waits).unwrap(), 10, "there is room for these");
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+thread_local! {
+    static ENTRY: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` on another stack, as coroutines are.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn on_another_stack(f: impl FnOnce() + 'static) {
+    extern "C" fn enter() {
+        ENTRY.take().unwrap()();
+    }
+
+    let mut stack = vec![0_u8; 1 << 20];
+    ENTRY.set(Some(Box::new(f)));
+    // SAFETY: zeroes are a context, which `getcontext` fills before it is used.
+    let [mut here, mut there] = [(); 2].map(|()| unsafe { std::mem::zeroed::<libc::ucontext_t>() });
+    // SAFETY: it is valid for writes.
+    assert_eq!(unsafe { libc::getcontext(&mut there) }, 0);
+    there.uc_stack.ss_sp = stack.as_mut_ptr().cast();
+    there.uc_stack.ss_size = stack.len();
+    there.uc_link = &mut here;
+    // SAFETY: it has been filled, and has a stack that outlives the switch.
+    unsafe { libc::makecontext(&mut there, enter, 0) };
+    // SAFETY: both are valid; `enter` returns here, and does not unwind.
+    assert_eq!(unsafe { libc::swapcontext(&mut here, &there) }, 0);
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn a_wait_on_another_stack_is_measured_there() {
+    let pool = ThreadPool::new(1).unwrap();
+    let (same, inner) = (pool.clone(), pool.clone());
+    let (says, hears) = mpsc::channel();
+    let outer = pool.spawn(move || {
+        let on_another = move || {
+            on_another_stack(move || {
+                let few = chain(&inner, 10).join();
+                let many = chain(&inner, LEVELS).join();
+                says.send((few, many)).unwrap();
+            });
+        };
+        same.spawn(on_another).join().unwrap();
+    });
+    done(outer);
+    let (few, many) = hears.recv_timeout(MINUTE).unwrap();
+    assert_eq!(few.unwrap().unwrap(), 10);
+    assert!(many.unwrap().unwrap_err().is_deadlock());
 }

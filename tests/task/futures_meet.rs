@@ -2,14 +2,14 @@
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
+use crate::common::users::{USER, User};
 use crate::common::waiting::{MINUTE, done, ended};
 use filch::executor::{Executor, Inline, Reason, Rejected, TaskBuilder, from_fn, spawn_future};
 use filch::fair::Queue;
 use filch::pool::Shutdown;
 use filch::sim::Stepper;
-use filch::task::{Cancel, CancelToken, CancelledBy, ContextFlow, TaskGroup, is_cancelled};
+use filch::task::{Cancel, CancelToken, CancelledBy, TaskGroup, is_cancelled};
 use filch::{FairScheduler, Job, JoinHandle, LockedPool, ThreadPool};
-use std::cell::Cell;
 use std::future::{Future, pending, poll_fn};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +29,7 @@ impl Drop for Tells {
 }
 
 /// A future that nobody wakes, and where one hears of its drop.
-fn sleeps() -> (impl Future<Output = ()> + Send + 'static, mpsc::Receiver<ThreadId>) {
+pub(crate) fn sleeps() -> (impl Future<Output = ()> + Send + 'static, mpsc::Receiver<ThreadId>) {
     let (drops, dropped) = mpsc::channel();
     let tells = Tells(drops);
     let future = async move {
@@ -407,26 +407,6 @@ fn a_waker_that_panics_ends_nothing() {
     pool.wait_idle().unwrap();
     assert_eq!(done(task), Ok(()));
     assert_eq!(pool.metrics().panic_count, 1);
-}
-
-thread_local!(pub(crate) static USER: Cell<u32> = const { Cell::new(0) });
-
-/// The user of this thread, as a context.
-pub(crate) struct User;
-
-impl ContextFlow for User {
-    type Snapshot = u32;
-
-    fn capture(&self) -> u32 {
-        USER.get()
-    }
-
-    fn enter<R>(user: u32, run: impl FnOnce() -> R) -> R {
-        let before = USER.replace(user);
-        let result = run();
-        USER.set(before);
-        result
-    }
 }
 
 #[test]

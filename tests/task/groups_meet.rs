@@ -4,8 +4,8 @@
 //! a minute, so that what hangs fails.
 
 use crate::common::closures::keep_quiet;
+use crate::common::users::{USER, User};
 use crate::common::waiting::{MINUTE, done, ended};
-use crate::futures_meet::{USER, User};
 use crate::heap;
 use filch::executor::{
     Executor, ExecutorId, Inline, Reason, Rejected, TaskBuilder, ThreadPerJob, from_fn,

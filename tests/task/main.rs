@@ -4,7 +4,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod depth;
+mod drains;
 mod futures;
+mod futures_end;
 mod futures_meet;
 mod groups_jobs;
 mod groups_meet;
@@ -15,3 +17,4 @@ mod spans;
 mod tasks;
 mod timeline;
 mod tokens_meet;
+mod woken;

@@ -1,8 +1,16 @@
 //! Spans of `tracing` that go with tasks.
 
-use filch::task::{CurrentSpan, TaskSpan};
+use crate::common::waiting::{done, wait_for};
+use filch::executor::{Executor, TaskBuilder, spawn_future};
+use filch::fair::WorkQueue;
+use filch::task::{ContextFlow, CurrentSpan, Flow, TaskGroup, TaskSpan};
 use filch::{FairScheduler, ThreadPool};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, LazyLock, Mutex, mpsc};
+use std::task::Poll;
+use std::thread;
 use tracing::Subscriber;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -62,4 +70,184 @@ fn a_task_runs_in_the_span_that_was_current() {
     let task = request.in_scope(|| pool.spawn(name_of_current));
     assert_eq!(task.join().unwrap(), Some("request of b"));
     assert_eq!(pool.spawn(name_of_current).join().unwrap(), None, "and leaves it");
+}
+
+type Name = Option<&'static str>;
+
+/// A pool of two threads whose tasks run in the span that was current.
+fn traced() -> ThreadPool {
+    noted();
+    ThreadPool::builder().num_threads(2).context(CurrentSpan).build().unwrap()
+}
+
+/// Calls `spawn` in a span "request", and expects it to be current wherever that led.
+#[track_caller]
+fn expect_request(hop: &str, spawn: impl FnOnce(mpsc::Sender<Name>)) {
+    let (names, inbox) = mpsc::channel();
+    tracing::info_span!("request").in_scope(|| spawn(names));
+    let names: Vec<_> = inbox.iter().collect();
+    assert!(!names.is_empty() && names.iter().all(|it| *it == Some("request")), "{hop}: {names:?}");
+}
+
+fn note(names: &mpsc::Sender<Name>) {
+    names.send(name_of_current()).unwrap();
+}
+
+/// Notes the current span in two polls.
+fn note_twice(names: mpsc::Sender<Name>) -> impl Future<Output = ()> + Send {
+    let mut is_second = false;
+    poll_fn(move |context| {
+        note(&names);
+        if is_second {
+            return Poll::Ready(());
+        }
+        is_second = true;
+        let waker = context.waker().clone();
+        thread::spawn(|| waker.wake());
+        Poll::Pending
+    })
+}
+
+#[test]
+fn a_span_goes_through_every_hop_of_a_pool() {
+    let pool = &traced();
+    expect_request("spawn", |it| done(pool.spawn(move || note(&it))));
+    expect_request("spawn_detached", |it| pool.spawn_detached(move || note(&it)).unwrap());
+    expect_request("spawn_batch", |it| {
+        pool.spawn_batch([it.clone(), it].map(|it| move || note(&it))).unwrap();
+    });
+    expect_request("spawn_future", |it| done(pool.spawn_future(note_twice(it))));
+    expect_request("a scope from outside", |it| {
+        pool.scope(|scope| (0..2).for_each(|_| scope.spawn(|| note(&it))));
+    });
+    expect_request("join from outside", |it| {
+        // Each waits for the other, so that another thread has taken the second.
+        let (same, both) = (it.clone(), Barrier::new(2));
+        let meet_and_note = |names| {
+            both.wait();
+            note(&names);
+        };
+        pool.join(|| meet_and_note(it), || meet_and_note(same));
+    });
+    expect_request("broadcast", |it| {
+        let names = Mutex::new(it);
+        pool.broadcast(move |_| note(&names.lock().unwrap())).unwrap();
+    });
+}
+
+#[test]
+fn a_span_goes_with_the_jobs_of_a_scope_on_a_worker() {
+    let pool = traced();
+    let same = pool.clone();
+    let task = pool.spawn(move || {
+        expect_request("scope", |it| {
+            let is_stolen = AtomicBool::new(false);
+            same.scope(|scope| {
+                scope.spawn(|| {
+                    note(&it);
+                    is_stolen.store(true, SeqCst);
+                });
+                // The other worker has to take it.
+                wait_for(|| is_stolen.load(SeqCst));
+                // The owner runs these itself, perhaps.
+                scope.spawn(|| scope.spawn(|| note(&it)));
+                let inner = tracing::info_span!("inner");
+                let handle = inner.in_scope(|| scope.spawn_with_handle(name_of_current));
+                assert_eq!(handle.join().unwrap(), Some("inner"));
+            });
+        });
+        name_of_current()
+    });
+    assert_eq!(done(task), None);
+}
+
+#[test]
+fn a_span_goes_with_a_stolen_half() {
+    let pool = traced();
+    let same = pool.clone();
+    let task = pool.spawn(move || {
+        expect_request("join", |it| {
+            let (is_stolen, here) = (AtomicBool::new(false), thread::current().id());
+            let first = || wait_for(|| is_stolen.load(SeqCst));
+            let second = || {
+                assert_ne!(thread::current().id(), here);
+                note(&it);
+                is_stolen.store(true, SeqCst);
+            };
+            same.join(first, second);
+        });
+    });
+    done(task);
+}
+
+#[test]
+fn a_span_goes_through_every_hop_of_queues_and_builders() {
+    let fair = FairScheduler::builder(traced()).context(CurrentSpan).build();
+    let (queue, group) = (&fair.queue("a").build().unwrap(), &TaskGroup::new());
+    let any: Arc<dyn Executor> = Arc::new(queue.clone());
+    let executors: [&dyn Executor; 5] = [queue, &fair, &any, &traced(), &Arc::new(traced())];
+    for executor in executors {
+        let task = || TaskBuilder::on(executor);
+        expect_request("spawn", |it| done(task().spawn(move || note(&it))));
+        expect_request("detached", |it| task().spawn_detached(move || note(&it)).unwrap());
+        expect_request("group", |it| {
+            task().group(group).spawn_detached(move || note(&it)).unwrap();
+        });
+        expect_request("without", |it| {
+            let before = tracing::Span::current();
+            let run = move || before.in_scope(|| note(&it));
+            done(task().without_context().spawn(run));
+        });
+    }
+    expect_request("spawn_batch", |it| queue.spawn_batch([move || note(&it)]).unwrap());
+    expect_request("future", |it| done(queue.spawn_future(note_twice(it))));
+    expect_request("any future", |it| done(spawn_future(any.clone(), note_twice(it))));
+    let blocking = WorkQueue::on(queue.clone(), |it: mpsc::Sender<Name>, _| note(&it));
+    expect_request("work queue", |it| done(blocking.push(it)));
+    expect_request("work queue", |it| done(blocking.try_push(it).unwrap()));
+    let asynchronous = WorkQueue::on_async(queue.clone(), |it, _| note_twice(it));
+    expect_request("async work queue", |it| done(asynchronous.push(it)));
+    group.wait().unwrap();
+}
+
+#[test]
+fn a_span_goes_with_the_jobs_of_a_group() {
+    noted();
+    let plain = ThreadPool::new(1).unwrap();
+    let group = TaskGroup::new().in_context(CurrentSpan);
+    let clone = group.clone();
+    expect_request("job", |it| plain.execute(clone.job(move || note(&it))).unwrap());
+    group.wait().unwrap();
+    let flow = Flow::new(CurrentSpan);
+    expect_request("builder", |it| {
+        done(plain.task().context(&flow).spawn(move || note(&it)));
+    });
+}
+
+#[test]
+fn an_inline_half_enters_nothing() {
+    static ENTERED: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static DEPTH: Cell<usize> = const { Cell::new(0) });
+
+    struct Counting;
+
+    impl ContextFlow for Counting {
+        type Snapshot = ();
+
+        fn capture(&self) {}
+
+        fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
+            ENTERED.fetch_add(1, SeqCst);
+            DEPTH.set(DEPTH.get() + 1);
+            let result = run();
+            DEPTH.set(DEPTH.get() - 1);
+            result
+        }
+    }
+
+    let pool = ThreadPool::builder().num_threads(1).context(Counting).build().unwrap();
+    let same = pool.clone();
+    let task = pool.spawn(move || same.join(|| DEPTH.get(), || DEPTH.get()));
+    assert_eq!(done(task), (1, 1));
+    assert_eq!(ENTERED.load(SeqCst), 1, "that of the task");
 }

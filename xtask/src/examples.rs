@@ -14,7 +14,7 @@ use std::time::Duration;
 const FOLDER: &str = "examples";
 
 /// Each example, with the arguments of a short run.
-const EXAMPLES: [(&str, &[&str]); 8] = [
+const EXAMPLES: [(&str, &[&str]); 9] = [
     ("tour", &[]),
     ("tenants", &["--quick"]),
     ("harness", &["--tasks", "20000"]),
@@ -23,7 +23,12 @@ const EXAMPLES: [(&str, &[&str]); 8] = [
     ("pool_from_parts", &[]),
     ("blocking_queue", &["100000"]),
     ("io_driver", &[]),
+    ("service", &["load", "--quick"]),
 ];
+
+/// The examples that are a binary of the package `filch-NAME`, which is no default member: nobody
+/// else builds its dependencies.
+const APART: [&str; 1] = ["service"];
 
 /// What no example knows.
 const NONSENSE: &str = "--nonsense";
@@ -44,12 +49,16 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let there = names()?;
     let mut failures: Vec<String> =
         there.symmetric_difference(&known).map(|it| format!("{it} is not here or there")).collect();
-    let built = cargo::stable().args(["build", "--release", "--examples"]).status()?;
-    if !built.success() {
-        return Err("the examples cannot be built".into());
-    }
     let chosen: Vec<_> =
         EXAMPLES.iter().filter(|it| only.is_none_or(|only| only == it.0)).collect();
+    let apart = chosen.iter().filter(|it| APART.contains(&it.0));
+    let mut builds = vec![vec!["--examples".to_owned()]];
+    builds.extend(apart.map(|it| vec!["--package".to_owned(), format!("filch-{}", it.0)]));
+    for build in builds {
+        if !cargo::stable().args(["build", "--release"]).args(build).status()?.success() {
+            return Err("the examples cannot be built".into());
+        }
+    }
     let mut table = Table::new(&["example", "arguments", "seconds", "verdict", "last line"]);
     let progress = Progress::of(chosen.len());
     for (name, arguments) in chosen {
@@ -86,7 +95,11 @@ fn names() -> Result<BTreeSet<String>> {
 }
 
 fn run(name: &str, arguments: &[&str], log: &Path) -> Result<(End, f64)> {
-    let mut command = Command::new(folders::target_dir()?.join("release/examples").join(name));
+    let program = match APART.contains(&name) {
+        true => format!("filch-{name}"),
+        false => format!("examples/{name}"),
+    };
+    let mut command = Command::new(folders::target_dir()?.join("release").join(program));
     command.args(arguments).env("RUST_BACKTRACE", "0");
     process::run(process::log_to(&mut command, log)?, Some(LIMIT))
 }
@@ -97,7 +110,10 @@ fn introduces_itself(name: &str) -> Result<Option<String>> {
     let file = if file.exists() { file } else { PathBuf::from(FOLDER).join(name).join("main.rs") };
     let text = fs::read_to_string(&file)?;
     let header: Vec<&str> = text.lines().take_while(|line| line.starts_with("//!")).collect();
-    let typed = format!("cargo run --release --example {name}");
+    let typed = match APART.contains(&name) {
+        true => format!("cargo run --release -p filch-{name}"),
+        false => format!("cargo run --release --example {name}"),
+    };
     let says = header.iter().any(|line| line.contains(&typed));
     Ok((!says).then(|| format!("does not say in its header how it is run: `{typed}`")))
 }

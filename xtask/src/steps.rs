@@ -63,6 +63,8 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
             [
                 filch(&[]),
                 filch(&["--no-default-features"]),
+                filch(&["--features", "futures"]),
+                filch(&["--features", "hyper"]),
                 cargo(&["build", "--package", "filch", "--no-default-features"]),
                 model_build_of_all()?,
             ],
@@ -120,7 +122,8 @@ fn fairness() -> Command {
 
 /// The packages whose tests `cargo test` leaves out. `filch-drop-in` has filch with the features that
 /// it has by default; the tests of filch itself have all of them.
-const TOOLS: [&str; 5] = ["filch-drop-in", "litmus", "mutants", "runner", "xtask"];
+const TOOLS: [&str; 7] =
+    ["filch-drop-in", "filch-service", "filch-tower", "litmus", "mutants", "runner", "xtask"];
 
 fn tools() -> Command {
     let mut command = cargo(&["test"]);

@@ -8,7 +8,10 @@ use runner::{Result, cargo, process};
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("versus")
         .about("Measure our speed as a ratio to the rivals'")
-        .arg(word("STRUCTURE", "deque (if none is named), injector, idle, pool or fair"))
+        .arg(word(
+            "STRUCTURE",
+            "deque (if none is named), injector, idle, pool, futures, waits or fair",
+        ))
         .after_help("Example: cargo xtask versus pool")
 }
 

@@ -4,12 +4,13 @@
 //! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
 
 use filch_benches::scenarios::{self, Scenario};
-use filch_benches::{fair, floor, idle, injector, pool, sizes, threads, waits};
+use filch_benches::{fair, floor, futures, idle, injector, pool, sizes, threads, waits};
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str = "usage: versus deque|injector|idle|pool|waits|fair [--rounds N] [--rows TEXT]";
+const USAGE: &str =
+    "usage: versus deque|injector|idle|pool|futures|waits|fair [--rounds N] [--rows TEXT]";
 
 /// The columns of a table: filch, what the goals are about, another to which there is a ratio, others.
 type Columns = &'static [&'static str];
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Some(("idle", rounds)) => (EVENT_COUNTS, against_second(idle::all()), rounds),
         Some(("pool", rounds)) => (POOLS, pool::all(), rounds),
         Some(("waits", rounds)) => (WAITS, waits::all(), rounds),
+        Some(("futures", rounds)) => return of_futures(rounds, only),
         Some(("fair", rounds)) => return of_fairness(rounds),
         _ => {
             eprintln!("{USAGE}");
@@ -76,13 +78,59 @@ fn main() -> ExitCode {
     let rows: Vec<_> =
         scenarios.into_iter().map(|(it, against)| measure(it, against, rounds)).collect();
     print!("{}", report(columns, &rows, rounds));
-    if let Ok(path) = env::var("FILCH_TSV")
-        && let Err(error) = fs::write(&path, tsv(columns, &rows))
-    {
-        eprintln!("{path}: {error}");
-        return ExitCode::FAILURE;
+    written(&tsv(columns, &rows))
+}
+
+/// Writes the table for programs where `xtask` asks for it.
+fn written(tsv: &str) -> ExitCode {
+    match env::var("FILCH_TSV").map(|path| fs::write(path, tsv)) {
+        Ok(Err(error)) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
     }
-    ExitCode::SUCCESS
+}
+
+/// Futures have two contenders of ours, and three goals in each row.
+fn of_futures(rounds: usize, only: &str) -> ExitCode {
+    let scenarios = futures::all();
+    let columns: Vec<_> = scenarios[0].contenders.iter().map(|it| it.0).collect();
+    let goals = futures::GOALS.map(|(ours, rival, goal)| (format!("{ours}/{rival}"), goal));
+    let mut text = format!("\n{}\n\n{:<33}", circumstances(rounds), "ns an item, median (least)");
+    let mut tsv = format!("scenario\t{}", columns.join("\t"));
+    columns.iter().for_each(|it| _ = write!(text, " {it:>16}"));
+    for (name, goal) in &goals {
+        let name = format!("{name} ≤ {goal}");
+        let _ = write!(text, " {name:>25}");
+        let _ = write!(tsv, "\t{name}");
+    }
+    text.push('\n');
+    tsv.push('\n');
+    for scenario in scenarios.into_iter().filter(|it| it.name.contains(only)) {
+        let name = scenario.name;
+        let (names, times) = take_turns(scenario, rounds);
+        let _ = write!(text, "{name:<33}");
+        tsv.push_str(name);
+        for times in &times {
+            let [median, least, _] = spread(times.clone());
+            let time = format!("{median:.1} ({least:.1})");
+            let _ = write!(text, " {time:>16}");
+            let _ = write!(tsv, "\t{median:.3}");
+        }
+        for (ours, rival, goal) in futures::GOALS {
+            let times_of = |name| &times[names.iter().position(|it| *it == name).expect("in it")];
+            let ratio = ratio(times_of(ours), times_of(rival));
+            let verdict = if ratio <= goal { "ok" } else { "above" };
+            let ratio = format!("{ratio:.2} {verdict}");
+            let _ = write!(text, " {ratio:>25}");
+            let _ = write!(tsv, "\t{ratio}");
+        }
+        text.push('\n');
+        tsv.push('\n');
+    }
+    print!("{text}");
+    written(&tsv)
 }
 
 /// Fairness has tables of its own: its goals are nanoseconds above the pool that it stands on, and multiples of a fair
@@ -156,13 +204,7 @@ fn of_fairness(rounds: usize) -> ExitCode {
         let _ = writeln!(tsv, "small batch, {name}\t1.5\t{:.2}", it.small);
     }
     print!("{text}");
-    match env::var("FILCH_TSV").map(|path| fs::write(path, tsv)) {
-        Ok(Err(error)) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
+    written(&tsv)
 }
 
 /// The goals are about the contender that comes second.
@@ -174,9 +216,10 @@ fn against_second(scenarios: Vec<Scenario>) -> Vec<(Scenario, &'static str)> {
     scenarios.into_iter().map(second).collect()
 }
 
-fn measure(scenario: Scenario, against: &'static str, rounds: usize) -> Row {
+/// Runs the rounds. Returns the contenders' names, and the nanoseconds that an item took of each in each round.
+fn take_turns(scenario: Scenario, rounds: usize) -> (Vec<&'static str>, Vec<Vec<f64>>) {
     eprintln!("{}", scenario.name);
-    let Scenario { name, goal, items, mut contenders } = scenario;
+    let Scenario { items, mut contenders, .. } = scenario;
     let count = contenders.len();
     let mut times = vec![Vec::new(); count];
     for round in 0..=rounds {
@@ -189,11 +232,20 @@ fn measure(scenario: Scenario, against: &'static str, rounds: usize) -> Row {
             }
         }
     }
-    let ratio = |to: usize| {
-        let ratios = times[0].iter().zip(&times[to]).map(|(ours, theirs)| ours / theirs);
-        spread(ratios.collect())[0]
-    };
-    let names: Vec<_> = contenders.iter().map(|it| it.0).collect();
+    (contenders.iter().map(|it| it.0).collect(), times)
+}
+
+/// The median of the rounds' ratios.
+fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
+    let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
+    spread(ratios.collect())[0]
+}
+
+fn measure(scenario: Scenario, against: &'static str, rounds: usize) -> Row {
+    let (name, goal) = (scenario.name, scenario.goal);
+    let (names, times) = take_turns(scenario, rounds);
+    let count = names.len();
+    let ratio = |to: usize| ratio(&times[0], &times[to]);
     let median = |who: &usize| spread(times[*who].clone())[0];
     let is_rival = |who: &usize| names[*who] != "LockedPool"; // it is ours
     let rival = match against {

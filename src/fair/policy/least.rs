@@ -1,54 +1,56 @@
-//! Which ready queue has the least virtual time.
+//! A search tree for the ready queue with the least virtual time.
 
 use crate::fair::LEAST;
 use crate::fair::ready::{Bits, ReadySet, SUMMARIES};
 use crate::sync::{AtomicU64, FAN, GROUP, GROUPS, Relaxed, SUMMARY};
 use alloc::boxed::Box;
 
-/// The virtual times of a group's queues, next to each other, since they are looked through.
+/// The virtual times of a group's queues, side by side because a search reads them in sequence.
 #[derive(Debug)]
 pub struct Times {
-    /// Of each queue.
+    /// The time of each queue.
     pub times: [AtomicU64; GROUP],
     floors: [AtomicU64; GROUP / FAN],
 }
 
-/// A tree above the times, of nodes with `FAN` children. The *floor* of a node is a time that no member below it is before.
+/// A tree above the times, whose nodes have `FAN` children. The *floor* of a node is a lower bound
+/// for the times of the members below it. The [`ReadySet`] tells which nodes have members.
 ///
-/// - A floor may be too low, and is so after a charge: who charges tells nobody. A search that comes there raises it to
-///   the least that it has found, where floors are compared.
-/// - A floor is not too high, once all calls have returned. The thread that lowers a time lowers the floors above it that are higher.
-///   Whoever raises floors looks again afterwards, and lowers them again if need be. Of these two one sees the other
-///   (`LEAST`).
+/// - A floor may be too low. A pick raises the floors on its own path, up to the last that is
+///   compared with another; any other increase of a time leaves them. The next search that comes
+///   there raises them.
+/// - A floor is not too high, once all calls have returned. A thread that lowers a time lowers the
+///   floors above it that are higher. A thread that raises floors looks again afterwards, and
+///   lowers them again if it must. Of these two, one sees the other (`LEAST`).
 ///
-/// Which nodes have members the [`ReadySet`] says. Lock-free: a search begins again only because another thread has
-/// changed what it saw, or because it has raised a floor itself.
+/// The tree is lock-free: a search begins again only if another thread has changed what it read, or
+/// if it has raised a floor itself.
 #[derive(Debug)]
 pub struct Least {
     groups: Box<[AtomicU64]>,
-    /// Of `FAN` groups each.
+    /// The floors of `FAN` groups each.
     parts: Box<[AtomicU64]>,
-    /// Of all groups in a word of the summary.
+    /// The floors of all groups in a word of the summary.
     words: Box<[AtomicU64]>,
 }
 
-/// How many floors there are above a queue.
+/// The number of floors above a queue.
 const LEVELS: usize = 4;
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Found {
     /// The queue.
     pub slot: usize,
     /// Its time.
     pub time: u64,
-    /// The least of the other times in its node.
+    /// The least of the other times in its octet.
     rest: Option<u64>,
-    /// The nodes above it, from below.
+    /// The nodes above it, from the lowest up.
     path: [Child; LEVELS],
 }
 
-/// A child of a node, its floor, and the least floor of the others.
+/// A child of a node, with its floor and the least floor of its siblings.
 #[derive(Clone, Copy, Debug)]
 struct Child {
     at: usize,
@@ -57,7 +59,7 @@ struct Child {
 }
 
 impl Times {
-    /// All the same.
+    /// Returns times and floors that are all `start`.
     pub fn new(start: u64) -> Self {
         let all = || AtomicU64::new(start);
         Times { times: core::array::from_fn(|_| all()), floors: core::array::from_fn(|_| all()) }
@@ -66,13 +68,13 @@ impl Times {
 
 // Relaxed throughout: the fences of `LEAST` order floors and times.
 impl Least {
-    /// Of nothing.
+    /// Returns a tree whose floors are all `start`.
     pub fn empty(start: u64) -> Self {
         let floors = |count| (0..count).map(|_| AtomicU64::new(start)).collect();
         Least { groups: floors(GROUPS), parts: floors(GROUPS / FAN), words: floors(SUMMARIES) }
     }
 
-    /// The member with the least time. `times` says the times of a group.
+    /// Returns the member with the least time. `times` returns the times of a group.
     #[inline]
     pub fn find<'a>(&self, set: &ReadySet, times: impl Fn(usize) -> &'a Times) -> Option<Found> {
         loop {
@@ -83,7 +85,7 @@ impl Least {
             let Some(group) = least(self.groups(part.at, summary)) else { continue };
             let (members, times) = (set.members(group.at), times(group.at));
             let Some(octet) = least(floors(times, members)) else {
-                // Whoever has taken out the last of them is about to do this.
+                // The thread that removed the last member is about to do the same.
                 set.tidy(group.at);
                 continue;
             };
@@ -98,15 +100,15 @@ impl Least {
         }
     }
 
-    /// The queue that was found has been charged.
+    /// Raises floors after the found queue has been charged up to `to`.
     #[inline]
     pub fn charged(&self, found: &Found, to: u64, set: &ReadySet, times: &Times) {
         let least = found.rest.map_or(to, |rest| earlier(rest, to));
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above what was found, up to the last that is compared with another: the least below the
-    /// first of them is this.
+    /// Raises the floors above the found queue, up to the last that is compared with another.
+    /// `least` is the least time below the lowest of them.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;
@@ -136,14 +138,15 @@ impl Least {
         }
     }
 
-    /// The time of a queue has become less, or the queue a member.
+    /// Lowers the floors above a queue whose time has become less, or which has become a member.
     #[inline]
     pub fn lower(&self, slot: usize, time: u64, times: &Times) {
         LEAST.fence();
         lower_all(&self.above(slot, times), time);
     }
 
-    /// Raises all floors that are lower, but for those above lower times: so none is left behind by half a turn.
+    /// Raises all floors that are below `to`, except above lower times. So no floor falls half a
+    /// turn behind.
     pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
         let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
         let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));
@@ -157,7 +160,7 @@ impl Least {
         }
     }
 
-    /// The floors above a queue, from below.
+    /// Returns the floors above a queue, from the lowest up.
     #[inline]
     fn above<'a>(&'a self, slot: usize, times: &'a Times) -> [&'a AtomicU64; LEVELS] {
         let group = slot / GROUP;
@@ -165,14 +168,14 @@ impl Least {
         [octet, &self.groups[group], &self.parts[group / FAN], &self.words[group / SUMMARY]]
     }
 
-    /// The parts of a word that have members.
+    /// Returns the parts of a word that have members, with their floors.
     #[inline]
     fn parts(&self, word: usize, summary: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
         let first = word * (SUMMARY / FAN);
         octets(summary, SUMMARY).map(move |at| (first + at, &self.parts[first + at]))
     }
 
-    /// The groups of a part that have members.
+    /// Returns the groups of a part that have members, with their floors.
     #[inline]
     fn groups(&self, part: usize, summary: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
         let first = part * FAN;
@@ -180,32 +183,33 @@ impl Least {
     }
 }
 
-/// The octets of a group that have members.
+/// Returns the octets of a group that have members, with their floors.
 #[inline]
 fn floors(times: &Times, members: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
     octets(members, GROUP).map(|at| (at, &times.floors[at]))
 }
 
-/// The members in an octet of a group.
+/// Returns the members of an octet of a group, with their times.
 #[inline]
 fn queues(times: &Times, at: usize, members: u64) -> impl Iterator<Item = (usize, &AtomicU64)> {
     let first = at * FAN;
     Bits(octet(members, first)).map(move |at| (first + at, &times.times[first + at]))
 }
 
-/// The bits of an octet: of as many as a node has children.
+/// Returns an octet of a word: as many bits as a node has children.
 #[inline]
 fn octet(word: u64, first: usize) -> u64 {
     (word >> first) & (u64::MAX >> (64 - FAN))
 }
 
-/// Which octets of the first bits of a word are not zero.
+/// Returns the octets among the first `bits` of a word that are not zero.
 #[inline]
 fn octets(word: u64, bits: usize) -> impl Iterator<Item = usize> {
     (0..bits / FAN).filter(move |at| octet(word, at * FAN) != 0)
 }
 
-/// The least, of several the first, and the least of the others.
+/// Returns the child with the least floor, the first of equals, with the least floor of its
+/// siblings.
 #[inline]
 fn least<'a>(all: impl Iterator<Item = (usize, &'a AtomicU64)>) -> Option<Child> {
     let mut best: Option<Child> = None;
@@ -235,13 +239,14 @@ fn earlier(one: u64, other: u64) -> u64 {
     if is_before(other, one) { other } else { one }
 }
 
-/// Returns whether the floor was `from`, and is higher now.
+/// Raises a floor that is still `from`. Returns whether it did.
 #[inline]
 fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
     is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
 }
 
-/// Lowers the floors that are higher, from below. Whoever raises one of them has seen the one below, or is seen.
+/// Lowers the floors that are higher than `to`, from the lowest up. A thread that raises one of
+/// them has seen the one below, or this thread sees the raised floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {
@@ -252,7 +257,8 @@ fn lower_all(floors: &[&AtomicU64], to: u64) {
     }
 }
 
-/// Which of two virtual times is less. They wrap, and are never half a turn apart.
+/// Returns whether one virtual time is less than the other. Times wrap, and are never half a turn
+/// apart.
 #[inline]
 pub(super) fn is_before(one: u64, other: u64) -> bool {
     (one.wrapping_sub(other) as i64) < 0

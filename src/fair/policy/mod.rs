@@ -71,7 +71,7 @@ pub trait Policy: Send + Sync + 'static {
     }
 
     /// Is called before the queue in this slot gets a lower weight, or after it got a higher one.
-    /// The policy can convert what the queue owes for past service.
+    /// The policy can convert the queue's debt for past service.
     fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
         let _ = (slot, change, ready);
     }
@@ -181,7 +181,8 @@ pub struct Reweighted {
 pub struct Service {
     /// The total time of its tasks on the thread that served it.
     pub time: Duration,
-    /// How many tasks ran. Tasks that had been cancelled do not count.
+    /// How many tasks and forks ran. Cancelled tasks do not count. A task that sleeps in a wait counts
+    /// once more.
     pub tasks: usize,
     /// The queue's weight at the end of the lease.
     pub weight: u64,

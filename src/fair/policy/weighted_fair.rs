@@ -8,16 +8,20 @@ use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine, const
 use alloc::boxed::Box;
 use core::fmt;
 
-/// How many units of virtual time a nanosecond is for a queue of weight 1. A queue of weight 2³² is charged
-/// 24 units for 100 µs.
+/// A nanosecond at weight 1 is 2 to this power units of virtual time. A queue of weight 2³² is
+/// charged 24 units for 100 µs.
 const UNITS: u32 = 20;
 /// Where virtual time begins: 100 ms before its wrap, so that every user crosses it.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
-/// The most that a queue can have got ahead, of what half a turn is: 73 minutes for a queue of weight 1.
+/// The farthest that a queue may be ahead of `now`, which is a quarter of a turn: 73 minutes at
+/// weight 1.
 const MOST: u64 = 1 << 62;
-/// How long an age is, in bits. A queue is two of them behind at most when `now` moves, which it does by `MOST` at most,
-/// and within the age that has begun: together less than half a turn.
+/// The length of an age is 2 to this power. When `now` moves on, by at most `MOST`, a queue is at
+/// most two ages behind it; before the next age `now` moves by less than one more. Together that is
+/// less than half a turn.
 const AGE: u32 = 60;
+/// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. A note has 16 bits more.
+const LONGEST: u32 = 48;
 
 /// Shares the time of the executor among the ready queues by weight: start-time fair queuing
 /// (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the
@@ -58,24 +62,30 @@ pub struct WeightedFair {
     least: Least,
 }
 
-/// A group of queues.
+/// The accounts of a group of queues.
 struct Accounts {
     times: Times,
     pasts: [Past; GROUP],
 }
 
-/// What is kept of a queue's leases.
+/// The history of a queue's leases.
 struct Past {
-    /// What is not worth a unit yet: units times weight.
+    /// Service that is not worth a unit yet, in units times weight.
     rest: AtomicU64,
-    /// What a lease takes, in nanoseconds.
+    /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
+    /// How many queues the slot has had. A slow ticket gives back what it has charged to one of them, but not to the next.
+    number: AtomicU64,
 }
 
 impl Past {
     const_on_the_machine! {
         fn nothing() -> Self {
-            Past { rest: AtomicU64::new(0), estimate: AtomicU64::new(0) }
+            Past {
+                rest: AtomicU64::new(0),
+                estimate: AtomicU64::new(0),
+                number: AtomicU64::new(0),
+            }
         }
     }
 }
@@ -86,7 +96,8 @@ impl Accounts {
     }
 }
 
-// Relaxed throughout: each is a word of its own, and the set of what is ready brings along what was charged before.
+// Relaxed throughout: each word stands for itself, and the ready set publishes what a queue was
+// charged before.
 impl WeightedFair {
     /// Returns a policy whose queues have had no service yet.
     #[must_use]
@@ -103,7 +114,9 @@ impl WeightedFair {
         self.accounts[slot / GROUP].get_or_make(Accounts::new)
     }
 
-    /// A new age has begun. Nobody raises the time of a queue that is never ready, and after half a turn it would be ahead.
+    /// Raises the times and floors that are far behind, because a new age has begun. No other call
+    /// raises the time of a queue that is never ready, and after half a turn that time would read
+    /// as ahead.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -123,7 +136,7 @@ impl WeightedFair {
         &self.times(slot).times[slot % GROUP]
     }
 
-    /// The time of a queue may be less than before, or it has become ready.
+    /// Lowers the floors above a queue whose time may have become less, or which has become ready.
     #[inline]
     fn is_less(&self, slot: usize) {
         self.least.lower(slot, self.time(slot).load(Relaxed), self.times(slot));
@@ -134,15 +147,17 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        accounts.times.times[at].store(now, Relaxed);
-        // The last one in the slot may have left it in the set.
-        self.is_less(slot);
+        // In this order, because the slot's last queue may have left the slot in the ready set: a pick that charges the new
+        // time has read the new estimate, and one that has read the new number charges the new time.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
+        accounts.times.times[at].store(now, Relaxed);
+        accounts.pasts[at].number.fetch_add(1, Relaxed);
+        self.is_less(slot);
     }
 
-    /// What the queue is ahead or behind scales with its weight, and so does what has been charged for its leases that
-    /// are under way. `served` takes that back at the weight of then, so the two cancel out.
+    /// Scales the queue's lead with its weight, including the charges for leases under way.
+    /// `served` takes those charges back at the weight of that moment, so the two cancel out.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
@@ -171,17 +186,20 @@ impl Policy for WeightedFair {
             let Found { slot, time, .. } = found;
             let accounts = self.accounts(slot);
             let at = slot % GROUP;
-            let nanos = accounts.pasts[at].estimate.load(Relaxed).max(1);
+            let past = &accounts.pasts[at];
+            let nanos = past.estimate.load(Relaxed).clamp(1, (1 << LONGEST) - 1);
+            let number = past.number.load(Relaxed);
             let charged = time.wrapping_add(charge(nanos, ready.weight(slot)));
             if accounts.times.times[at].compare_exchange(time, charged, Relaxed, Relaxed).is_ok() {
                 self.least.charged(&found, charged, ready.set, &accounts.times);
-                return Some(Pick::of(slot).with_note(note(time, nanos)));
+                return Some(Pick::of(slot).with_note(note(time, number, nanos)));
             }
         }
     }
 
     fn begins(&self, pick: Pick) {
-        // Not before: a queue that turns out to be empty is no measure for those that arrive.
+        // Only now: an arriving queue must not start at the time of a queue that turned out to be
+        // empty.
         let to = (pick.note() >> 64) as u64;
         if raise(&self.now, to).is_some_and(|before| (before ^ to) >> AGE != 0) {
             self.bring_up(to);
@@ -200,13 +218,17 @@ impl Policy for WeightedFair {
             let after = if before == 0 { nanos } else { before - before / 4 + nanos / 4 };
             estimate.store(after, Relaxed);
         }
+        let (number, nanos_before) = charged_by(pick);
+        let is_its = number == accounts.pasts[at].number.load(Relaxed) as u16;
+        let in_advance = if is_its { nanos_before } else { 0 };
         let now = self.now.load(Relaxed);
         let mut after = 0;
         let corrected = |time: u64| {
-            // The weight may change meanwhile, and then the time does too.
+            // Read in each attempt: a change of weight also changes the time, which makes this
+            // exchange fail.
             let weight = ready.weight(pick.slot);
             let used = if weight == service.weight { used } else { worth(nanos, weight).0 };
-            let charged = charge(pick.note() as u64, weight);
+            let charged = charge(in_advance, weight);
             let lead = i128::from(time.wrapping_sub(now) as i64);
             after = within_bounds(now, lead - i128::from(charged) + i128::from(used));
             Some(after)
@@ -218,22 +240,25 @@ impl Policy for WeightedFair {
     }
 }
 
-/// What so many nanoseconds are in units for a weight, at most `MOST`, and what is not worth a unit.
+/// Returns the units that `nanos` nanoseconds are worth at a weight, at most `MOST`, and the rest
+/// that is not worth a unit.
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
     let weight = weight.max(1);
     if nanos >> (63 - UNITS) == 0 {
-        // Two hours: the division of 64 bits is the quick one.
+        // Below two hours, the faster division of 64 bits is enough.
         return ((nanos << UNITS) / weight, (nanos << UNITS) % weight);
     }
     let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight));
     (u64::try_from(worth / weight).unwrap_or(MOST).min(MOST), (worth % weight) as u64)
 }
 
-/// As `worth`. What is not worth a unit is kept, and counts the next time.
+/// Returns the units that `nanos` nanoseconds are worth. Keeps the rest, which counts the next
+/// time.
 fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     let weight = weight.max(1);
     let (units, rest) = worth(nanos, weight);
-    // Whoever fills a unit takes it out. A rest below zero is a unit that was taken out too early.
+    // A thread that sees a full unit takes it out. If two take out the same unit, the rest is below
+    // zero until the next unit fills it.
     let filled = (kept.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
     if filled {
         kept.fetch_sub(weight, Relaxed);
@@ -241,22 +266,30 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     units + u64::from(filled)
 }
 
-/// The time of a queue that is so much ahead.
+/// Returns the time of a queue that is ahead by `lead`, within the bounds.
 fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
-/// When a pick began, and for how many nanoseconds it was charged: not for how many units, since the weight may change.
-fn note(time: u64, nanos: u64) -> u128 {
-    u128::from(time) << 64 | u128::from(nanos)
+/// Returns the note of a pick: its start, the number of the queue, and for how many nanoseconds it
+/// was charged. Units would depend on the weight, which may change.
+fn note(time: u64, number: u64, nanos: u64) -> u128 {
+    u128::from(time) << 64 | u128::from(number << LONGEST | nanos)
 }
 
-/// What is charged in advance: at least one unit, so that the queue is not picked by all; nothing if nothing was picked.
+/// Returns the number of the queue that a pick has charged, and for how many nanoseconds.
+fn charged_by(pick: Pick) -> (u16, u64) {
+    let word = pick.note() as u64;
+    ((word >> LONGEST) as u16, word & ((1 << LONGEST) - 1))
+}
+
+/// Returns the charge in advance, in units. It is at least one, so that not all threads pick the
+/// same queue, and zero for a task that was not picked.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }
 
-/// Raises a virtual time. Returns what it was, if it was less.
+/// Raises a virtual time if it is less than `to`, and returns its old value.
 fn raise(time: &AtomicU64, to: u64) -> Option<u64> {
     let raised = |time| is_before(time, to).then_some(to);
     time.fetch_update(Relaxed, Relaxed, raised).ok()

@@ -46,7 +46,7 @@ impl World {
     pub(super) fn may_help(&self, one: usize, other: usize) -> bool {
         let below = self.schedulers[self.tenants[other].scheduler].on;
         let is_in = below.is_none_or(|it| self.tenants[one].chain.contains(&it));
-        is_in || !known::SIBLINGS_DO_NOT_HELP
+        is_in || self.ground.pool.is_some() || !known::SIBLINGS_DO_NOT_HELP
     }
 
     /// A handle of the scheduler for tasks of its queues, if one does not keep what may be paused.

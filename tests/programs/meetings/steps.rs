@@ -10,20 +10,12 @@ use super::spawning::{
 use super::tasks::{How, Plan};
 use super::world::{Pending, Tenant, World};
 use super::{Body, Settings, Step, Which};
+use crate::common::closures::PRIORITIES;
 use filch::FairScheduler;
-use filch::fair::Priority;
 use filch::pool::Shutdown;
 use filch::task::CancelToken;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-
-const PRIORITIES: [Priority; 5] = [
-    Priority::Lowest,
-    Priority::BelowNormal,
-    Priority::Normal,
-    Priority::AboveNormal,
-    Priority::Highest,
-];
 
 fn how(cancels: bool) -> Shutdown {
     if cancels { Shutdown::Cancel } else { Shutdown::Drain }

@@ -1,0 +1,340 @@
+//! What is measured of futures: spawning and joining them, yields, and wakes from another thread.
+
+use crate::scenarios::{Run, Scenario};
+use filch::fair::{FairScheduler, Queue};
+use futures_lite::future::block_on;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::*};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Instant;
+
+/// Threads that poll, in every contender.
+const WORKERS: usize = 2;
+/// Futures in flight in the rows that have many.
+const MANY: u64 = 1000;
+
+/// A goal of a table: the contender that is judged, its rival, and the ratio that it is to reach.
+pub type Goal = (&'static str, &'static str, f64);
+
+/// The goals, which are the same in each row.
+pub const GOALS: [Goal; 3] =
+    [("pool", "async-executor", 0.9), ("pool", "tokio", 0.5), ("queue", "tokio", 1.0)];
+
+/// An executor of futures as its users see it.
+pub trait Spawner: Clone + Send + Sync + 'static {
+    /// The name in the tables.
+    const NAME: &'static str;
+    /// A handle. A failed task panics in the thread that awaits it.
+    type Handle: Future<Output: Send> + Send + Unpin + 'static;
+    /// Starts [`WORKERS`] threads.
+    fn start() -> Self;
+    /// Spawns a future.
+    fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle;
+}
+
+/// filch's pool.
+#[derive(Clone, Debug)]
+pub struct Pool(filch::ThreadPool);
+
+impl Spawner for Pool {
+    const NAME: &'static str = "pool";
+    type Handle = filch::JoinHandle<u64>;
+
+    fn start() -> Self {
+        Pool(filch::ThreadPool::new(WORKERS).expect("threads"))
+    }
+
+    #[inline]
+    fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle {
+        self.0.spawn_future(future)
+    }
+}
+
+/// A queue of filch's scheduler over its pool.
+#[derive(Clone, Debug)]
+pub struct OfQueue(Queue);
+
+impl Spawner for OfQueue {
+    const NAME: &'static str = "queue";
+    type Handle = filch::JoinHandle<u64>;
+
+    fn start() -> Self {
+        let pool = filch::ThreadPool::new(WORKERS).expect("threads");
+        OfQueue(FairScheduler::over(pool).queue("futures").build().expect("open"))
+    }
+
+    #[inline]
+    fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle {
+        self.0.spawn_future(future)
+    }
+}
+
+/// tokio's multi-threaded scheduler.
+#[derive(Clone, Debug)]
+pub struct Tokio(Arc<tokio::runtime::Runtime>);
+
+impl Spawner for Tokio {
+    const NAME: &'static str = "tokio";
+    type Handle = tokio::task::JoinHandle<u64>;
+
+    fn start() -> Self {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        Tokio(Arc::new(builder.worker_threads(WORKERS).build().expect("threads")))
+    }
+
+    #[inline]
+    fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle {
+        self.0.spawn(future)
+    }
+}
+
+/// async-executor, on threads that run it as smol's do.
+#[derive(Clone, Debug)]
+pub struct AsyncExecutor(Arc<async_executor::Executor<'static>>);
+
+impl Spawner for AsyncExecutor {
+    const NAME: &'static str = "async-executor";
+    type Handle = async_executor::Task<u64>;
+
+    fn start() -> Self {
+        let executor = Arc::new(async_executor::Executor::new());
+        for _ in 0..WORKERS {
+            let executor = Arc::clone(&executor);
+            thread::spawn(move || block_on(executor.run(std::future::pending::<()>())));
+        }
+        AsyncExecutor(executor)
+    }
+
+    #[inline]
+    fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle {
+        self.0.spawn(future)
+    }
+}
+
+/// smol's global executor.
+#[derive(Clone, Debug)]
+pub struct Smol;
+
+impl Spawner for Smol {
+    const NAME: &'static str = "smol";
+    type Handle = smol::Task<u64>;
+
+    /// [`all`] has told it how many threads to start.
+    fn start() -> Self {
+        Smol
+    }
+
+    #[inline]
+    fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle {
+        smol::spawn(future)
+    }
+}
+
+macro_rules! row {
+    ($name:literal, $items:expr, $scenario:ident) => {
+        Scenario {
+            name: $name,
+            goal: 0.0, // of `GOALS`
+            items: $items,
+            contenders: vec![
+                row!($scenario, Pool),
+                row!($scenario, OfQueue),
+                row!($scenario, Tokio),
+                row!($scenario, AsyncExecutor),
+                row!($scenario, Smol),
+            ],
+        }
+    };
+    ($scenario:ident, $S:ty) => {
+        (<$S>::NAME, $scenario::<$S>())
+    };
+}
+
+/// Every scenario. To be called before the process has other threads.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    // SAFETY: the process has one thread.
+    unsafe { std::env::set_var("SMOL_THREADS", WORKERS.to_string()) };
+    vec![
+        row!("spawn and join, from outside", 100_000, outside),
+        row!("spawn and join, inside", 100_000, inside),
+        row!("spawn and join one, inside", 20_000, one_by_one),
+        row!("yields, one future", 200_000, yields_of_one),
+        row!("yields, 1,000 futures", 200_000, yields_of_many),
+        row!("wakes by a thread, 1,000 futures", 100_000, wakes_of_many),
+        row!("wake by a thread, and its answer", 5_000, wakes_of_one),
+    ]
+}
+
+/// Pends so many times, woken each time.
+fn yields(times: u64) -> impl Future<Output = u64> + Send {
+    let mut left = times;
+    poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(times);
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+/// A thread spawns [`MANY`], and then waits for each.
+fn outside<S: Spawner>() -> Run {
+    let spawner = S::start();
+    Box::new(move |items| {
+        let rounds = items.div_ceil(MANY);
+        let start = Instant::now();
+        for _ in 0..rounds {
+            block_on(spawn_and_join(&spawner));
+        }
+        (start.elapsed(), rounds * MANY)
+    })
+}
+
+/// The same by a task.
+fn inside<S: Spawner>() -> Run {
+    by_a_task(|spawner: S, items| async move {
+        for _ in 0..items.div_ceil(MANY) {
+            spawn_and_join(&spawner).await;
+        }
+        items.div_ceil(MANY) * MANY
+    })
+}
+
+async fn spawn_and_join<S: Spawner>(spawner: &S) {
+    let spawn = |it| spawner.spawn(async move { it });
+    let handles: Vec<_> = (0..MANY).map(spawn).collect();
+    for handle in handles {
+        handle.await;
+    }
+}
+
+/// A task spawns one and waits for it, again and again.
+fn one_by_one<S: Spawner>() -> Run {
+    by_a_task(|spawner: S, items| async move {
+        for item in 0..items {
+            spawner.spawn(async move { item }).await;
+        }
+        items
+    })
+}
+
+fn yields_of_one<S: Spawner>() -> Run {
+    by_a_task(|_: S, items| yields(items))
+}
+
+fn yields_of_many<S: Spawner>() -> Run {
+    by_a_task(|spawner: S, items| async move {
+        let each = items.div_ceil(MANY);
+        let handles: Vec<_> = (0..MANY).map(|_| spawner.spawn(yields(each))).collect();
+        for handle in handles {
+            handle.await;
+        }
+        each * MANY
+    })
+}
+
+/// The time that a task takes from when it begins until its future is ready with how many items that were.
+fn by_a_task<S, F>(future: impl Fn(S, u64) -> F + 'static) -> Run
+where
+    S: Spawner,
+    F: Future<Output = u64> + Send + 'static,
+{
+    let spawner = S::start();
+    Box::new(move |items| {
+        let outcome = Arc::new(Mutex::new(None));
+        let (place, work) = (Arc::clone(&outcome), future(spawner.clone(), items));
+        block_on(spawner.spawn(async move {
+            let start = Instant::now();
+            let done = work.await;
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some((start.elapsed(), done));
+            done
+        }));
+        let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        outcome.expect("the task has ended")
+    })
+}
+
+/// Where a future leaves its waker, as an event of an I/O driver would.
+#[derive(Default)]
+struct Event {
+    waker: Mutex<Option<Waker>>,
+    /// How often it has been told.
+    told: AtomicUsize,
+}
+
+impl Event {
+    fn tell(&self) {
+        self.told.fetch_add(1, Release);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Waits for an event that often, and counts each time in `heard`.
+struct Listener {
+    event: Arc<Event>,
+    heard: Arc<AtomicUsize>,
+    seen: usize,
+    until: usize,
+}
+
+impl Future for Listener {
+    type Output = u64;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
+        let waker = context.waker().clone();
+        *self.event.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
+        let told = self.event.told.load(Acquire);
+        if told > self.seen {
+            self.heard.fetch_add(told - self.seen, Release);
+            self.seen = told;
+        }
+        if told == self.until { Poll::Ready(told as u64) } else { Poll::Pending }
+    }
+}
+
+/// A thread that is not the executor's wakes all of them, waits until all have run, and does so again.
+fn wakes<S: Spawner>(futures: u64) -> Run {
+    let spawner = S::start();
+    Box::new(move |items| {
+        let rounds = items.div_ceil(futures) as usize;
+        let heard = Arc::new(AtomicUsize::new(0));
+        let events: Vec<_> = (0..futures).map(|_| Arc::new(Event::default())).collect();
+        let handles: Vec<_> = events
+            .iter()
+            .map(|event| {
+                let (event, heard) = (Arc::clone(event), Arc::clone(&heard));
+                spawner.spawn(Listener { event, heard, seen: 0, until: rounds })
+            })
+            .collect();
+        let start = Instant::now();
+        for round in 1..=rounds {
+            events.iter().for_each(|event| event.tell());
+            while heard.load(Acquire) < round * futures as usize {
+                thread::yield_now();
+            }
+        }
+        let time = start.elapsed();
+        block_on(async {
+            for handle in handles {
+                handle.await;
+            }
+        });
+        (time, rounds as u64 * futures)
+    })
+}
+
+fn wakes_of_many<S: Spawner>() -> Run {
+    wakes::<S>(MANY)
+}
+
+fn wakes_of_one<S: Spawner>() -> Run {
+    wakes::<S>(1)
+}

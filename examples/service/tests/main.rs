@@ -1,0 +1,7 @@
+//! Tests of the service, over sockets: each starts a server of its own in this process.
+
+mod bad_input;
+mod client;
+mod ends;
+mod random;
+mod results;

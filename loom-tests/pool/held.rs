@@ -1,0 +1,163 @@
+//! Models of the halves that a worker holds: which thread runs them, the owner or one that raids
+//! it.
+//!
+//! | pair | site | fails when weakened |
+//! |---|---|---|
+//! | `LET_GO` | `settle`, `raid` | `a_held_half_is_run_once_by_its_owner_or_by_a_raider` |
+//! | `HELD` | `hold`, `raid` | the same |
+//! | `KEPT_OUT` | `drop`, `settle` | the same |
+
+use crate::common::{Bound::*, model, spawn};
+use filch::idle::{Park, ThreadPark};
+use filch::pool::for_models::{Held, Link};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicBool;
+use loom::thread::yield_now;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+/// A half, and how often it was run: its owner writes that first.
+struct Half {
+    link: Link,
+    runs: UnsafeCell<u32>,
+    has_run: AtomicBool,
+}
+
+/// A worker, and the frames of its joins, which stay until the model ends: `Link::gone` tells loom
+/// that one has ended.
+struct Owner {
+    held: Held,
+    halves: [Half; 2],
+}
+
+// SAFETY: loom checks every access.
+unsafe impl Sync for Owner {}
+// SAFETY: as above.
+unsafe impl Send for Owner {}
+
+impl Owner {
+    fn new() -> Self {
+        let half = || Half {
+            link: Link::bare(),
+            runs: UnsafeCell::new(u32::MAX),
+            has_run: AtomicBool::new(false),
+        };
+        Owner { held: Held::new(), halves: [half(), half()] }
+    }
+
+    fn hold(&self, half: &Half) {
+        // SAFETY: loom checks it.
+        half.runs.with_mut(|it| unsafe { *it = 0 });
+        // SAFETY: the model lets go of the newest first, and its frames stay.
+        unsafe { self.held.hold(&half.link) };
+    }
+
+    /// Returns whether the half was the owner's.
+    fn let_go(&self, half: &Half) -> bool {
+        let is_ours = self.held.let_go(&half.link) || self.held.settle(&half.link);
+        if is_ours {
+            run(half);
+        }
+        while !half.has_run.load(Acquire) {
+            yield_now();
+        }
+        half.link.gone();
+        is_ours
+    }
+
+    /// Returns whether there was a half to take.
+    fn raid(&self) -> bool {
+        let bell = ThreadPark::new().unparker();
+        let Some(link) = self.held.raid(&bell, || true) else { return false };
+        let half = self.halves.iter().find(|it| std::ptr::eq(&raw const it.link, link));
+        run(half.expect("one of the owner's"));
+        true
+    }
+}
+
+fn run(half: &Half) {
+    // SAFETY: loom checks it.
+    half.runs.with_mut(|it| unsafe { *it += 1 });
+    half.has_run.store(true, Release);
+}
+
+fn runs(owner: &Owner) -> [u32; 2] {
+    // SAFETY: loom checks it.
+    owner.halves.each_ref().map(|it| it.runs.with(|it| unsafe { *it }))
+}
+
+#[test]
+fn a_held_half_is_run_once_by_its_owner_or_by_a_raider() {
+    model("a_held_half_is_run_once_by_its_owner_or_by_a_raider", Preemptions(3), || {
+        let owner = Arc::new(Owner::new());
+        let same = owner.clone();
+        let raider = spawn(move || same.raid());
+        let [older, newer] = &owner.halves;
+        owner.hold(older);
+        owner.hold(newer);
+        let ours = [owner.let_go(newer), owner.let_go(older)];
+        let theirs = raider.join().unwrap();
+        assert_eq!(runs(&owner), [1, 1]);
+        assert_eq!(ours.into_iter().filter(|it| !it).count(), usize::from(theirs));
+    });
+}
+
+#[test]
+fn a_half_that_is_held_after_another_was_let_go_is_not_taken_for_it() {
+    let name = "a_half_that_is_held_after_another_was_let_go_is_not_taken_for_it";
+    model(name, Preemptions(3), || {
+        let owner = Arc::new(Owner::new());
+        let same = owner.clone();
+        let raider = spawn(move || same.raid());
+        let [one, other] = &owner.halves;
+        owner.hold(one);
+        owner.let_go(one);
+        owner.hold(other);
+        owner.let_go(other);
+        raider.join().unwrap();
+        assert_eq!(runs(&owner), [1, 1]);
+    });
+}
+
+#[test]
+fn two_raiders_take_different_halves() {
+    model("two_raiders_take_different_halves", Preemptions(2), || {
+        let owner = Arc::new(Owner::new());
+        let [older, newer] = &owner.halves;
+        owner.hold(older);
+        owner.hold(newer);
+        let raiders = [0, 1].map(|_| {
+            let same = owner.clone();
+            spawn(move || same.raid())
+        });
+        owner.let_go(newer);
+        owner.let_go(older);
+        raiders.into_iter().for_each(|it| _ = it.join().unwrap());
+        assert_eq!(runs(&owner), [1, 1]);
+    });
+}
+
+/// The owner offers what it holds, and lets go afterwards.
+#[test]
+fn a_half_is_offered_or_raided() {
+    model("a_half_is_offered_or_raided", Preemptions(3), || {
+        let owner = Arc::new(Owner::new());
+        let same = owner.clone();
+        let [older, newer] = &owner.halves;
+        owner.hold(older);
+        owner.hold(newer);
+        let raider = spawn(move || same.raid());
+        let (bell, mut offered) = (ThreadPark::new().unparker(), Vec::new());
+        owner.held.offer(&bell, |link| {
+            offered.push(link);
+            0
+        });
+        for half in [newer, older] {
+            assert!(!owner.held.let_go(&half.link) && !owner.held.settle(&half.link));
+        }
+        let theirs = raider.join().unwrap();
+        assert_eq!(offered.len() + usize::from(theirs), 2);
+        let expected = [older, newer].map(|it| &raw const it.link);
+        assert_eq!(offered, expected[usize::from(theirs)..]);
+    });
+}

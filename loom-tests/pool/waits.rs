@@ -1,0 +1,128 @@
+//! Models of a worker that sleeps in a wait: it wakes up when the wait is over, when there is a job that it can run meanwhile,
+//! and when there is one that it cannot, for which it gives its place away. A sleeper that is not woken is a deadlock, which
+//! loom reports.
+
+use crate::common::{Bound::*, model, spawn};
+use filch::idle::{Park, ThreadPark};
+use filch::pool::for_models::{Countdown, Idle, Waited};
+use loom::sync::atomic::{AtomicUsize, Ordering::*};
+use loom::sync::{Arc, Condvar, Mutex};
+use std::task::Waker;
+
+const OURS: usize = 1;
+const STRANGE: usize = 2;
+
+/// What two workers of a pool share, of which one waits for a job that the other runs.
+#[derive(Default)]
+struct Board {
+    idle: Idle,
+    countdown: Countdown,
+    bell: Mutex<Option<Waker>>,
+    /// What there is to run.
+    job: AtomicUsize,
+    has_run: Mutex<bool>,
+    told: Condvar,
+}
+
+impl Board {
+    fn new() -> Arc<Self> {
+        let board = Board::default();
+        board.countdown.add_own();
+        Arc::new(board)
+    }
+
+    fn push(&self, job: usize) {
+        // Relaxed: only the fence of the notification orders it.
+        self.job.store(job, Relaxed);
+        self.idle.searchers.notify_one();
+    }
+
+    fn take(&self, job: usize) -> Option<usize> {
+        (self.job.load(Relaxed) == job && self.job.swap(0, Relaxed) == job).then_some(job)
+    }
+
+    fn run(&self) {
+        *self.has_run.lock().unwrap() = true;
+        self.told.notify_one();
+    }
+
+    fn wait_until_run(&self) {
+        let mut has_run = self.has_run.lock().unwrap();
+        while !*has_run {
+            has_run = self.told.wait(has_run).unwrap();
+        }
+    }
+
+    fn end(&self) {
+        let bell = || self.bell.lock().unwrap().clone();
+        if let Some(bell) = self.countdown.end(bell) {
+            bell.expect("it is there before it is called").wake();
+        }
+    }
+
+    /// Waits as a worker does. A stranger is run by the thread that gets its place.
+    fn wait(&self) {
+        let mut park = ThreadPark::new();
+        let is_over = || self.countdown.is_over();
+        while !is_over() {
+            self.bell.lock().unwrap().get_or_insert_with(|| park.unparker());
+            self.countdown.call();
+            let work = || (self.job.load(Relaxed) != 0, false);
+            match self.idle.wait(&mut park, None, is_over, work, || self.take(OURS)) {
+                Waited::Over => assert!(is_over()),
+                Waited::Helps(_) => self.run(),
+                Waited::Aside => {
+                    if self.take(STRANGE).is_some() {
+                        self.run();
+                    }
+                    while !is_over() {
+                        park.park(None);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_waits_wakes_up_at_the_end() {
+    model("a_worker_that_waits_wakes_up_at_the_end", Preemptions(3), || {
+        let board = Board::new();
+        let same = board.clone();
+        let thief = spawn(move || same.end());
+        board.wait();
+        thief.join().unwrap();
+    });
+}
+
+/// Nobody else can run it.
+#[test]
+fn a_worker_that_waits_wakes_up_for_a_job_that_it_can_run() {
+    model("a_worker_that_waits_wakes_up_for_a_job_that_it_can_run", Preemptions(3), || {
+        let board = Board::new();
+        let same = board.clone();
+        let thief = spawn(move || {
+            same.push(OURS);
+            same.wait_until_run();
+            same.end();
+        });
+        board.wait();
+        thief.join().unwrap();
+    });
+}
+
+/// What it waits for relies on a stranger, which runs on the thread that gets its place.
+#[test]
+fn a_worker_that_waits_gives_its_place_away_for_a_stranger() {
+    model("a_worker_that_waits_gives_its_place_away_for_a_stranger", Preemptions(3), || {
+        let board = Board::new();
+        let same = board.clone();
+        let thief = spawn(move || {
+            same.push(STRANGE);
+            same.wait_until_run();
+            same.end();
+        });
+        board.wait();
+        thief.join().unwrap();
+    });
+}

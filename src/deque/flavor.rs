@@ -1,0 +1,12 @@
+//! From which end the owner takes.
+
+/// The end from which the owner takes.
+///
+/// Thieves always take the oldest item.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Flavor {
+    /// The owner takes the newest item.
+    Lifo,
+    /// The owner takes the oldest item.
+    Fifo,
+}

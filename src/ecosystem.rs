@@ -1,0 +1,41 @@
+//! Traits of other crates by which their users spawn futures.
+
+use crate::executor::TaskBuilder;
+use crate::fair::{FairScheduler, Queue};
+use crate::pool::{LockedPool, ThreadPool};
+use crate::sim::Handle;
+
+/// For each type that spawns futures.
+macro_rules! spawners {
+    ($($Spawner:ty),*) => {
+        $(
+            /// Spawns a future that nobody waits for. An executor that refuses it is reported as shut down, which
+            /// is the only error that there is.
+            #[cfg(feature = "futures")]
+            #[cfg_attr(docsrs, doc(cfg(feature = "futures")))]
+            impl futures_task::Spawn for $Spawner {
+                fn spawn_obj(
+                    &self,
+                    future: futures_task::FutureObj<'static, ()>,
+                ) -> Result<(), futures_task::SpawnError> {
+                    let spawned = TaskBuilder::on(self).try_spawn_future(future);
+                    spawned.map(drop).map_err(|_| futures_task::SpawnError::shutdown())
+                }
+            }
+
+            /// Spawns a future that nobody waits for. An executor that refuses it drops it.
+            #[cfg(feature = "hyper")]
+            #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
+            impl<F> hyper::rt::Executor<F> for $Spawner
+            where
+                F: core::future::Future + Send + 'static,
+                F::Output: Send + 'static,
+            {
+                fn execute(&self, future: F) {
+                    drop(TaskBuilder::on(self).spawn_future(future));
+                }
+            }
+        )*
+    };
+}
+spawners!(ThreadPool, LockedPool, FairScheduler, Queue, Handle);

@@ -1,0 +1,265 @@
+//! How users end queues and schedulers, and wait for them.
+
+use super::handle::LineRef;
+use super::queue::Queue;
+use super::scheduler::FairScheduler;
+use super::shared::Shared;
+use crate::idle::until;
+use crate::pool::{Shutdown, ShutdownError, WouldDeadlock};
+use crate::sync::Arc;
+use crate::sync::clock::{self, Instant};
+use core::future::Future;
+use core::time::Duration;
+
+impl Queue {
+    /// Closes the queue: it accepts tasks only from its own tasks. Accepted tasks still run.
+    /// Returns whether the queue was open. Does not wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// let queue = fair.queue("a").build()?;
+    /// assert!(queue.close());
+    /// assert!(!queue.close());
+    /// assert!(queue.spawn_detached(|| ()).is_err());
+    /// # Ok::<(), filch::fair::QueueError>(())
+    /// ```
+    pub fn close(&self) -> bool {
+        Shared::close_queue(self.shared(), self.line())
+    }
+
+    /// Closes the queue, drops the tasks that have not begun, and asks the running tasks to
+    /// [stop](crate::task::is_cancelled). Returns the number of dropped tasks; their handles report
+    /// that they were cancelled. Also cancels [`token`](Self::token).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// let queue = fair.queue("a").paused().build()?;
+    /// let task = queue.spawn(|| println!("never printed"));
+    /// assert_eq!(queue.cancel(), 1);
+    /// assert!(task.join().unwrap_err().is_cancelled());
+    /// # Ok::<(), filch::fair::QueueError>(())
+    /// ```
+    pub fn cancel(&self) -> usize {
+        let dropped = Shared::cancel(self.shared(), self.line());
+        self.0.token.cancel();
+        dropped
+    }
+
+    /// Blocks until no task of this queue is pending.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::FairScheduler;
+    ///
+    /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("a").build()?;
+    /// let task = queue.spawn(|| 7);
+    /// queue.wait_idle()?;
+    /// assert!(task.is_finished());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
+        self.shared().may_wait()?;
+        let waited = self.shared().wait_until_quiet(self.line(), None);
+        waited.map(|_| ()).map_err(|_| WouldDeadlock)
+    }
+
+    /// Returns a future that is ready when nothing is pending in this queue, as [`wait_idle`](Self::wait_idle) is. It takes no
+    /// thread, and is a handle of the queue.
+    ///
+    /// It is never ready while a future of this queue awaits it: that one is pending until it has ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// use filch::executor::{Inline, spawn_future};
+    ///
+    /// let queue = fair.queue("a").paused().build()?;
+    /// let task = queue.spawn(|| 7);
+    /// let waits = spawn_future(Inline, queue.drained());
+    /// assert!(!waits.is_finished());
+    /// queue.resume();
+    /// assert!(waits.is_finished() && task.is_finished());
+    /// # Ok::<(), filch::fair::QueueError>(())
+    /// ```
+    pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
+        until(self.clone(), |it| it.line().quiet(), |it| it.line().is_idle())
+    }
+
+    /// Closes the queue, and waits until nothing is pending.
+    ///
+    /// With [`Shutdown::Drain`], what was accepted runs first; a paused queue is resumed for that. With
+    /// [`Shutdown::Cancel`], this [cancels](Self::cancel) the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`] on a thread that runs jobs of the executor; then nothing is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::pool::Shutdown;
+    ///
+    /// let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("a").build()?;
+    /// let task = queue.spawn(|| 7);
+    /// queue.shutdown(Shutdown::Drain)?;
+    /// assert!(task.is_finished());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
+        self.end_by(how, None).map_err(|_| WouldDeadlock)
+    }
+
+    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownError::StillRunning`] if there are tasks left by then: they end when they can.
+    /// [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::from_fn;
+    /// use filch::pool::{Shutdown, ShutdownError};
+    /// use std::time::Duration;
+    ///
+    /// let never = from_fn(1, |job| Ok(std::mem::forget(job)));
+    /// let queue = filch::FairScheduler::over(never).queue("a").build()?;
+    /// let task = queue.spawn(|| 7);
+    /// let early = queue.shutdown_timeout(Shutdown::Drain, Duration::from_millis(1));
+    /// assert_eq!(early, Err(ShutdownError::StillRunning));
+    /// # Ok::<(), filch::fair::QueueError>(())
+    /// ```
+    pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
+        self.end_by(how, clock::after(time))
+    }
+
+    fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
+        self.shared().may_wait()?;
+        match how {
+            Shutdown::Drain => {
+                self.close();
+                self.resume();
+            }
+            Shutdown::Cancel => _ = self.cancel(),
+        }
+        self.shared().wait_until_quiet(self.line(), deadline).map(|_| ())
+    }
+}
+
+impl FairScheduler {
+    /// Blocks until no task is pending in any queue.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::FairScheduler;
+    ///
+    /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let task = fair.spawn(|| 7);
+    /// fair.wait_idle()?;
+    /// assert!(task.is_finished());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
+        self.shared.may_wait()?;
+        self.shared.wait_until_all_quiet(None).map_err(|_| WouldDeadlock)
+    }
+
+    /// Returns a future that is ready when nothing is pending in any queue, as [`wait_idle`](Self::wait_idle) is. It takes no
+    /// thread, and keeps no queue open.
+    ///
+    /// It is never ready while a future of one of the queues awaits it: that one is pending until it has ended.
+    ///
+    /// # Examples
+    ///
+    /// See [`Queue::drained`].
+    pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
+        let shared = Arc::clone(&self.shared);
+        async move {
+            let mut has_waited = true;
+            while has_waited {
+                has_waited = false;
+                for line in shared.table.iter().filter(|it| !it.is_idle()) {
+                    let line = LineRef::new(&shared, line);
+                    until(line, |it| it.line().quiet(), |it| it.line().is_idle()).await;
+                    has_waited = true;
+                }
+            }
+        }
+    }
+
+    /// Closes all queues, and blocks until no task is pending. New queues are refused.
+    ///
+    /// With [`Shutdown::Drain`], the accepted tasks run first; paused queues are resumed for that.
+    /// With [`Shutdown::Cancel`], queued tasks are dropped, and running tasks are
+    /// [asked](crate::task::is_cancelled) to stop. The executor stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor; then no queue is
+    /// closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::FairScheduler;
+    /// use filch::pool::Shutdown;
+    ///
+    /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let task = fair.spawn(|| 7);
+    /// fair.shutdown(Shutdown::Drain)?;
+    /// assert!(task.is_finished());
+    /// assert!(fair.spawn_detached(|| ()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
+        self.end_by(how, None).map_err(|_| WouldDeadlock)
+    }
+
+    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownError::StillRunning`] if there are tasks left by then: they end when they can.
+    /// [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::pool::Shutdown;
+    /// use std::time::Duration;
+    ///
+    /// let fair = filch::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// fair.shutdown_timeout(Shutdown::Drain, Duration::from_secs(60)).unwrap();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
+        self.end_by(how, clock::after(time))
+    }
+
+    fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
+        self.shared.may_wait()?;
+        self.shared.registry.lock().is_closed = true;
+        for line in self.shared.table.iter() {
+            Shared::close(&self.shared, line, how);
+        }
+        self.shared.wait_until_all_quiet(deadline)
+    }
+}

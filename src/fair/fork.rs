@@ -1,0 +1,335 @@
+//! Forks: halves of a `join` and jobs of a scope that tasks of a queue offer to its other servers.
+//!
+//! A fork is an offer. The thread that offers it, its *owner*, takes it back and runs it if no
+//! other thread has begun it. So a fork needs no ticket, no capacity and no open queue to end. It
+//! runs in a place that its thread has: that of a lease, or of a thread that waits.
+//!
+//! ```text
+//!  owner, in its task                       thread that serves the queue, or waits within it
+//!  ──────────────────                       ────────────────────────────────────────────────
+//!  1  push the fork                         a  take the oldest fork, or one that comes of the latch
+//!  2  fence (LOOK); show the queue          b  run it
+//!  3  run something else                    c  end its latch; ring the owner's bell, if it waits
+//!  4  take the fork back, or wait at its
+//!     latch: run forks that come of it
+//! ```
+//!
+//! A *latch* is what a thread waits at: that of one half, or of all jobs of a scope. Each knows the
+//! latch of the fork within which it was made. So a thread that waits finds the forks that come of
+//! its latch, and runs no others: they might want a lock that it holds.
+
+use super::line::Line;
+use super::serving::Serving;
+use super::shared::Shared;
+use crate::idle::Park;
+use crate::pool::Countdown;
+use crate::sync::lock::Mutex;
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed};
+use crate::task::current::Waiter;
+use crate::task::{Bed, Job, OnStack, StackKind};
+use alloc::collections::VecDeque;
+use core::ptr;
+use core::task::Waker;
+use crossbeam_utils::CachePadded;
+
+/// How many shards a queue's forks have.
+const SHARDS: usize = 16;
+/// The shard of threads to which none is lent.
+const COMMON: usize = SHARDS - 1;
+
+/// What every fork begins with.
+#[repr(C)]
+pub(super) struct Head {
+    /// First, so that a pointer to it is a pointer to the whole.
+    stack: OnStack,
+    latch: *const Latch,
+}
+
+impl Head {
+    pub(super) fn new(kind: &'static StackKind, latch: *const Latch) -> Self {
+        Head { stack: OnStack(kind), latch }
+    }
+
+    /// Returns whether a thread that waits at this latch waits for this fork too.
+    fn comes_of(&self, latch: *const Latch) -> bool {
+        let mut own = self.latch;
+        while !own.is_null() && !ptr::eq(own, latch) {
+            // SAFETY: I7 — the latch outlives the fork.
+            own = unsafe { (*own).outer };
+        }
+        !own.is_null()
+    }
+}
+
+/// A fork that no thread has begun.
+struct Offer(*const Head);
+
+// SAFETY: I7 — the fork stays until a thread runs it, and whatever it captures is `Send`.
+unsafe impl Send for Offer {}
+
+impl Offer {
+    fn head(&self) -> &Head {
+        // SAFETY: I7 — it is offered, so it is there.
+        unsafe { &*self.0 }
+    }
+
+    fn into_job(self) -> Job {
+        // SAFETY: I7 — its owner waits until it has run.
+        unsafe { Job::on_stack(&self.head().stack) }
+    }
+}
+
+/// The forks that one thread has offered, the oldest first.
+#[derive(Default)]
+struct Shard {
+    offers: Mutex<VecDeque<Offer>>,
+    /// Written under the lock.
+    len: AtomicUsize,
+}
+
+impl Shard {
+    fn has_some(&self) -> bool {
+        self.len.load(Relaxed) != 0 // Relaxed: behind the fence of LOOK
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut VecDeque<Offer>) -> R) -> R {
+        let mut offers = self.offers.lock();
+        let result = act(&mut offers);
+        self.len.store(offers.len(), Relaxed); // Relaxed: as in `has_some`
+        result
+    }
+}
+
+/// The forks of a queue that no thread has begun.
+///
+/// A thread that forks has a shard of its own, lent to it for the lease. So threads that fork in
+/// the same queue do not take the same lock. What a lease leaves in its shard stays for the others.
+#[derive(Default)]
+pub(super) struct Forks {
+    shards: [CachePadded<Shard>; SHARDS],
+    /// A bit for each shard that is lent.
+    lent: AtomicUsize,
+    /// A bit for each shard that was ever used.
+    used: AtomicUsize,
+}
+
+impl Forks {
+    /// Returns the shard in which a thread that serves the queue offers its forks.
+    fn shard_of(&self, serving: Option<&Serving>) -> usize {
+        let Some(serving) = serving else { return self.use_shard(COMMON) };
+        serving.shard.get().unwrap_or_else(|| {
+            let lowest = |lent: usize| (!lent).trailing_zeros() as usize;
+            let lend = |lent| (lowest(lent) < COMMON).then(|| lent | 1 << lowest(lent));
+            // Relaxed: the shard's lock orders what its threads do.
+            let lent = self.lent.fetch_update(Relaxed, Relaxed, lend);
+            let shard = self.use_shard(lent.map_or(COMMON, lowest));
+            serving.shard.set(Some(shard));
+            shard
+        })
+    }
+
+    fn use_shard(&self, shard: usize) -> usize {
+        self.used.fetch_or(1 << shard, Relaxed); // Relaxed: behind the fence of LOOK
+        shard
+    }
+
+    fn used(&self) -> impl Iterator<Item = &Shard> {
+        let used = self.used.load(Relaxed); // Relaxed: behind the fence of LOOK
+        let used = (0..SHARDS).filter(move |it| used & 1 << it != 0);
+        used.map(|it| &*self.shards[it])
+    }
+
+    pub(super) fn has_some(&self) -> bool {
+        self.used().any(Shard::has_some)
+    }
+
+    /// Takes an oldest fork.
+    pub(super) fn take(&self) -> Option<Job> {
+        let mut shards = self.used().filter(|it| it.has_some());
+        shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
+    }
+
+    /// Takes a fork that comes of this latch. Looks under the lock of every shard: a thread that
+    /// offers such a fork later sees what the caller has written before.
+    fn take_of(&self, latch: &Latch) -> Option<Job> {
+        self.shards.iter().find_map(|shard| {
+            shard.with(|offers| {
+                let at = offers.iter().position(|it| it.head().comes_of(latch))?;
+                offers.remove(at).map(Offer::into_job)
+            })
+        })
+    }
+
+    /// Takes a fork back that was offered in this shard. Returns whether no thread has begun it.
+    #[inline]
+    pub(super) fn take_back(&self, shard: usize, head: &Head) -> bool {
+        self.shards[shard].with(|offers| {
+            let at = offers.iter().rposition(|it| ptr::eq(it.0, head));
+            at.and_then(|at| offers.remove(at)).is_some()
+        })
+    }
+}
+
+impl Line {
+    /// Takes a shard back that was lent for a lease.
+    #[inline]
+    pub(super) fn give_back(&self, shard: Option<usize>) {
+        if let (Some(shard), Some(forks)) = (shard.filter(|it| *it < COMMON), self.forks.get()) {
+            forks.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: as when it was lent
+        }
+    }
+}
+
+/// What a thread waits at: one half of a `join`, or the jobs of a scope.
+pub(super) struct Latch {
+    /// The latch of the fork within which this was made; null if it was made in no fork.
+    outer: *const Latch,
+    /// The frame of its owner.
+    owner: *const Serving,
+    countdown: Countdown,
+    waiter: Waiter,
+    /// Wakes its owner, once that waits.
+    bell: Mutex<Option<Waker>>,
+    /// Its owner sleeps and could run a fork.
+    is_asleep: AtomicBool,
+}
+
+// SAFETY: I7 — the pointers are to what stays as long as the latch; the owner's frame is compared only.
+unsafe impl Sync for Latch {}
+
+impl Latch {
+    pub(super) fn new(owner: &Serving) -> Self {
+        Latch {
+            outer: owner.latch.get(),
+            owner,
+            countdown: Countdown::default(),
+            waiter: Waiter::this_thread(),
+            bell: Mutex::default(),
+            is_asleep: AtomicBool::new(false),
+        }
+    }
+
+    fn is_owners(&self, serving: Option<&Serving>) -> bool {
+        serving.is_some_and(|it| ptr::eq(it, self.owner))
+    }
+
+    /// One more fork is to end before the wait does.
+    pub(super) fn add(&self, serving: Option<&Serving>) {
+        match self.is_owners(serving) {
+            true => self.countdown.add_own(),
+            false => self.countdown.add(),
+        }
+    }
+
+    /// Runs `f`, which does not panic, as a fork of this latch.
+    pub(super) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        let serving = Serving::innermost();
+        let outer = serving.map(|it| it.latch.replace(self));
+        let result = self.waiter.run_part(f);
+        if let Some((it, outer)) = serving.zip(outer) {
+            it.latch.set(outer);
+        }
+        result
+    }
+
+    /// A fork has ended.
+    ///
+    /// # Safety
+    ///
+    /// 1. I7 — it is one of this latch, and the caller forgets the latch.
+    pub(super) unsafe fn end(this: *const Self) {
+        // SAFETY: 1.
+        let is_own = unsafe { (*this).is_owners(Serving::innermost()) };
+        // SAFETY: 1. The reference is to atomic words only: they may go once they are written.
+        let countdown = unsafe { &(*this).countdown };
+        if is_own {
+            return countdown.end_own();
+        }
+        // SAFETY: 1 — called before the last fork has ended.
+        let bell = || unsafe { (*this).bell.lock().clone() };
+        if let Some(bell) = countdown.end(bell).flatten() {
+            bell.wake();
+        }
+    }
+
+    /// Wakes the owner if it sleeps: a fork that comes of this latch was offered.
+    fn stir(&self) {
+        // Relaxed: the owner has looked under the lock under which the fork was offered since, and so
+        // before; or it finds the fork.
+        if self.is_asleep.load(Relaxed) && self.is_asleep.swap(false, Relaxed) {
+            let bell = self.bell.lock().clone();
+            bell.iter().for_each(Waker::wake_by_ref);
+        }
+    }
+}
+
+impl Shared {
+    /// Offers a fork, and returns its shard. `latch` is the innermost at which another thread may
+    /// wait for it.
+    ///
+    /// # Safety
+    ///
+    /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
+    #[inline]
+    pub(super) unsafe fn offer(
+        this: &Arc<Self>,
+        line: &Line,
+        head: *const Head,
+        mut latch: *const Latch,
+    ) -> usize {
+        let forks = line.forks.get_or_make(Forks::default);
+        let shard = forks.shard_of(Serving::of(line));
+        Shared::put(|| forks.shards[shard].with(|offers| offers.push_back(Offer(head))));
+        if this.tiers.get(line.tier()).set.contains(line.slot) || this.show(line) {
+            // Never serves here: this thread is in the middle of a task.
+            Shared::send_another(this);
+        }
+        // SAFETY: I7 — the caller runs within these.
+        while let Some(it) = unsafe { latch.as_ref() } {
+            it.stir();
+            latch = it.outer;
+        }
+        shard
+    }
+
+    /// Waits at a latch of the caller's: runs what comes of it, and sleeps if there is nothing.
+    #[cold]
+    pub(super) fn wait_at(&self, line: &Line, serving: &Serving, latch: &Latch) {
+        let Some(forks) = line.forks.get() else { return };
+        let is_over = || latch.countdown.is_over();
+        while !is_over() {
+            if let Some(fork) = forks.take_of(latch) {
+                fork.run();
+                continue;
+            }
+            Bed::hesitate(|| is_over() || forks.has_some());
+            if is_over() {
+                return;
+            }
+            let began = self.clock.nanos();
+            serving.settle(self, line, began);
+            let fork = forks.sleep_at(latch);
+            serving.add_away(self.clock.nanos().saturating_sub(began));
+            fork.into_iter().for_each(Job::run);
+        }
+    }
+}
+
+impl Forks {
+    /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is over.
+    fn sleep_at(&self, latch: &Latch) -> Option<Job> {
+        Bed::with(|park| {
+            *latch.bell.lock() = Some(park.unparker());
+            latch.countdown.call();
+            loop {
+                latch.is_asleep.store(true, Relaxed); // Relaxed: the locks in `take_of` publish it
+                let fork = self.take_of(latch);
+                if fork.is_some() || latch.countdown.is_over() {
+                    latch.is_asleep.store(false, Relaxed); // Relaxed: a hint
+                    return fork;
+                }
+                park.park(None);
+            }
+        })
+    }
+}

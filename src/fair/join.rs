@@ -1,0 +1,301 @@
+//! Fork and join within a queue: [`Queue::join`] and [`Queue::install`].
+
+use super::fork::{Head, Latch};
+use super::life::MAX_TASKS;
+use super::policy::Pick;
+use super::queue::Queue;
+use super::scope::Stays;
+use super::serving::Serving;
+use super::shared::Shared;
+use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
+use crate::sync::place::Place;
+use crate::sync::thread;
+use crate::task::current::{self, Waiter};
+use crate::task::{Captured, Flow, Job, Limited, OnStack, StackKind};
+use core::mem;
+use core::num::NonZeroUsize;
+
+/// The second half, on the stack of its owner (I7).
+#[repr(C)]
+struct Half<B, R> {
+    /// First, so that a pointer to it is a pointer to the whole.
+    head: Head,
+    latch: Latch,
+    context: Option<Captured>,
+    closure: Place<B>,
+    result: Place<Result<R, thread::Payload>>,
+}
+
+impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
+    /// Runs also if it is dropped, since its owner waits.
+    const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
+
+    /// # Safety
+    ///
+    /// 1. I7 — `head` is that of a half whose owner waits, and nobody else has taken it.
+    unsafe fn run(head: *const OnStack) {
+        let this = head.cast::<Self>();
+        // SAFETY: 1.
+        let half = unsafe { &*this };
+        // SAFETY: 1.
+        let b = unsafe { half.closure.take() };
+        let result = half.latch.run(|| {
+            thread::catch(|| match &half.context {
+                Some(context) => context.enter(b),
+                None => b(),
+            })
+        });
+        // SAFETY: I7 — not over yet. Forgotten in the next line.
+        unsafe { half.result.put(&result) };
+        mem::forget(result);
+        // SAFETY: 1.
+        let latch = unsafe { &raw const (*this).latch };
+        // SAFETY: 1 — the half may go from here on.
+        unsafe { Latch::end(latch) };
+    }
+}
+
+impl Queue {
+    /// Runs both closures, perhaps at the same time, and returns what they return.
+    ///
+    /// Both are parts of a task of this queue. Another thread may run the second as soon as the
+    /// queue has a place for it: under the queue's weight, limit and priority, and charged to the
+    /// queue. Otherwise this thread runs it after the first. A half is no task of its own: it takes
+    /// no capacity, it is not refused, and the queue's metrics count its time and not its number.
+    ///
+    /// Inside a task of this queue, the closures run in the place that the task has. Then this
+    /// allocates nothing, unless the queue has a [context](super::QueueBuilder::context), or more
+    /// forks are open in the queue than ever before. Elsewhere
+    /// the whole is a task of the queue, as in [`install`](Self::install).
+    ///
+    /// While another thread runs the second closure, this thread runs halves and jobs of scopes
+    /// that come of it, and nothing else. When there are none, it sleeps: its place at the executor
+    /// goes to another thread, and the queue is not charged for the time. It keeps its place in the
+    /// queue. So a limit of `k` counts threads that wait, and a wait always ends.
+    ///
+    /// In a queue that is paused, closed or cancelled, and on an executor that has ended, halves
+    /// still run: what has begun is able to end.
+    ///
+    /// # Panics
+    ///
+    /// Continues the panic of the first closure, or else of the second, when neither runs any more.
+    /// If the first panics, the second may be dropped unrun. Outside of the queue's tasks, it also
+    /// panics where [`install`](Self::install) does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::{FairScheduler, Queue};
+    ///
+    /// fn fib(queue: &Queue, n: u32) -> u32 {
+    ///     if n < 2 {
+    ///         return n;
+    ///     }
+    ///     let (a, b) = queue.join(|| fib(queue, n - 1), || fib(queue, n - 2));
+    ///     a + b
+    /// }
+    ///
+    /// let fair = FairScheduler::over(filch::ThreadPool::new(2)?);
+    /// let queue = fair.queue("tenant").weight(3).max_parallel(2).build()?;
+    /// assert_eq!(fib(&queue, 16), 987);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn join<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce() -> RA + Send,
+        B: FnOnce() -> RB + Send,
+        RA: Send,
+        RB: Send,
+    {
+        match Serving::of(self.line()) {
+            Some(serving) => self.fork(serving, a, b),
+            None => self.install(|| match Serving::of(self.line()) {
+                Some(serving) => self.fork(serving, a, b),
+                // A thread that has dropped its thread-local state.
+                None => (a(), b()),
+            }),
+        }
+    }
+
+    #[inline]
+    fn fork<A, B, RA, RB>(&self, serving: &Serving, a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce() -> RA,
+        B: FnOnce() -> RB + Send,
+        RB: Send,
+    {
+        let (shared, line) = (self.shared(), self.line());
+        let context = self.0.context.as_ref().map(Flow::capture);
+        let mut half = Half {
+            head: Head::new(&Half::<B, RB>::KIND, core::ptr::null()),
+            latch: Latch::new(serving),
+            context,
+            closure: Place::empty(),
+            result: Place::empty(),
+        };
+        half.head = Head::new(&Half::<B, RB>::KIND, &raw const half.latch);
+        // SAFETY: I7 — no other thread has it. Forgotten in the next line.
+        unsafe { half.closure.put(&b) };
+        mem::forget(b);
+        half.latch.add(Some(serving));
+        let outer = serving.latch.get();
+        // SAFETY: I7 — `a` is caught, and every way out is behind `take_back` or the wait.
+        let shard = unsafe { Shared::offer(shared, line, &raw const half.head, outer) };
+        let first = thread::catch(a);
+        let is_ours = line.forks.get().is_some_and(|it| it.take_back(shard, &half.head));
+        if is_ours {
+            // SAFETY: I7 — taken back.
+            let b = unsafe { half.closure.take() };
+            return match first {
+                Ok(a) => (a, b()),
+                Err(payload) => {
+                    drop(b);
+                    thread::resume(payload)
+                }
+            };
+        }
+        shared.wait_at(line, serving, &half.latch);
+        // SAFETY: I7 — the wait is over.
+        let second = unsafe { half.result.take() };
+        match (first, second) {
+            (Ok(a), Ok(b)) => (a, b),
+            (Err(payload), second) => {
+                drop(second);
+                thread::resume(payload)
+            }
+            (_, Err(payload)) => thread::resume(payload),
+        }
+    }
+
+    /// Runs a closure as a task of this queue, and returns what it returns.
+    ///
+    /// Inside a task of this queue, that is a call. Elsewhere the closure waits for its turn in the
+    /// queue, and this thread waits for it, as for a [handle](crate::JoinHandle::join): on a thread
+    /// of the executor it runs the closure itself, in a free place of the queue. The queue's
+    /// capacity does not refuse it, since the thread that waits cannot bring more.
+    ///
+    /// # Panics
+    ///
+    /// Continues the panic of the closure. Outside of the queue's tasks, panics if the queue or the
+    /// executor refuses the task because it is closed, drops it because it is cancelled, or if the
+    /// wait would never end ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("tenant").build()?;
+    /// let words = ["a", "few", "words"];
+    /// let letters: usize = queue.install(|| words.iter().map(|it| it.len()).sum());
+    /// assert_eq!(letters, 9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn install<F, R>(&self, f: F) -> R
+    where
+        F: FnOnce() -> R + Send,
+        R: Send,
+    {
+        if Serving::of(self.line()).is_some() {
+            return f();
+        }
+        if current::is_within(Some(self.0.id)) {
+            return self.install_inside(f);
+        }
+        self.install_from_outside(f)
+    }
+
+    /// Runs `f` in the place that this thread has further up the stack.
+    #[cold]
+    fn install_inside<R>(&self, f: impl FnOnce() -> R) -> R {
+        let (shared, mut result) = (self.shared(), None);
+        let start = shared.clock.nanos();
+        let charge = shared.charging(self.line(), start, Pick::of(self.slot()), || {
+            result = Some(thread::catch(f));
+            shared.clock.nanos()
+        });
+        self.0.queue.charge(&charge, 1);
+        let result = result.expect("it has run");
+        result.unwrap_or_else(|payload| thread::resume(payload))
+    }
+
+    #[cold]
+    fn install_from_outside<F, R>(&self, f: F) -> R
+    where
+        F: FnOnce() -> R + Send,
+        R: Send,
+    {
+        let mut call = Call { f: Some(f), result: None, waiter: Waiter::this_thread() };
+        let pointer = Pointer(&raw mut call as *mut (), Call::<F, R>::run);
+        let run = move || pointer.run();
+        let unbounded = Unbounded(self);
+        let stays = Stays;
+        let ended = TaskBuilder::on(&unbounded).spawn(run).join_or_cancel();
+        mem::forget(stays);
+        match (ended, call.result.take()) {
+            (Ok(()), Some(result)) => result,
+            (Ok(()), None) => unreachable!("the task has run"),
+            (Err(error), _) => match error.try_into_panic() {
+                Ok(payload) => thread::resume(payload),
+                Err(error) => panic!("the queue has not run the closure: {error}"),
+            },
+        }
+    }
+}
+
+/// A closure on the stack of the thread that waits for it.
+struct Call<F, R> {
+    f: Option<F>,
+    result: Option<R>,
+    waiter: Waiter,
+}
+
+impl<F: FnOnce() -> R, R> Call<F, R> {
+    /// # Safety
+    ///
+    /// 1. `this` is a `Call<F, R>` that is there, and no other thread uses it meanwhile.
+    unsafe fn run(this: *mut ()) {
+        // SAFETY: 1.
+        let this = unsafe { &mut *this.cast::<Self>() };
+        let f = this.f.take().expect("a task runs once");
+        this.result = Some(this.waiter.run(f));
+    }
+}
+
+/// A pointer to a `Call`, and its function.
+struct Pointer(*mut (), unsafe fn(*mut ()));
+
+// SAFETY: I7 — the closure and its result are `Send`, and one thread at a time uses the `Call`.
+unsafe impl Send for Pointer {}
+
+impl Pointer {
+    fn run(self) {
+        // SAFETY: I7 — `install_from_outside` waits until the task has ended or cannot begin.
+        unsafe { (self.1)(self.0) };
+    }
+}
+
+/// A queue whose capacity refuses nothing.
+struct Unbounded<'a>(&'a Queue);
+
+impl Executor for Unbounded<'_> {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        Shared::submit(self.0.shared(), self.0.line(), MAX_TASKS, job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.0.id()
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        self.0.limited()
+    }
+
+    fn context(&self) -> Option<&Flow> {
+        self.0.context()
+    }
+}

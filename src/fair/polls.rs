@@ -1,0 +1,135 @@
+//! Futures of a queue: who polls them, and how they end.
+
+use super::counters::add;
+use super::flight::{AT_ONCE, FREE, Kept};
+use super::handle::LineRef;
+use super::line::Line;
+use super::queue::Queue;
+use super::shared::Shared;
+use crate::sync::Relaxed;
+use crate::task::current;
+use crate::task::{
+    AnyTask, Cancel, CancelledBy, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason,
+};
+use core::future::Future;
+
+impl Queue {
+    /// Spawns a future: a task of this queue polls it, and each wake adds another such task. See
+    /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
+    ///
+    /// The future counts as one task of the queue until it ends, and its polls are charged to the
+    /// queue. A closed queue still polls the futures that it has accepted; a cancelled queue drops
+    /// them at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("a").build()?;
+    /// assert_eq!(queue.spawn_future(async { 7 }).join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.task().spawn_future(future)
+    }
+}
+
+/// Polls the futures of a queue. The queue always takes the jobs of futures that it has accepted.
+pub(super) struct Polls {
+    pub(super) queue: LineRef,
+    pub(super) id: ExecutorId,
+    pub(super) limited: Limited,
+}
+
+impl Polls {
+    fn line(&self) -> &Line {
+        self.queue.line()
+    }
+}
+
+impl Polling for Polls {
+    fn living(&self) -> &Living {
+        &self.line().living
+    }
+
+    fn drops_jobs(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> Option<CancelledBy> {
+        if self.line().life.look().is_cancelled() {
+            return Some(CancelledBy::Queue);
+        }
+        // Relaxed: the fence of `push_poll` orders it.
+        self.queue.shared.is_ended.load(Relaxed).then_some(CancelledBy::Executor)
+    }
+
+    fn accept(&self) -> Result<u64, Reason> {
+        let line = self.line();
+        // As for a closure: a task of the queue may spawn into it after it was closed.
+        let is_inside = || current::is_within(Some(self.id));
+        match Shared::accept(&self.queue.shared, line, line.capacity(), is_inside) {
+            Ok(()) => Ok(line.flight.arrive()),
+            Err(reason) => {
+                add(&line.counters.refused, 1);
+                Err(reason)
+            }
+        }
+    }
+
+    fn begin(&self, number: u64, job: Job) -> Result<(), (Job, Reason)> {
+        let kept = match number {
+            FREE | AT_ONCE => Kept::Begins(job),
+            _ => self.line().flight.keep(number, job),
+        };
+        match kept {
+            Kept::Begins(job) => return self.submit(job, false),
+            Kept::Ends(job, Some(by)) => _ = job.task().map(|it| it.cancel(by)),
+            Kept::Ends(_, None) | Kept::Waits => {}
+        }
+        Ok(())
+    }
+
+    fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
+        Shared::push_poll(&self.queue.shared, self.line(), job);
+        Ok(())
+    }
+
+    fn forget(&self, number: u64) -> bool {
+        self.line().flight.forget(number)
+    }
+
+    fn ended(&self, number: u64) {
+        if number != FREE {
+            let begin = |job| _ = self.submit(job, false);
+            self.line().flight.leave(begin);
+        }
+    }
+
+    fn home(&self) -> Option<ExecutorId> {
+        Some(self.id)
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        Some(self.limited.clone())
+    }
+}
+
+impl Line {
+    /// Drops the queue's futures, because it was cancelled or its executor has ended. Returns their
+    /// number.
+    pub(super) fn end_futures(&self, shared: &Shared, by: CancelledBy) -> usize {
+        // Those that are queued end with their jobs.
+        let is_ended = |task: &&AnyTask| {
+            // A panic is that of a destructor or a waker, so the task has ended here.
+            let cancelled = shared.panics.take(|| task.cancel(by));
+            !matches!(cancelled, Some(Cancel::Requested | Cancel::Finished))
+        };
+        let ended = self.flight.close(by).iter().filter(is_ended).count();
+        ended + self.living.end(by, |payload| shared.panics.handle(payload))
+    }
+}

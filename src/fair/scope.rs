@@ -1,0 +1,179 @@
+//! Jobs of a queue that borrow from the thread that waits for them.
+
+use super::fork::{Head, Latch};
+use super::queue::Queue;
+use super::serving::Serving;
+use super::shared::Shared;
+use crate::sync::lock::Mutex;
+use crate::sync::thread;
+use crate::task::{Flow, OnStack, StackKind};
+use alloc::boxed::Box;
+use core::marker::PhantomData;
+use core::{fmt, mem};
+
+/// Where a queue's tasks spawn jobs that borrow: [`Queue::scope`].
+///
+/// As in [`std::thread::scope`], `'env` is what may be borrowed from outside, and `'scope` the
+/// scope itself.
+pub struct Scope<'scope, 'env: 'scope> {
+    queue: &'env Queue,
+    latch: Latch,
+    /// The first panic of a job.
+    first: Mutex<Option<thread::Payload>>,
+    /// Invariant in both.
+    _scope: PhantomData<&'scope mut &'scope ()>,
+    _env: PhantomData<&'env mut &'env ()>,
+}
+
+/// A job of a scope.
+#[repr(C)]
+struct ScopeJob<'a, F> {
+    /// First, so that a pointer to it is a pointer to the whole.
+    head: Head,
+    first: &'a Mutex<Option<thread::Payload>>,
+    latch: *const Latch,
+    f: F,
+}
+
+impl<F: FnOnce() + Send> ScopeJob<'_, F> {
+    /// Runs also if it is dropped, since its owner waits.
+    const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
+
+    /// # Safety
+    ///
+    /// 1. I7 — `head` is that of such a job, whose scope waits, and nobody else has taken it.
+    unsafe fn run(head: *const OnStack) {
+        // SAFETY: 1 — it came out of a box in `spawn`.
+        let job = *unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) };
+        let ScopeJob { first, latch, f, .. } = job;
+        // SAFETY: 1.
+        let result = unsafe { &*latch }.run(|| thread::catch(f));
+        if let Err(payload) = result {
+            let mut first = first.lock();
+            let further = if first.is_none() { first.replace(payload) } else { Some(payload) };
+            drop(first);
+            further.into_iter().for_each(thread::forget_if_it_panics);
+        }
+        // SAFETY: 1 — the scope may go from here on.
+        unsafe { Latch::end(latch) };
+    }
+}
+
+/// Ends the process if it is dropped by a panic: what other threads still borrow would go.
+pub(super) struct Stays;
+
+impl Drop for Stays {
+    fn drop(&mut self) {
+        // A panic within a panic.
+        panic!("a wait cannot be left before it is over");
+    }
+}
+
+impl Queue {
+    /// Calls `f` with a scope, and returns when every job that was spawned into it has ended.
+    ///
+    /// The jobs may borrow whatever outlives the call. They are parts of a task of this queue, as
+    /// the halves of a [`join`](Self::join) are: served under the queue's weight, limit and
+    /// priority, never refused, and charged to the queue wherever they run. When `f` has returned,
+    /// this thread runs the jobs that no other thread has begun, and waits for the others by the
+    /// rule of `join`.
+    ///
+    /// Inside a task of this queue, `f` runs in the place that the task has. Elsewhere the whole is
+    /// a task of the queue, as in [`install`](Self::install).
+    ///
+    /// # Panics
+    ///
+    /// Continues the panic of `f`, or else the first of a job, when all have ended. Outside of the
+    /// queue's tasks, it also panics where [`install`](Self::install) does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(2)?);
+    /// let queue = fair.queue("tenant").build()?;
+    /// let mut squares = [1, 2, 3, 4];
+    /// queue.scope(|scope| {
+    ///     for number in &mut squares {
+    ///         scope.spawn(move || *number *= *number);
+    ///     }
+    /// });
+    /// assert_eq!(squares, [1, 4, 9, 16]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scope<'env, R: Send>(
+        &'env self,
+        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R + Send,
+    ) -> R {
+        match Serving::of(self.line()) {
+            Some(serving) => self.open(serving, f),
+            None => self.install(|| {
+                let serving = Serving::of(self.line()).expect("a task of this queue runs");
+                self.open(serving, f)
+            }),
+        }
+    }
+
+    fn open<'env, R>(
+        &'env self,
+        serving: &Serving,
+        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    ) -> R {
+        let scope = Scope {
+            queue: self,
+            latch: Latch::new(serving),
+            first: Mutex::default(),
+            _scope: PhantomData,
+            _env: PhantomData,
+        };
+        let stays = Stays;
+        let result = thread::catch(|| f(&scope));
+        self.shared().wait_at(self.line(), serving, &scope.latch);
+        mem::forget(stays);
+        let first = scope.first.lock().take();
+        match (result, first) {
+            (Err(payload), further) => {
+                further.into_iter().for_each(thread::forget_if_it_panics);
+                thread::resume(payload)
+            }
+            (Ok(_), Some(payload)) => thread::resume(payload),
+            (Ok(result), None) => result,
+        }
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Spawns a closure. One allocation, and a second if the queue has a
+    /// [context](super::QueueBuilder::context).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("tenant").build()?;
+    /// let greeting = String::from("hello");
+    /// queue.scope(|scope| scope.spawn(|| println!("{greeting}")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
+        match &self.queue.0.context {
+            None => self.offer(f),
+            Some(context) => self.offer(Flow::around(context, f)),
+        }
+    }
+
+    fn offer<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
+        let (shared, line) = (self.queue.shared(), self.queue.line());
+        let latch = &raw const self.latch;
+        let head = Head::new(&ScopeJob::<F>::KIND, latch);
+        let job = Box::into_raw(Box::new(ScopeJob { head, first: &self.first, latch, f }));
+        self.latch.add(Serving::of(line));
+        // SAFETY: I7 — in a box that stays until the job has run; and the scope waits for it.
+        unsafe { Shared::offer(shared, line, job.cast::<Head>(), latch) };
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! Which queue a thread is serving, and how much of its time the queue is charged for.
+
+use super::fork::Latch;
+use super::line::Line;
+use super::policy::{Pick, Service};
+use super::shared::Shared;
+use crate::sync::thread::per_thread;
+use crate::task::{ExecutorId, current};
+use core::cell::Cell;
+use core::ptr;
+use core::time::Duration;
+
+/// A frame in which this thread serves a queue.
+pub(super) struct Serving {
+    shared: *const Shared,
+    slot: usize,
+    /// The id of the queue.
+    home: Option<ExecutorId>,
+    /// When it began, in nanoseconds.
+    start: u64,
+    /// How long it was not the queue's: tasks of other queues ran inside, or the thread slept while
+    /// other threads ran what the queue has forked.
+    away: Cell<u64>,
+    /// How much the policy has charged the queue for already.
+    charged: Cell<u64>,
+    /// The pick that began it, until the policy is told of it.
+    pick: Cell<Pick>,
+    /// The latch of the innermost fork that this thread runs; null if it runs none.
+    pub(super) latch: Cell<*const Latch>,
+    /// The shard of the queue's forks that is lent to it.
+    pub(super) shard: Cell<Option<usize>>,
+}
+
+/// What is left to charge at the end of a frame.
+pub(super) struct Charge {
+    /// The whole service, in nanoseconds.
+    pub(super) nanos: u64,
+    /// The service that the policy has not been told of.
+    pub(super) left: u64,
+    pub(super) pick: Pick,
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static SERVING: Cell<*const Serving> = Cell::new(ptr::null());
+}
+
+impl Serving {
+    /// Returns the innermost frame of this thread, for the length of a call.
+    #[inline]
+    pub(super) fn innermost<'a>() -> Option<&'a Self> {
+        // SAFETY: I6 — the frame is further up this thread's stack.
+        SERVING.try_with(|it| unsafe { it.get().as_ref() }).unwrap_or(None)
+    }
+
+    /// Returns the innermost frame of this thread, if it is of this queue.
+    #[inline]
+    pub(super) fn of<'a>(line: &Line) -> Option<&'a Self> {
+        Serving::innermost().filter(|it| it.home == line.id())
+    }
+
+    /// Returns how long the queue has not been served since the frame began, in nanoseconds.
+    pub(super) fn away(&self) -> u64 {
+        self.away.get()
+    }
+
+    pub(super) fn add_away(&self, nanos: u64) {
+        self.away.set(self.away.get().saturating_add(nanos));
+    }
+
+    /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
+    /// service of a thread that waits would be unknown to the policy for as long as it waits.
+    pub(super) fn settle(&self, shared: &Shared, line: &Line, now: u64) {
+        let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
+        let left = nanos.saturating_sub(self.charged.get());
+        self.charged.set(self.charged.get() + left);
+        let pick = self.pick.replace(Pick::of(self.slot));
+        let service = Service { time: Duration::from_nanos(left), tasks: 1, weight: line.weight() };
+        shared.tiers.get(line.tier()).served(pick, service, &shared.table);
+    }
+}
+
+/// Goes back to the outer frame, even if a destructor or a waker panics.
+struct Back(*const Serving);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        let _ = SERVING.try_with(|it| it.set(self.0));
+    }
+}
+
+impl Shared {
+    /// Runs `f` as a server of this queue. `f` returns the time at its end.
+    pub(super) fn serving(
+        &self,
+        line: &Line,
+        start: u64,
+        pick: Pick,
+        ticket: Option<&(dyn current::Ticket + 'static)>,
+        f: impl FnOnce() -> u64,
+    ) -> Charge {
+        self.charging(line, start, pick, || {
+            current::as_server(line.id(), self.base(), &line.is_cancelled, ticket, f)
+        })
+    }
+
+    /// Measures `f` as `serving` does, on a thread that already serves this queue further up the
+    /// stack.
+    pub(super) fn charging(
+        &self,
+        line: &Line,
+        start: u64,
+        pick: Pick,
+        f: impl FnOnce() -> u64,
+    ) -> Charge {
+        let this = Serving {
+            shared: self,
+            slot: line.slot,
+            home: line.id(),
+            start,
+            away: Cell::new(0),
+            charged: Cell::new(0),
+            pick: Cell::new(pick),
+            latch: Cell::new(ptr::null()),
+            shard: Cell::new(None),
+        };
+        let back = Back(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
+        let end = f();
+        drop(back);
+        line.give_back(this.shard.get());
+        let (whole, away) = (end.saturating_sub(start), this.away.get());
+        if let Some(outer) = Serving::innermost() {
+            // The work of a scheduler over a queue belongs to that queue; other tasks that run
+            // inside do not.
+            outer.add_away(if outer.home == self.base() { away } else { whole });
+        }
+        let nanos = whole.saturating_sub(away);
+        Charge { nanos, left: nanos.saturating_sub(this.charged.get()), pick: this.pick.get() }
+    }
+
+    /// Returns the slot of the queue whose task this thread runs, if the queue is of this
+    /// scheduler.
+    pub(super) fn current_slot(&self) -> Option<usize> {
+        Serving::innermost().filter(|it| ptr::eq(it.shared, self)).map(|it| it.slot)
+    }
+}

@@ -1,0 +1,100 @@
+//! In a server: tokio for the connections, filch for the computations.
+//!
+//! A server that computes has two kinds of work. Connections wait most of the time, and each wants a
+//! thread for microseconds: that is what tokio is made for. Computations never wait, and each wants
+//! a thread for milliseconds. On the same threads, computations delay the connections. On
+//! `spawn_blocking` or rayon, the requests of a busy client delay everybody's, because these take
+//! the oldest task first, or leave the sharing to the kernel.
+//!
+//! ```text
+//!   connection ──▶ tokio: reads the request ──▶ queue of the tenant ──▶ filch: computes
+//!        ▲                                            │ full: 503            │
+//!        └────── tokio: writes the response ◀─────────┴──────────────────────┘
+//! ```
+//!
+//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. `compat/tower` has
+//! its layer as a crate.
+//!
+//! # A request
+//!
+//! The handler awaits the handle of a task, on any runtime. `cancel_on_drop` passes on that the client
+//! has gone: axum and hyper then drop the handler's future, and with it the handle.
+//!
+//! ```
+//! use filch::executor::Reason;
+//! use filch::fair::Queue;
+//! use std::time::{Duration, Instant};
+//!
+//! /// Returns a status and a body.
+//! async fn answer(tenant: &Queue, patience: Duration, body: Vec<u8>) -> (u16, String) {
+//!     let compute = move || body.iter().map(|it| u64::from(*it)).sum::<u64>().to_string();
+//!     match tenant.task().deadline(Instant::now() + patience).try_spawn(compute) {
+//!         Ok(task) => match task.cancel_on_drop().await {
+//!             Ok(result) => (200, result),
+//!             Err(error) if error.is_expired() => (504, "too late".into()),
+//!             Err(error) if error.is_panic() => (500, "a bug".into()),
+//!             Err(_) => (503, "the server stops".into()),
+//!         },
+//!         Err(refused) if refused.reason == Reason::Full => (503, "try again later".into()),
+//!         Err(_) => (503, "the server stops".into()),
+//!     }
+//! }
+//!
+//! let fair = filch::FairScheduler::over(filch::ThreadPool::new(2)?);
+//! let gold = fair.queue("gold").weight(3).capacity(100).build()?;
+//! let same = gold.clone();
+//! let request = async move { answer(&same, Duration::from_secs(60), vec![1, 2, 3]).await };
+//! assert_eq!(fair.spawn_future(request).join()?, (200, "6".to_owned()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Backpressure
+//!
+//! Three limits keep the memory bounded:
+//!
+//! - [`capacity`](crate::fair::QueueBuilder::capacity) bounds the requests of a tenant that wait or
+//!   run. A refused request gets 503 and `Retry-After` at once, so that a client can try elsewhere.
+//! - The bodies that wait need a limit in bytes. The example has a semaphore for each tenant.
+//! - Connections need a limit too: those that are idle, or slow, are in no queue.
+//!
+//! A queue bounds how much a tenant delays itself. Weights bound how much it delays others. A task
+//! that runs is never interrupted, so a request waits for at most the rest of one task of another
+//! tenant on some thread. If those tasks are long, give their queue a
+//! [`max_parallel`](crate::fair::QueueBuilder::max_parallel) below the number of threads.
+//!
+//! # Spans
+//!
+//! With the feature `tracing`, give the scheduler the context
+//! `CurrentSpan`: a task then runs inside the span of the request that spawned it. A scheduler whose
+//! tasks need tokio's timers or sockets takes a [`ContextFlow`](crate::task::ContextFlow) whose
+//! `capture` returns `Handle::current()`, and whose `enter` holds the guard of `handle.enter()`.
+//!
+//! # Metrics
+//!
+//! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. These are worth an alert:
+//! a rising `filch_queue_refused_total`, and the quantile 0.99 of `filch_queue_wait_seconds`.
+//!
+//! # The end
+//!
+//! 1. Stop accepting connections, and let the requests that are there finish.
+//! 2. Call [`shutdown_timeout`](crate::FairScheduler::shutdown_timeout) of the scheduler with `Drain`,
+//!    on a thread that may block. A future can await
+//!    [`drained`](crate::FairScheduler::drained) instead.
+//! 3. If tasks are left by then, call it with `Cancel`: queued requests get their error at once.
+//!
+//! # One machine and several
+//!
+//! A cluster's scheduler chooses the machine, and filch shares the threads of that machine. The two
+//! do not need to know each other. Settings of the one map to settings of the other:
+//!
+//! | engine | its setting | the same in a queue |
+//! |---|---|---|
+//! | Kubernetes | `resources.requests.cpu` of a container | `weight`, but between tenants inside one container |
+//! | Trino, resource groups | `schedulingWeight`, `hardConcurrencyLimit`, `maxQueued` | `weight`; `max_parallel`; `capacity`, which counts running tasks too |
+//! | Spark, fair scheduler | `weight` of a pool | `weight` |
+//! | | `minShare` of a pool | none; a higher priority comes closest |
+//! | YARN, capacity scheduler | `capacity` of a queue, in percent | `weight`, in the same proportions |
+//!
+//! With several machines, a tenant's share of each is as configured, and its share of the whole is
+//! the mean over the machines on which it has work. If a tenant's requests go to one machine only,
+//! it gets no more than that machine's share.

@@ -1,0 +1,114 @@
+//! Futures that sleep on an event count.
+
+use super::EventCount;
+use super::prepared::Asleep;
+use crate::sync::lock::Mutex;
+use crate::sync::{Unwatched, thread};
+use alloc::task::Wake;
+use core::future::Future;
+use core::mem;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+
+/// Returns a future that is ready when `holds` has held at some moment since the first poll. `events` tell everybody
+/// of each change that may make it so.
+pub(crate) fn until<O>(
+    owner: O,
+    events: fn(&O) -> &EventCount,
+    holds: fn(&O) -> bool,
+) -> impl Future<Output = ()> + Send
+where
+    O: Send + Sync + 'static,
+{
+    Until(Unwatched::new(Watch { owner, events, holds, state: Mutex::new(State::New) }))
+}
+
+/// See [`until`].
+struct Until<O>(Unwatched<Watch<O>>);
+
+/// What is woken in place of the future. It looks on the thread that notifies: where the future is polled, the poll may be
+/// what keeps the condition from holding.
+struct Watch<O> {
+    owner: O,
+    events: fn(&O) -> &EventCount,
+    holds: fn(&O) -> bool,
+    state: Mutex<State>,
+}
+
+enum State {
+    /// It has not been polled.
+    New,
+    /// It is to wake this. It is on the list of sleepers, unless a thread looks at the moment.
+    Watching(Waker, Option<Asleep>),
+    /// The condition has held, or the future has gone.
+    Over,
+}
+
+impl<O: Send + Sync + 'static> Watch<O> {
+    /// Looks whether the condition holds, and goes to sleep if it does not.
+    fn look(this: &Unwatched<Self>) {
+        let events = (this.events)(&this.owner);
+        loop {
+            let prepared = events.prepare();
+            if (this.holds)(&this.owner) {
+                prepared.cancel();
+                let state = mem::replace(&mut *this.state.lock(), State::Over);
+                if let State::Watching(waker, _) = state {
+                    // It is the user's, so it may panic, and a notifier has others to tell.
+                    thread::completes(|| waker.wake());
+                }
+                return;
+            }
+            let mut state = this.state.lock();
+            let State::Watching(_, place) = &mut *state else {
+                drop(state);
+                return prepared.cancel();
+            };
+            // Under the lock: it may be told at once, and another thread look.
+            *place = prepared.commit_as(Waker::from(Unwatched::clone(this)));
+            if place.is_some() {
+                return;
+            }
+            // It was told meanwhile.
+        }
+    }
+}
+
+impl<O: Send + Sync + 'static> Wake for Watch<O> {
+    fn wake(self: Unwatched<Self>) {
+        Watch::look(&self);
+    }
+}
+
+impl<O: Send + Sync + 'static> Future for Until<O> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let waker = context.waker().clone();
+        let mut state = self.0.state.lock();
+        let before = match &mut *state {
+            State::New => {
+                *state = State::Watching(waker, None);
+                drop(state);
+                Watch::look(&self.0);
+                let is_over = matches!(*self.0.state.lock(), State::Over);
+                return if is_over { Poll::Ready(()) } else { Poll::Pending };
+            }
+            State::Watching(place, _) => mem::replace(place, waker),
+            State::Over => return Poll::Ready(()),
+        };
+        drop(state);
+        // Not under the lock: it is the user's.
+        drop(before);
+        Poll::Pending
+    }
+}
+
+impl<O> Drop for Until<O> {
+    fn drop(&mut self) {
+        let state = mem::replace(&mut *self.0.state.lock(), State::Over);
+        if let State::Watching(_, Some(asleep)) = state {
+            (self.0.events)(&self.0.owner).leave(asleep);
+        }
+    }
+}

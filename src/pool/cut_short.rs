@@ -1,0 +1,97 @@
+//! Fork and join that a token ends.
+
+use super::ThreadPool;
+use super::scope::Scope;
+use crate::task::{CancelToken, JoinError};
+
+impl ThreadPool {
+    /// Calls [`join`](Self::join), in which a closure that has not begun when the token is cancelled is dropped. A
+    /// closure that runs can look at the token.
+    ///
+    /// # Errors
+    ///
+    /// The token's cancellation, if one of the closures was dropped for it. The other has ended.
+    ///
+    /// # Panics
+    ///
+    /// Where `join` panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::CancelToken;
+    ///
+    /// let (pool, token) = (filch::ThreadPool::new(2)?, CancelToken::new());
+    /// assert_eq!(pool.join_with(&token, || 1, || 2).unwrap(), (1, 2));
+    /// token.cancel_with("enough");
+    /// let error = pool.join_with(&token, || 1, || 2).unwrap_err();
+    /// assert_eq!(error.reason(), Some("enough"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn join_with<A, B, RA, RB>(
+        &self,
+        token: &CancelToken,
+        a: A,
+        b: B,
+    ) -> Result<(RA, RB), JoinError>
+    where
+        A: FnOnce() -> RA + Send,
+        B: FnOnce() -> RB + Send,
+        RA: Send,
+        RB: Send,
+    {
+        let (a, b) = self.join(|| token.check().map(|()| a()), || token.check().map(|()| b()));
+        Ok((a?, b?))
+    }
+
+    /// Calls [`scope`](Self::scope), in which a job that has not begun when the token is cancelled is dropped. The thread
+    /// that would run the job drops it. A job that runs can look at the token, and so can `f`, which is called in any
+    /// case.
+    ///
+    /// # Errors
+    ///
+    /// The token's cancellation, if a job was dropped for it; or the pool's, if
+    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped one. All jobs have come to their ends.
+    ///
+    /// # Panics
+    ///
+    /// Goes on with the panic of `f`, or with the first of a job, after all have come to their ends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::CancelToken;
+    ///
+    /// let (pool, token) = (filch::ThreadPool::new(1)?, CancelToken::new());
+    /// let (same, mut has_run) = (token.clone(), false);
+    /// let result = pool.scope_with(&token, |scope| {
+    ///     same.cancel();
+    ///     scope.spawn(|| has_run = true);
+    /// });
+    /// assert!(result.unwrap_err().is_cancelled());
+    /// assert!(!has_run);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn scope_with<'env, R>(
+        &'env self,
+        token: &CancelToken,
+        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    ) -> Result<R, JoinError> {
+        self.scope_of(Some(token.clone()), f)
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Spawns a closure that does not begin once the token is cancelled.
+    #[cold]
+    pub(super) fn push_unless_cut<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
+        let core = self.core();
+        self.push(move || match core.check() {
+            Ok(()) => f(),
+            Err(error) => {
+                core.failures.cut(error);
+                drop(f);
+            }
+        });
+    }
+}

@@ -1,0 +1,306 @@
+//! Halves of `join`s that their owner holds: linked on its stack, and not yet in its deque.
+//!
+//! An item that goes through the deque costs a fence. So a worker *holds* its halves as long as no
+//! other worker wants work. It *offers* them, by pushing all of them to its deque, oldest first: when
+//! another worker rests, when another worker has asked, and before the owner waits or blocks. If
+//! the owner does none of these for long, a thief *raids* it and takes the oldest half that it
+//! holds, while the owner is kept from letting go of any.
+//!
+//! ```text
+//!  owner                                        raider
+//!  ─────                                        ──────
+//!  hold      newest := the half                 1  call: RAIDING
+//!  let_go    a  newest := the next older one    2  ── LET_GO heavy fence ──
+//!            b  ── LET_GO light fence ──        3  follow newest to the oldest half without a mark
+//!            c  call = 0: the half is ours      4  mark it as taken
+//!               else wait until nobody raids,   5  call: CALLED
+//!               and look at the half's mark
+//!
+//!  Never: c misses 1, and 3 misses a.
+//! ```
+//!
+//! Halves are offered and taken oldest first. So of the halves in the list, the older ones have
+//! marks and the newer ones have none. Only the owner changes `newest`, except that a raider that
+//! leaves no half behind clears it. An owner takes each half off the list before its frame goes,
+//! marked or not, and then waits for the raider.
+
+use super::{HELD, KEPT_OUT, LET_GO};
+use crate::sync::barrier::Barrier;
+use crate::sync::place::Watch;
+use crate::sync::spin::relax;
+use crate::sync::{AtomicPtr, AtomicUsize, Index, Relaxed};
+use crate::task::{OnStack, StackKind};
+use core::cell::Cell;
+use core::fmt;
+use core::mem::{self, MaybeUninit};
+use core::ptr;
+use core::task::Waker;
+
+/// A raider follows the list, or the owner offers it. Both keep the other out.
+const RAIDING: usize = 1;
+/// The owner is to offer what it holds.
+const CALLED: usize = 1 << 1;
+/// The owner fences when it lets go, since the system has no call that fences for it.
+const FENCED: usize = 1 << 2;
+
+/// Marks of halves that are not held any more.
+///
+/// The half lies in its owner's deque, or a thief has taken it from there.
+pub(super) const OFFERED: usize = 1;
+/// A raider has taken it.
+pub(super) const TAKEN: usize = 2;
+/// A thief runs it.
+pub(super) const RUNNING: usize = 3;
+/// A thief runs it, and its owner sleeps until that is done.
+pub(super) const AWAITED: usize = 4;
+/// Its result is there.
+pub(super) const DONE: usize = 5;
+/// The job was dropped unrun, which leaves the closure where it was.
+pub(super) const RETURNED: usize = 6;
+
+/// The halves that a worker holds.
+#[derive(Debug)]
+pub struct Held {
+    newest: AtomicPtr<Link>,
+    call: AtomicUsize,
+    barrier: Barrier,
+}
+
+/// The part of a half by which others know it.
+#[repr(C)]
+pub struct Link {
+    /// First, so that a pointer to it is a pointer to the whole.
+    pub(super) head: OnStack,
+    /// The next older half, while this one is held; then a mark.
+    pub(super) state: AtomicPtr<Link>,
+    /// Where it is in the deque, if it was offered.
+    place: Cell<MaybeUninit<Index>>,
+    /// Wakes the owner, if the half is not held any more.
+    bell: Cell<MaybeUninit<*const Waker>>,
+    watch: Watch,
+}
+
+impl Link {
+    #[inline(always)]
+    pub(super) fn new(kind: &'static StackKind) -> Self {
+        Link {
+            head: OnStack(kind),
+            state: AtomicPtr::new(ptr::null_mut()),
+            place: Cell::new(MaybeUninit::uninit()),
+            bell: Cell::new(MaybeUninit::uninit()),
+            watch: Watch::new(),
+        }
+    }
+
+    /// The mark, or zero while the half is held.
+    #[inline(always)]
+    pub(super) fn mark(&self) -> usize {
+        mark_of(self.state.load(Relaxed)) // Relaxed: a half that may have ended is asked otherwise
+    }
+
+    pub(super) fn set_mark(&self, mark: usize) {
+        self.state.store(marked(mark), Relaxed); // Relaxed: it publishes nothing
+    }
+
+    /// Where it is in the deque.
+    ///
+    /// # Safety
+    ///
+    /// 1. It was offered.
+    pub(super) unsafe fn place(&self) -> Index {
+        // SAFETY: 1.
+        unsafe { self.place.get().assume_init() }
+    }
+
+    /// Wakes the owner. To be cloned while the owner waits for the half.
+    ///
+    /// # Safety
+    ///
+    /// 1. It was offered or taken, and its owner waits for it.
+    pub(super) unsafe fn bell(&self) -> Waker {
+        // SAFETY: 1.
+        let bell = unsafe { self.bell.get().assume_init() };
+        // SAFETY: 1 — it is in the seat of the owner, which has the seat as long as it runs.
+        unsafe { &*bell }.clone()
+    }
+}
+
+/// A mark in the place of a pointer: no link has such an address.
+pub(super) fn marked(mark: usize) -> *mut Link {
+    ptr::without_provenance_mut(mark)
+}
+
+#[inline(always)]
+pub(super) fn mark_of(state: *mut Link) -> usize {
+    if state.addr() <= RETURNED { state.addr() } else { 0 }
+}
+
+impl Held {
+    /// None.
+    #[allow(clippy::new_without_default)] // only a seat has one
+    pub fn new() -> Self {
+        let barrier = Barrier::asymmetric();
+        let call = AtomicUsize::new(if barrier.is_asymmetric() { 0 } else { FENCED });
+        Held { newest: AtomicPtr::new(ptr::null_mut()), call, barrier }
+    }
+
+    /// Whether there may be halves to be asked for.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        !self.newest.load(Relaxed).is_null() // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look
+    }
+
+    /// The owner holds one more.
+    ///
+    /// # Safety
+    ///
+    /// 1. It stays until `let_go` or `settle` has returned, and then until it has run if it is not
+    ///    the owner's.
+    /// 2. The owner lets go of the newest first.
+    #[inline(always)]
+    pub unsafe fn hold(&self, link: *const Link) {
+        // SAFETY: 1. Relaxed, both: the next line publishes it, and only the owner needs `newest`.
+        unsafe { (*link).state.store(self.newest.load(Relaxed), Relaxed) };
+        self.newest.store(link.cast_mut(), HELD.release());
+    }
+
+    /// The owner lets go of its newest half. Returns whether it is certainly the owner's, to run or
+    /// to drop; otherwise `settle` tells.
+    #[inline(always)]
+    pub fn let_go(&self, link: &Link) -> bool {
+        let older = link.state.load(Relaxed); // Relaxed: `settle` looks again if a raider was here
+        if mark_of(older) != 0 {
+            // Before `settle` fences: a raider that comes later does not look at this frame.
+            self.newest.store(ptr::null_mut(), Relaxed); // Relaxed: LET_GO orders it
+            return false;
+        }
+        self.newest.store(older, HELD.release());
+        // The fence is the raider's, unless FENCED is set.
+        Barrier::keep_order();
+        self.call.load(Relaxed) == 0 // Relaxed: the owner itself has written a zero
+    }
+
+    /// The same after `let_go`, once no raider is here. Returns whether the half is the owner's.
+    pub fn settle(&self, link: &Link) -> bool {
+        LET_GO.light_fence(self.barrier);
+        while self.call.load(KEPT_OUT.acquire()) & RAIDING != 0 {
+            relax();
+        }
+        link.mark() == 0
+    }
+
+    /// Whether the owner is to offer what it holds.
+    pub(super) fn is_called(&self) -> bool {
+        self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
+    }
+
+    /// Asks the owner to offer what it holds. Returns whether it may hold any.
+    pub(super) fn ask(&self) -> bool {
+        let is_any = self.is_any();
+        if is_any && !self.is_called() {
+            self.call.fetch_or(CALLED, Relaxed); // Relaxed: a hint
+        }
+        is_any
+    }
+
+    /// The owner offers all that it holds, oldest first, by calling `push` with each, which returns its
+    /// place.
+    pub fn offer(&self, bell: &Waker, mut push: impl FnMut(*const Link) -> Index) {
+        let Some(_kept_out) = self.keep_out(true) else { return };
+        // The links are turned round on the way to the oldest.
+        let (mut newer, mut next) = (ptr::null_mut::<Link>(), self.newest.load(Relaxed));
+        // SAFETY: I8 — the frames are below this one on the owner's stack.
+        while let Some(link) = unsafe { next.as_ref() }.filter(|it| it.mark() == 0) {
+            let older = link.state.load(Relaxed);
+            link.state.store(newer, Relaxed);
+            (newer, next) = (next, older);
+        }
+        // SAFETY: I8 — the same frames, whose owner has not let go of them.
+        while let Some(link) = unsafe { newer.as_ref() } {
+            let half = mem::replace(&mut newer, link.state.load(Relaxed));
+            link.bell.set(MaybeUninit::new(bell));
+            link.set_mark(OFFERED);
+            link.place.set(MaybeUninit::new(push(half)));
+        }
+        self.newest.store(ptr::null_mut(), Relaxed);
+    }
+
+    /// Takes the oldest half, if `is_so` while the owner lets go of none.
+    pub fn raid(&self, bell: &Waker, is_so: impl FnOnce() -> bool) -> Option<*const Link> {
+        let _kept_out = self.keep_out(false)?;
+        LET_GO.heavy_fence(self.barrier);
+        let newest = self.newest.load(HELD.acquire());
+        let (mut oldest, mut next) = (ptr::null_mut::<Link>(), newest);
+        // SAFETY: I8 — their owner is kept from letting go of them.
+        while let Some(link) = unsafe { next.as_ref() } {
+            link.watch.used();
+            let older = link.state.load(Relaxed);
+            if mark_of(older) != 0 {
+                break;
+            }
+            (oldest, next) = (next, older);
+        }
+        // SAFETY: I8 — as for the others.
+        let half = unsafe { oldest.as_ref() }.filter(|_| is_so());
+        if let Some(half) = half {
+            half.bell.set(MaybeUninit::new(bell));
+            half.set_mark(TAKEN);
+        }
+        if oldest.is_null() || half.is_some() && ptr::eq(oldest, newest) {
+            // Relaxed, both: it publishes nothing. If it fails, the owner holds another.
+            let _ = self.newest.compare_exchange(newest, ptr::null_mut(), Relaxed, Relaxed);
+        }
+        half.map(|_| oldest.cast_const())
+    }
+
+    /// Keeps others out until it is dropped. `None` if another thread does; `waits` has it wait instead.
+    fn keep_out(&self, waits: bool) -> Option<KeptOut<'_>> {
+        loop {
+            let call = self.call.load(Relaxed); // Relaxed: only compared
+            let next = call | RAIDING;
+            let order = (KEPT_OUT.acquire(), Relaxed);
+            if call & RAIDING == 0
+                && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
+            {
+                // After a raid the owner looks closer when it lets go; an offer leaves it nothing to look at.
+                let after = call & FENCED | if waits { 0 } else { CALLED };
+                return Some(KeptOut { call: &self.call, after });
+            }
+            if !waits {
+                return None;
+            }
+            relax();
+        }
+    }
+}
+
+struct KeptOut<'a> {
+    call: &'a AtomicUsize,
+    after: usize,
+}
+
+impl Drop for KeptOut<'_> {
+    fn drop(&mut self) {
+        self.call.store(self.after, KEPT_OUT.release());
+    }
+}
+
+/// What the models do.
+impl Link {
+    /// One that is never run by its kind.
+    pub fn bare() -> Self {
+        unsafe fn nothing(_: *const OnStack) {}
+        Link::new(&StackKind { run: nothing, give_back: nothing })
+    }
+
+    /// Its frame is used for something else.
+    pub fn gone(&self) {
+        self.watch.changed();
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Link { .. }")
+    }
+}

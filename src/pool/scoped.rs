@@ -1,0 +1,268 @@
+//! Jobs of a scope that have a handle.
+//!
+//! The job and the handle share one allocation. Whichever comes first takes the closure out of it. Without a handle a job needs
+//! no allocation, since nobody looks for its result.
+
+use super::ThreadPool;
+use super::scope::{Core, Scope, sleep_until};
+use super::worker::Local;
+use crate::sync::Unwatched;
+use crate::sync::lock::Mutex;
+use crate::sync::thread;
+use crate::task::{CancelledBy, JoinError, depth};
+use core::task::Waker;
+use core::{fmt, mem, ptr};
+
+/// A handle to a job of a scope: [`Scope::spawn_with_handle`].
+///
+/// The scope waits for the job also if the handle is dropped.
+#[must_use = "`Scope::spawn` makes no handle, and allocates less"]
+pub struct ScopedJoinHandle<'scope, T> {
+    pool: &'scope ThreadPool,
+    core: &'scope Core,
+    task: Unwatched<dyn Outcome<T> + Send + Sync + 'scope>,
+}
+
+/// What the job and its handle share.
+struct Task<F, T>(Mutex<State<F, T>>);
+
+struct State<F, T> {
+    stage: Stage<F, T>,
+    /// Wakes the thread that waits for it.
+    bell: Option<Waker>,
+    /// The handle has taken the closure, and the job is still queued.
+    is_tombstone: bool,
+}
+
+enum Stage<F, T> {
+    Queued(F),
+    Running,
+    /// With the result, until that is taken; the scope has the error.
+    Done(Option<T>),
+}
+
+/// What the handle knows of a task.
+trait Outcome<T> {
+    /// Runs the closure here, if nobody has begun with it.
+    fn run(&self, core: &Core);
+    fn is_done(&self) -> bool;
+    /// Has it woken when it is done. The caller looks again afterwards.
+    fn call(&self, bell: Waker);
+    fn take(&self) -> Option<T>;
+}
+
+impl<F: FnOnce() -> T, T> Task<F, T> {
+    /// By which its error is known, and those who run it.
+    fn latch(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    fn begin(&self, by_handle: bool) -> Option<F> {
+        let mut state = self.0.lock();
+        match mem::replace(&mut state.stage, Stage::Running) {
+            Stage::Queued(f) => {
+                state.is_tombstone = by_handle;
+                Some(f)
+            }
+            other => {
+                state.stage = other;
+                state.is_tombstone &= by_handle;
+                None
+            }
+        }
+    }
+
+    /// Runs the closure, unless the token of the scope is cancelled.
+    fn finish(&self, core: &Core, f: F) {
+        if let Err(error) = core.check() {
+            let dropped = thread::catch(|| drop(f));
+            return self.end(core, Err(dropped.map_or_else(JoinError::panic, |()| error)));
+        }
+        let run = || thread::catch(f);
+        let result = match Local::current() {
+            Some(local) => local.serving(self.latch(), run),
+            None => run(),
+        };
+        self.end(core, result.map_err(JoinError::panic));
+    }
+
+    fn end(&self, core: &Core, result: Result<T, JoinError>) {
+        let result = result.map_err(|error| core.failures.keep(self.latch(), error)).ok();
+        let mut state = self.0.lock();
+        state.stage = Stage::Done(result);
+        let bell = state.bell.take();
+        drop(state);
+        if let Some(bell) = bell {
+            bell.wake();
+        }
+    }
+}
+
+impl<F: FnOnce() -> T, T> Outcome<T> for Task<F, T> {
+    fn run(&self, core: &Core) {
+        if let Some(f) = self.begin(true) {
+            core.run(|| self.finish(core, f));
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.0.lock().stage, Stage::Done(_))
+    }
+
+    fn call(&self, bell: Waker) {
+        self.0.lock().bell = Some(bell);
+    }
+
+    fn take(&self) -> Option<T> {
+        match &mut self.0.lock().stage {
+            Stage::Done(result) => result.take(),
+            _ => None,
+        }
+    }
+}
+
+/// The job's end of a task.
+struct Entry<'scope, F: FnOnce() -> T, T> {
+    core: &'scope Core,
+    task: Unwatched<Task<F, T>>,
+}
+
+impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
+    fn run(self) {
+        if let Some(f) = self.task.begin(false) {
+            self.task.finish(self.core, f);
+        }
+    }
+}
+
+impl<F: FnOnce() -> T, T> Drop for Entry<'_, F, T> {
+    fn drop(&mut self) {
+        let (core, task) = (self.core, &self.task);
+        // A job that is dropped unrun is counted by the scope among those that nobody knows of.
+        if mem::take(&mut task.0.lock().is_tombstone) {
+            core.failures.forget_dropped();
+        } else if let Some(f) = task.begin(false) {
+            core.failures.forget_dropped();
+            task.end(core, Err(JoinError::dropped(CancelledBy::Executor)));
+            drop(f);
+        }
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Spawns a closure, and returns a handle to wait for what it returns. Otherwise as [`spawn`](Scope::spawn). One allocation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(2)?;
+    /// let numbers = [1, 2, 3, 4];
+    /// let sum = pool.scope(|scope| {
+    ///     let (low, high) = numbers.split_at(2);
+    ///     let low = scope.spawn_with_handle(|| low.iter().sum::<u32>());
+    ///     high.iter().sum::<u32>() + low.join().unwrap()
+    /// });
+    /// assert_eq!(sum, 10);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_with_handle<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        match &self.pool().shared().settings.context {
+            None => self.push_with_handle(f),
+            Some(context) => self.push_with_handle(context.around(f)),
+        }
+    }
+
+    fn push_with_handle<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        let state = State { stage: Stage::Queued(f), bell: None, is_tombstone: false };
+        let task = Unwatched::new(Task(Mutex::new(state)));
+        let entry = Entry { core: self.core(), task: task.clone() };
+        self.push(move || entry.run());
+        ScopedJoinHandle { pool: self.pool(), core: self.core(), task }
+    }
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    fn latch(&self) -> usize {
+        Unwatched::as_ptr(&self.task).addr()
+    }
+
+    /// Waits for the job, and returns what its closure returned.
+    ///
+    /// A worker of the pool runs the closure itself if it has not begun. If it runs elsewhere already, the worker helps, as in
+    /// [`ThreadPool::join`]. It runs nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Returns the panic of the closure, as [`std::thread::ScopedJoinHandle::join`] does: then the scope does not go on with it.
+    /// Returns an error that [`is_cancelled`](JoinError::is_cancelled) if
+    /// [`shutdown(Cancel)`](super::Shutdown::Cancel) has dropped the job, or a [token](ThreadPool::scope_with) has ended it
+    /// before it began; then the scope does not panic for that either.
+    /// Returns an error that [`is_deadlock`](JoinError::is_deadlock) on a worker where jobs that wait for each other have taken half
+    /// of the stack; the job runs all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// pool.scope(|scope| {
+    ///     let job = scope.spawn_with_handle(|| std::panic::resume_unwind(Box::new("caught")));
+    ///     assert!(job.join().unwrap_err().is_panic());
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn join(self) -> Result<T, JoinError> {
+        let is_over = || self.task.is_done();
+        match Local::of(self.pool.shared()) {
+            Some(_) if depth::is_exhausted() && !is_over() => {
+                return Err(JoinError::would_deadlock());
+            }
+            Some(local) => {
+                depth::inside(|| self.task.run(self.core));
+                let calls = || {
+                    self.task.call(local.seat.bell.clone());
+                    true
+                };
+                local.wait_for(self.latch(), is_over, calls, || ());
+            }
+            None => sleep_until(is_over, |bell| self.task.call(bell)),
+        }
+        self.task.take().ok_or_else(|| self.core.failures.take_kept(self.latch()))
+    }
+
+    /// Returns whether the closure has run or was dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// pool.scope(|scope| {
+    ///     let job = scope.spawn_with_handle(|| 7);
+    ///     while !job.is_finished() {
+    ///         std::thread::yield_now();
+    ///     }
+    ///     assert_eq!(job.join().unwrap(), 7);
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.task.is_done()
+    }
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_finished = self.is_finished();
+        f.debug_struct("ScopedJoinHandle")
+            .field("is_finished", &is_finished)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,75 @@
+//! The futures of a stepper, its timers, and how it ends.
+
+use super::timers::Timer;
+use super::turns::Turns;
+use crate::executor::Reason;
+use crate::sync::thread;
+use crate::task::{CancelToken, CancelledBy, ExecutorId, Job, Living, Polling};
+use core::mem;
+use core::task::Waker;
+
+impl Polling for Turns {
+    fn living(&self) -> &Living {
+        &self.living
+    }
+
+    fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
+        self.push(job).map_err(|job| (job, Reason::Closed))
+    }
+
+    fn home(&self) -> Option<ExecutorId> {
+        Some(self.id)
+    }
+}
+
+impl Turns {
+    /// Sets a timer, in the place of one that was set for the same time. Returns `None` if the time has come.
+    pub(super) fn set_timer(
+        &self,
+        before: Option<Timer>,
+        time: impl FnOnce(u64) -> u64,
+        waker: Waker,
+    ) -> Option<Timer> {
+        let mut state = self.state.lock();
+        let time = time(state.now);
+        let before = before.and_then(|it| state.timers.remove(it));
+        // Without a stepper the time does not come: what waits for it is dropped.
+        let is_due = time <= state.now && !state.is_over;
+        let timer = (!is_due).then(|| state.timers.set(time, waker));
+        drop(state);
+        // Not under the lock: the waker is the user's.
+        drop(before);
+        timer
+    }
+
+    pub(super) fn remove_timer(&self, timer: Timer) {
+        let waker = self.state.lock().timers.remove(timer);
+        drop(waker);
+    }
+
+    /// Ends all waiting, and drops the jobs that have not begun and the futures. Those who keep work for
+    /// the stepper are told: a ticket of a scheduler would go on for as long as there is some.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
+        state.is_over = true;
+        let (queue, timers) = (mem::take(&mut state.queue), mem::take(&mut state.timers));
+        drop(state);
+        for bell in &self.threads {
+            bell.notify_all();
+        }
+        for job in queue {
+            let _ = thread::completes(|| drop(job));
+        }
+        self.living.end(CancelledBy::Executor, thread::forget_if_it_panics);
+        let _ = self.end.tell().map_err(thread::forget_if_it_panics);
+        drop(timers);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.state.lock().is_over
+    }
+
+    pub(super) fn end_token(&self) -> CancelToken {
+        self.end.token(|| self.is_over())
+    }
+}

@@ -1,0 +1,123 @@
+//! Futures that wait for the virtual clock.
+
+use super::timers::Timer;
+use super::turns::{Turns, here};
+use crate::sync::{Unwatched, clock};
+use core::fmt;
+use core::future::Future;
+use core::mem;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+
+/// Returns a future that is ready when the virtual clock has moved on by `time` since the first
+/// poll.
+///
+/// It takes no thread, and none of a thread's virtual time: [`work`](super::work) does. While no
+/// thread has anything to do, the clock moves to the next timer. A timer comes before threads that
+/// are due at the same time. Timers of the same time come in the order in which they were set.
+///
+/// Dropping the [`Stepper`](super::Stepper) drops the futures that wait.
+///
+/// # Panics
+///
+/// The first poll panics on a thread that is not a [`Stepper`](super::Stepper)'s.
+///
+/// # Examples
+///
+/// Two requests that are answered after a second wait together, on one thread:
+///
+/// ```
+/// use filch::executor::TaskBuilder;
+/// use filch::sim::{self, Stepper};
+/// use std::time::Duration;
+///
+/// let second = Duration::from_secs(1);
+/// let stepper = Stepper::new(1, 1);
+/// let answers = [3, 4].map(|number| {
+///     TaskBuilder::on(&stepper).spawn_future(async move {
+///         sim::sleep(second).await;
+///         number * number
+///     })
+/// });
+/// stepper.run_until_idle();
+/// assert_eq!(answers.map(|it| it.join().unwrap()), [9, 16]);
+/// assert_eq!(stepper.now(), second);
+/// ```
+pub fn sleep(time: Duration) -> Sleep {
+    Sleep(State::After(time))
+}
+
+/// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
+/// returns it, has come to `time`. Otherwise it is as [`sleep`].
+///
+/// # Panics
+///
+/// Where [`sleep`] does.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::TaskBuilder;
+/// use filch::sim::{self, Stepper};
+/// use std::time::Duration;
+///
+/// let stepper = Stepper::new(1, 1);
+/// let task = TaskBuilder::on(&stepper).spawn_future(sim::sleep_until(Duration::from_secs(60)));
+/// stepper.advance(Duration::from_secs(59));
+/// assert!(!task.is_finished());
+/// stepper.advance(Duration::from_secs(1));
+/// assert!(task.is_finished());
+/// ```
+pub fn sleep_until(time: Duration) -> Sleep {
+    Sleep(State::Until(time))
+}
+
+/// The future of [`sleep`] and [`sleep_until`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Sleep(State);
+
+enum State {
+    After(Duration),
+    Until(Duration),
+    Set(Unwatched<Turns>, Timer),
+    Over,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let waker = context.waker().clone();
+        let first = || here().expect("`sim::sleep` is for futures that run on a `Stepper`").0;
+        let (turns, before, nanos, is_relative) = match mem::replace(&mut self.0, State::Over) {
+            State::After(time) => (first(), None, clock::nanos(time), true),
+            State::Until(time) => (first(), None, clock::nanos(time), false),
+            State::Set(turns, timer) => (turns, Some(timer), timer.time, false),
+            State::Over => return Poll::Ready(()),
+        };
+        let time = |now: u64| if is_relative { now.saturating_add(nanos) } else { nanos };
+        let timer = turns.set_timer(before, time, waker);
+        match timer {
+            Some(timer) => {
+                self.0 = State::Set(turns, timer);
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let State::Set(turns, timer) = &self.0 {
+            turns.remove_timer(*timer);
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Sleep { .. }")
+    }
+}

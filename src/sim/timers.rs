@@ -1,0 +1,41 @@
+//! Timers of the virtual clock.
+
+use alloc::collections::BTreeMap;
+use core::task::Waker;
+
+/// The timers that are set, by time and then in the order in which they were set.
+#[derive(Default)]
+pub(super) struct Timers {
+    wakers: BTreeMap<Timer, Waker>,
+    count: u64,
+}
+
+/// A timer that is set, or was.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Timer {
+    /// In nanoseconds.
+    pub(super) time: u64,
+    number: u64,
+}
+
+impl Timers {
+    pub(super) fn set(&mut self, time: u64, waker: Waker) -> Timer {
+        self.count += 1;
+        let timer = Timer { time, number: self.count };
+        self.wakers.insert(timer, waker);
+        timer
+    }
+
+    pub(super) fn remove(&mut self, timer: Timer) -> Option<Waker> {
+        self.wakers.remove(&timer)
+    }
+
+    /// Returns the time of the next timer.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.wakers.keys().next().map(|it| it.time)
+    }
+
+    pub(super) fn take_next(&mut self) -> Option<Waker> {
+        self.wakers.pop_first().map(|it| it.1)
+    }
+}

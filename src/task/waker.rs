@@ -1,0 +1,59 @@
+//! Wakers that are references to their task, so that they need no allocation.
+
+use super::any::{AnyTask, Reference};
+use super::cell::Unfinished;
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+use core::task::{RawWaker, RawWakerVTable};
+
+/// A task that can be woken.
+pub(super) trait Wakes: Unfinished + Sized + 'static {
+    fn wake(&self);
+}
+
+/// Returns a waker of the task. It is the reference that the caller has.
+pub(super) fn raw<W: Wakes>(task: &W) -> RawWaker {
+    RawWaker::new(ptr::from_ref(task).cast(), &Table::<W>::TABLE)
+}
+
+struct Table<W>(PhantomData<W>);
+
+impl<W: Wakes> Table<W> {
+    const TABLE: RawWakerVTable =
+        RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
+
+    /// # Safety
+    ///
+    /// 1. A waker keeps what is there.
+    unsafe fn of<'a>(data: *const ()) -> &'a W {
+        // SAFETY: I4 — 1.
+        let task = unsafe { &*data.cast::<W>() };
+        task.watch().used();
+        task
+    }
+
+    unsafe fn clone(data: *const ()) -> RawWaker {
+        // SAFETY: I4 — the waker that is cloned keeps it.
+        let task = unsafe { Self::of(data) };
+        task.state().refer();
+        raw(task)
+    }
+
+    unsafe fn wake(data: *const ()) {
+        // SAFETY: I4 — the waker keeps it, and goes in the next line.
+        unsafe { Self::of(data) }.wake();
+        // SAFETY: I4 — the waker is not used any more.
+        unsafe { Self::drop(data) };
+    }
+
+    unsafe fn wake_by_ref(data: *const ()) {
+        // SAFETY: I4 — the waker keeps it.
+        unsafe { Self::of(data) }.wake();
+    }
+
+    unsafe fn drop(data: *const ()) {
+        // SAFETY: I4 — the waker keeps it, and its reference is this one from now on.
+        let task = unsafe { Self::of(data) };
+        drop(AnyTask(Reference(NonNull::from(task as &dyn Unfinished))));
+    }
+}

@@ -1,0 +1,122 @@
+//! Threads that are kept for queues of high priority.
+
+use crate::common::simulated::{fill, ms};
+use crate::common::waiting::{done, in_a_minute};
+use filch::executor::{Inline, from_fn};
+use filch::fair::{Builder, Clock as _, FairScheduler, Priority};
+use filch::sim::{self, Stepper};
+use filch::{Executor, ThreadPool};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// When an urgent task begins that comes 10 ms after long ones, on four threads.
+fn urgent_begins(settings: impl Fn(Builder) -> Builder, urgent: Priority) -> Duration {
+    let stepper = Stepper::new(1, 4);
+    let fair = settings(stepper.scheduler()).build();
+    let long = fair.queue("long").build().unwrap();
+    let queue = fair.queue("urgent").priority(urgent).build().unwrap();
+    fill(&long, 100, ms(50));
+    stepper.advance(ms(10));
+    let clock = stepper.handle();
+    let task = queue.spawn(move || clock.now());
+    stepper.run_until_idle();
+    task.join().unwrap()
+}
+
+#[test]
+fn an_urgent_task_begins_at_once_beside_long_ones() {
+    let reserved = |it: Builder| it.reserve(Priority::Highest, 1);
+    assert_eq!(urgent_begins(reserved, Priority::Highest), ms(10));
+    assert_eq!(urgent_begins(|it| it, Priority::Highest), ms(50), "nothing is kept");
+    assert_eq!(urgent_begins(reserved, Priority::AboveNormal), ms(50), "not for this one");
+    let below = |it: Builder| it.reserve(Priority::BelowNormal, 1);
+    assert_eq!(urgent_begins(below, Priority::Highest), ms(50), "the long ones are not below that");
+    let both = |it: Builder| it.reserve(Priority::Highest, 1).reserve(Priority::AboveNormal, 2);
+    assert_eq!(urgent_begins(both, Priority::AboveNormal), ms(10));
+}
+
+#[test]
+fn the_other_threads_are_shared_by_weight_and_all_of_them() {
+    for (kept, limit) in [(1, 3), (2, 2), (3, 1)] {
+        let stepper = Stepper::new(1, 4);
+        let fair = stepper.scheduler().reserve(Priority::AboveNormal, kept).build();
+        let queues = [3, 1].map(|it| fair.queue("q").weight(it).build().unwrap());
+        let running = Arc::new([const { AtomicUsize::new(0) }; 2]);
+        for queue in queues.iter().cycle().take(4000) {
+            let running = running.clone();
+            let task = move || {
+                let now = running[0].fetch_add(1, SeqCst) + 1;
+                running[1].fetch_max(now, SeqCst);
+                sim::work(ms(1));
+                running[0].fetch_sub(1, SeqCst);
+            };
+            queue.spawn_detached(task).unwrap();
+        }
+        for _ in 0..100 {
+            stepper.advance(Duration::from_micros(3700));
+            assert_eq!(running[0].load(SeqCst), limit, "no thread is idle but those that are kept");
+        }
+        assert_eq!(running[1].load(SeqCst), limit);
+        let (share, _) = fair.report().share(queues[0].slot()).unwrap();
+        assert!((share - 0.75).abs() <= 0.02, "{share}");
+        queues.iter().for_each(|it| _ = it.cancel());
+        stepper.run_until_idle();
+    }
+}
+
+/// More urgent tasks than are kept take the other threads too; then the long ones go on.
+#[test]
+fn what_is_kept_is_no_limit() {
+    let stepper = Stepper::new(1, 4);
+    let fair = stepper.scheduler().reserve(Priority::Highest, 2).build();
+    let long = fair.queue("long").build().unwrap();
+    let urgent = fair.queue("urgent").priority(Priority::Highest).build().unwrap();
+    fill(&urgent, 8, ms(5));
+    fill(&long, 4, ms(10));
+    stepper.run_until_idle();
+    // All four threads for ten milliseconds, then two for twenty.
+    assert_eq!(stepper.now(), ms(30));
+}
+
+#[test]
+fn a_pool_keeps_a_thread_while_others_block() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(2).unwrap();
+        let fair = FairScheduler::builder(pool).reserve(Priority::AboveNormal, 1).build();
+        let urgent = fair.queue("urgent").priority(Priority::Highest).build().unwrap();
+        let (began, inbox) = mpsc::channel();
+        let (release, gate) = mpsc::channel::<()>();
+        let blocks = fair.spawn(move || {
+            began.send(()).unwrap();
+            gate.recv().unwrap();
+        });
+        inbox.recv().unwrap();
+        let waits: Vec<_> = (0..100).map(|i| fair.spawn(move || i)).collect();
+        for i in 0..100 {
+            assert_eq!(done(urgent.spawn(move || i)), i);
+        }
+        assert!(waits.iter().all(|it| !it.is_finished()), "the kept thread runs nothing else");
+        release.send(()).unwrap();
+        done(blocks);
+        assert_eq!(waits.into_iter().map(done).sum::<i32>(), 4950);
+    });
+}
+
+#[test]
+fn nonsense_is_refused() {
+    fn refused(f: impl FnOnce()) -> String {
+        let payload = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
+        *payload
+            .downcast::<String>()
+            .unwrap_or_else(|it| Box::new(it.downcast_ref::<&str>().unwrap().to_string()))
+    }
+    let four = || FairScheduler::builder(from_fn(4, |job| Inline.execute(job)));
+    drop(four().reserve(Priority::Normal, 3));
+    let text = refused(|| drop(four().reserve(Priority::Normal, 4)));
+    assert_eq!(text, "of 4 threads, 4 cannot be kept: none would be left");
+    let text = refused(|| drop(four().reserve(Priority::Lowest, 1)));
+    assert_eq!(text, "no priority is below the lowest");
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(four().reserve(Priority::Normal, 0)))).is_err());
+}
