@@ -29,7 +29,7 @@ pub trait Spawner: Clone + Send + Sync + 'static {
     const NAME: &'static str;
     /// A handle. A failed task panics in the thread that awaits it.
     type Handle: Future<Output: Send> + Send + Unpin + 'static;
-    /// Starts [`WORKERS`] threads.
+    /// Starts `WORKERS` threads.
     fn start() -> Self;
     /// Spawns a future.
     fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle;

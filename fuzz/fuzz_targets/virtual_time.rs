@@ -7,7 +7,8 @@ mod common;
 #[allow(dead_code)] // the dice are libFuzzer's
 mod virtual_time;
 
+use common::closures::keep_quiet;
 use filch_fuzz::with_threads;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|program: virtual_time::Program| with_threads(|| virtual_time::check(program)));
+fuzz_target!(init: keep_quiet(&["expected"]), |program: virtual_time::Program| with_threads(|| virtual_time::check(program)));

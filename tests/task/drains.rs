@@ -11,7 +11,7 @@ use filch::{Executor, FairScheduler, JoinHandle, LockedPool, ThreadPool};
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -300,8 +300,10 @@ fn a_thread_that_would_wait_for_itself_ends_nothing() {
 
 #[test]
 fn a_drain_over_an_executor_that_runs_nothing_is_pending() {
-    let never = from_fn(1, |job| {
-        std::mem::forget(job);
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let keeps = Arc::clone(&kept);
+    let never = from_fn(1, move |job| {
+        keeps.lock().unwrap().push(job);
         Ok(())
     });
     let queue = FairScheduler::over(never).queue("q").build().unwrap();
@@ -312,4 +314,6 @@ fn a_drain_over_an_executor_that_runs_nothing_is_pending() {
     queue.cancel();
     assert!(task.is_finished());
     assert!(drained.as_mut().poll(&mut Context::from_waker(waker)).is_ready());
+    // The executor owns the jobs, and they own the executor.
+    drop(std::mem::take(&mut *kept.lock().unwrap()));
 }
