@@ -9,7 +9,7 @@ use std::time::Duration;
 
 fn measure(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("fair/a lease of one task");
-    for ready in fair::READY {
+    for (ready, _) in fair::READY {
         for (policy, is_weighted) in [("round robin", false), ("weighted fair", true)] {
             group.bench_function(BenchmarkId::new(policy, ready), |bencher| {
                 bencher.iter_custom(|count| {

@@ -149,10 +149,10 @@ pub struct Cost {
 #[must_use]
 pub fn costs(rounds: usize) -> Vec<Cost> {
     let rows = [
-        ("one queue, held up meanwhile", 60.0, 1, true),
-        ("one queue, overlapped", 60.0, 1, false),
-        ("1,024 ready queues, held up", 100.0, MANY, true),
-        ("1,024 queues, overlapped", 100.0, MANY, false),
+        ("one queue, held up meanwhile", 30.0, 1, true),
+        ("one queue, overlapped", 30.0, 1, false),
+        ("1,024 ready queues, held up", 60.0, MANY, true),
+        ("1,024 queues, overlapped", 60.0, MANY, false),
     ];
     rows.map(|(name, goal, queues, held)| {
         eprintln!("{name}");
@@ -182,21 +182,22 @@ pub fn costs(rounds: usize) -> Vec<Cost> {
     .into()
 }
 
-/// How many queues are ready where picks are measured.
-pub const READY: [usize; 4] = [2, 64, 1024, 16_384];
+/// How many queues are ready where picks are measured, and how many nanoseconds a lease may take.
+pub const READY: [(usize, Option<f64>); 5] =
+    [(2, Some(150.0)), (64, None), (1024, None), (16_384, Some(600.0)), (65_535, Some(800.0))];
 
 /// What a lease of one task costs, with so many queues ready all the time: by round robin, and weighted fair.
 #[must_use]
-pub fn leases(rounds: usize) -> Vec<(usize, [f64; 2])> {
+pub fn leases(rounds: usize) -> Vec<(usize, Option<f64>, [f64; 2])> {
     READY
-        .map(|ready| {
+        .map(|(ready, goal)| {
             eprintln!("a lease with {ready} ready queues");
             let mut times: [Vec<f64>; 2] = Default::default();
             for _ in 0..rounds {
                 times[0].push(lease(false, ready));
                 times[1].push(lease(true, ready));
             }
-            (ready, times.map(median))
+            (ready, goal, times.map(median))
         })
         .into()
 }

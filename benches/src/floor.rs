@@ -17,6 +17,28 @@ fn time(mut operation: impl FnMut(usize)) -> f64 {
     times[2]
 }
 
+/// The place in [`all`] of what a row of a table needs at least, if one of them is that.
+#[must_use]
+pub fn of(row: &str) -> Option<usize> {
+    let starts = |it: &&(&str, usize)| row.starts_with(it.0);
+    OF.iter().find(starts).map(|it| it.1)
+}
+
+/// How rows begin, and the floor of each.
+const OF: [(&str, usize); 11] = [
+    ("LIFO ", 0),
+    ("owner 64", 0),
+    ("steal one", 1),
+    ("thief drains", 1),
+    ("FIFO ", 2),
+    ("push and pop", 3),
+    ("1000 pushes, 1000", 3),
+    ("1000 + 1000", 3),
+    ("steal from empty", 5),
+    ("pop from", 5),
+    ("pop at", 5),
+];
+
 /// Names and nanoseconds.
 #[must_use]
 pub fn all() -> Vec<(&'static str, f64)> {

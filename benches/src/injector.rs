@@ -48,17 +48,17 @@ pub fn all() -> Vec<Scenario> {
         batches(queue, |queue| queue.push_batch(black_box(0..1000)))
     };
     vec![
-        row!("push and pop", 0.45, 400_000, usize, pair),
-        row!("1000 pushes, 1000 pops", 0.50, 400_000, usize, fill_and_drain),
-        row!("1000 + 1000, 32 bytes", 0.50, 400_000, [usize; 4], fill_and_drain),
-        row!(two: "1000 pushes, batches of 32", 0.38, 400_000, usize, singly, singly),
-        row!(two: "batch of 1000, batches of 32", 0.38, 400_000, usize, in_one, singly),
-        row!("pop from empty", 0.12, 1_000_000, usize, |q| pop_from_empty(q, 1)),
+        row!("push and pop", 0.50, 400_000, usize, pair),
+        row!("1000 pushes, 1000 pops", 0.60, 400_000, usize, fill_and_drain),
+        row!("1000 + 1000, 32 bytes", 0.60, 400_000, [usize; 4], fill_and_drain),
+        row!(two: "1000 pushes, batches of 32", 0.55, 400_000, usize, singly, singly),
+        row!(two: "batch of 1000, batches of 32", 0.30, 400_000, usize, in_one, singly),
+        row!("pop from empty", 0.25, 1_000_000, usize, |q| pop_from_empty(q, 1)),
         row!(two: "pop from never used", 0.25, 1_000_000, usize, never_used, never_used),
         row!(two: "pop at a segment's end", 0.25, 1_000_000, usize, at_an_end, at_an_end),
         row!("1 producer, 1 consumer", 0.5, 200_000, usize, |q| stream(q, 1, 1)),
-        row!("2 producers, 2 consumers", 0.6, 200_000, usize, |q| stream(q, 2, 2)),
-        row!("2 consumers, a backlog", 0.3, 200_000, usize, backlog),
+        row!("2 producers, 2 consumers", 0.8, 200_000, usize, |q| stream(q, 2, 2)),
+        row!("2 consumers, a backlog", 0.25, 200_000, usize, backlog),
     ]
 }
 

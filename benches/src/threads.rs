@@ -28,7 +28,7 @@ pub fn drain<T: Item, D: Deque<T>>(deque: D) -> Run {
 }
 
 /// The owner pushes sixty-four and pops what is left of them, again and again, while a thief steals
-/// as fast as it can. The time is the owner's.
+/// as fast as it can. The time is the owner's. No items are counted if the thief has stolen none.
 pub fn under_attack<T: Item, D: Deque<T>>(deque: D) -> Run {
     Box::new(move |items| {
         let thief = deque.thief();
@@ -36,9 +36,11 @@ pub fn under_attack<T: Item, D: Deque<T>>(deque: D) -> Run {
         let (seen, begin) = (stop.clone(), barrier.clone());
         let thread = thread::spawn(move || {
             begin.wait();
+            let mut has_stolen = false;
             while !seen.load(Relaxed) {
-                black_box(thief.steal());
+                has_stolen |= black_box(thief.steal()).is_some();
             }
+            has_stolen
         });
         barrier.wait();
         let rounds = items.div_ceil(64);
@@ -49,8 +51,8 @@ pub fn under_attack<T: Item, D: Deque<T>>(deque: D) -> Run {
         }
         let time = start.elapsed();
         stop.store(true, Relaxed);
-        thread.join().expect("the thief");
-        (time, 64 * rounds)
+        let has_stolen = thread.join().expect("the thief");
+        (time, if has_stolen { 64 * rounds } else { 0 })
     })
 }
 
