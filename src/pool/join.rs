@@ -7,6 +7,7 @@
 use super::held::{AWAITED, DONE, Link, OFFERED, RETURNED, RUNNING, mark_of, marked};
 use super::helping::latch_of;
 use super::registry::Seat;
+use super::scope::Stays;
 use super::worker::Local;
 use super::{JOINED, ThreadPool};
 use crate::sync::place::Place;
@@ -198,6 +199,7 @@ impl Local {
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         let held = &self.seat.held;
+        let stays = Stays;
         // SAFETY: I7 — below, every way out is behind the end of the job; joins within end first.
         unsafe { held.hold((&raw const half).cast()) };
         if self.shared.idle.searchers.is_any_resting() {
@@ -206,6 +208,7 @@ impl Local {
         let first = thread::catch(a);
         // Nobody has run the second, and nobody else has its job; or else it is done (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
+        mem::forget(stays);
         match (first, is_ours) {
             (Ok(a), true) => {
                 // SAFETY: I8.
