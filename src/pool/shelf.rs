@@ -1,8 +1,9 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
 //! A thread that waits for a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of another worker's
-//! deque. So before a worker sleeps in a wait, it lays aside what lies before such a job in its deque, and the job. The
-//! shelf is never closed: a worker that puts something there looks again before it leaves the pool.
+//! deque. So a worker lays aside the jobs of others' scopes in its deque, and what is older there, before it gives its place
+//! away in a wait; and, when it has helped, what that has left. The shelf is never closed: a worker that puts something there
+//! looks again before it leaves the pool.
 
 use super::Shared;
 use super::scope::bell_of;

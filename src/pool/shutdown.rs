@@ -44,7 +44,12 @@ use core::time::Duration;
 pub enum Shutdown {
     /// They run.
     Drain,
-    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted.
+    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted: it goes on to the end, with
+    /// the second closures of its `join`s, while jobs of its scopes may run or be dropped.
+    ///
+    /// The thread that shuts the pool down drops what is queued, however busy the workers are. Workers drop the rest when
+    /// they look for a job, but none in a wait. Meanwhile each counts as a thread of the pool: a destructor that would wait for
+    /// the pool gets [`WouldDeadlock`].
     Cancel,
 }
 
@@ -82,10 +87,11 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Returns a future that is ready when everything accepted has run, as [`wait_idle`](Self::wait_idle) is. It takes no
-    /// thread, and does not keep the pool open.
+    /// Returns a future that is ready when everything accepted has run or was dropped, as [`wait_idle`](Self::wait_idle) is. It
+    /// takes no thread, and does not keep the pool open.
     ///
-    /// A future that waits to be woken is not waited for: also the pool's own futures may await this.
+    /// A future that waits to be woken is not waited for: also the pool's own futures may await this. A job that blocks on it
+    /// waits for itself, as does a destructor that [`Shutdown::Cancel`] runs.
     ///
     /// # Examples
     ///
