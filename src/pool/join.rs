@@ -4,12 +4,12 @@
 //! to thieves. If nobody has taken it, the owner calls it as if nothing had been, which is the common case and
 //! costs no allocation and no fence.
 
-use super::held::{AWAITED, DONE, Link, OFFERED, RETURNED, RUNNING, mark_of, marked};
+use super::ThreadPool;
+use super::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
 use super::helping::latch_of;
 use super::registry::Seat;
 use super::scope::Stays;
 use super::worker::Local;
-use super::{JOINED, ThreadPool};
 use crate::sync::place::Place;
 use crate::sync::{Index, Relaxed, thread};
 use crate::task::{Captured, Job, OnStack, StackKind};
@@ -78,7 +78,8 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         // SAFETY: I8 — not done yet. Forgotten in the next line.
         unsafe { this.result.put(&result) };
         mem::forget(result);
-        this.end(DONE);
+        // SAFETY: 1 — done with it.
+        unsafe { this.link.end(DONE) };
     }
 
     /// # Safety
@@ -86,17 +87,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
     /// 1. As for `run`.
     unsafe fn give_back(head: *const OnStack) {
         // SAFETY: 1.
-        unsafe { &*head.cast::<Self>() }.end(RETURNED);
-    }
-
-    fn end(&self, mark: usize) {
-        // Before the frame may go (I8).
-        // SAFETY: I8 — the owner waits.
-        let bell = unsafe { self.link.bell() };
-        let before = self.link.state.swap(marked(mark), JOINED.release());
-        if mark_of(before) == AWAITED {
-            bell.wake();
-        }
+        unsafe { (*head.cast::<Self>()).link.end(RETURNED) };
     }
 }
 
@@ -296,13 +287,8 @@ impl Local {
 
     /// Waits for whoever has the other half. Returns whether it has run.
     fn wait_for_half(&self, link: &Link) -> bool {
-        let now = || mark_of(link.state.load(JOINED.acquire()));
-        let (running, awaited) = (marked(RUNNING), marked(AWAITED));
-        // Relaxed, both: it publishes nothing, and is read again. Before it runs it is in a thief's hands.
-        let is_awaited = || link.state.compare_exchange(running, awaited, Relaxed, Relaxed);
-        let calls = || is_awaited().is_ok() || now() == AWAITED;
-        self.wait_for(latch_of(&link.head), || now() >= DONE, calls, || ());
-        now() == DONE
+        self.wait_for(latch_of(&link.head), || link.is_over(), || link.calls(), || ());
+        link.mark() == DONE
     }
 }
 
