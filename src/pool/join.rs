@@ -11,7 +11,7 @@ use super::registry::Seat;
 use super::scope::Stays;
 use super::worker::Local;
 use crate::sync::place::Place;
-use crate::sync::{Index, Relaxed, thread};
+use crate::sync::{Index, thread};
 use crate::task::{Captured, Job, OnStack, StackKind};
 use alloc::vec::Vec;
 use core::mem;
@@ -87,7 +87,9 @@ impl<B: Second<R>, R: Send> Half<B, R> {
     /// 1. As for `run`.
     unsafe fn give_back(head: *const OnStack) {
         // SAFETY: 1.
-        unsafe { (*head.cast::<Self>()).link.end(RETURNED) };
+        let this = unsafe { &*head.cast::<Self>() };
+        // SAFETY: 1 — done with it.
+        unsafe { this.link.end(RETURNED) };
     }
 }
 
