@@ -176,8 +176,12 @@ fn an_owner_that_waits_for_a_half_is_woken_and_sees_its_result() {
         let thief = spawn(move || {
             let (owner, bell) = &*same;
             let Some(link) = owner.held.raid(bell, || true) else { return };
+            // SAFETY: the frames stay.
+            let link = unsafe { &*link };
+            // SAFETY: loom checks it.
+            let adds = || owner.halves[0].runs.with_mut(|it| unsafe { *it += 1 });
             // SAFETY: it is taken, and the owner waits for it.
-            unsafe { (*link).run(|| owner.halves[0].runs.with_mut(|it| *it += 1)) };
+            unsafe { link.run(adds) };
         });
         if owner.held.let_go(&half.link) || owner.held.settle(&half.link) {
             // SAFETY: loom checks it.
