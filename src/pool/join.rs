@@ -192,16 +192,14 @@ impl Local {
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         let held = &self.seat.held;
-        let stays = Stays;
         // SAFETY: I7 — below, every way out is behind the end of the job; joins within end first.
         unsafe { held.hold((&raw const half).cast()) };
         if self.shared.idle.searchers.is_any_resting() {
-            self.offer_held();
+            self.offer_new();
         }
         let first = thread::catch(a);
         // Nobody has run the second, and nobody else has its job; or else it is done (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
-        mem::forget(stays);
         match (first, is_ours) {
             (Ok(a), true) => {
                 // SAFETY: I8.
@@ -226,20 +224,31 @@ impl Local {
         }
     }
 
+    /// Offers what was held a moment ago, whose frame cannot be left. Here, since a guard in `join` would cost it instructions.
+    #[cold]
+    fn offer_new(&self) {
+        let stays = Stays;
+        self.offer_held();
+        mem::forget(stays);
+    }
+
     /// Returns whether a half is the owner's, after waiting if a thief has it.
     #[cold]
     fn reclaim(&self, link: &Link) -> bool {
-        let held = &self.seat.held;
-        if held.settle(link) {
+        let (stays, held) = (Stays, &self.seat.held);
+        let is_ours = if held.settle(link) {
             if held.is_called() {
                 self.offer_held();
             }
-            return true;
-        }
-        let was_offered = link.mark() == OFFERED;
-        // SAFETY: I7 — that the job was offered was just seen.
-        was_offered && self.take_back(&link.head, unsafe { link.place() })
-            || !self.wait_for_half(link)
+            true
+        } else {
+            let was_offered = link.mark() == OFFERED;
+            // SAFETY: I7 — that the job was offered was just seen.
+            was_offered && self.take_back(&link.head, unsafe { link.place() })
+                || !self.wait_for_half(link)
+        };
+        mem::forget(stays);
+        is_ours
     }
 
     /// Pushes the halves that we hold to the deque.
