@@ -6,6 +6,7 @@
 //! | `LET_GO` | `settle`, `raid` | `a_held_half_is_run_once_by_its_owner_or_by_a_raider` |
 //! | `HELD` | `hold`, `raid` | the same |
 //! | `KEPT_OUT` | `drop`, `settle` | the same |
+//! | `JOINED` | `end`, `is_over` | `an_owner_that_waits_for_a_half_is_woken_and_sees_its_result` |
 
 use crate::common::{Bound::*, model, spawn};
 use filch::idle::{Park, ThreadPark};
@@ -159,5 +160,43 @@ fn a_half_is_offered_or_raided() {
         assert_eq!(offered.len() + usize::from(theirs), 2);
         let expected = [older, newer].map(|it| &raw const it.link);
         assert_eq!(offered, expected[usize::from(theirs)..]);
+    });
+}
+
+/// The second half of a join, whose owner sleeps while another thread runs it.
+#[test]
+fn an_owner_that_waits_for_a_half_is_woken_and_sees_its_result() {
+    model("an_owner_that_waits_for_a_half_is_woken_and_sees_its_result", Preemptions(3), || {
+        let mut park = ThreadPark::new();
+        let shared = Arc::new((Owner::new(), park.unparker()));
+        let same = shared.clone();
+        let (owner, _) = &*shared;
+        let [half, _] = &owner.halves;
+        owner.hold(half);
+        let thief = spawn(move || {
+            let (owner, bell) = &*same;
+            let Some(link) = owner.held.raid(bell, || true) else { return };
+            // SAFETY: the frames stay.
+            let link = unsafe { &*link };
+            // SAFETY: loom checks it.
+            let adds = || owner.halves[0].runs.with_mut(|it| unsafe { *it += 1 });
+            // SAFETY: it is taken, and the owner waits for it.
+            unsafe { link.run(adds) };
+        });
+        if owner.held.let_go(&half.link) || owner.held.settle(&half.link) {
+            // SAFETY: loom checks it.
+            half.runs.with_mut(|it| unsafe { *it += 1 });
+        } else {
+            while !half.link.is_over() {
+                if half.link.calls() {
+                    park.park(None);
+                } else {
+                    yield_now();
+                }
+            }
+        }
+        half.link.gone();
+        assert_eq!(runs(owner)[0], 1);
+        thief.join().unwrap();
     });
 }

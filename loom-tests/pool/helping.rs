@@ -119,6 +119,32 @@ fn help_goes_on_only_to_whom_the_server_waits_for() {
     });
 }
 
+/// The first server waits for a task, and goes on. The memory of the task is used again, for a task that is a stranger's, and which the
+/// second server runs.
+#[test]
+fn help_goes_on_only_to_whom_the_server_still_waits_for() {
+    model("help_goes_on_only_to_whom_the_server_still_waits_for", Preemptions(2), || {
+        let ([first, second], servers) = two_servers();
+        let same = servers.clone();
+        let helper = spawn(move || Services::leapfrog(&same[..], FIRST));
+        let freed = Arc::new(AtomicUsize::new(0));
+        let (tells, same) = (freed.clone(), servers.clone());
+        let waits = spawn(move || {
+            let services = &same[0].0;
+            services.begin(&first, FIRST, 1);
+            services.wait_for(SECOND);
+            services.wait_for(0);
+            tells.store(1, Release);
+        });
+        if freed.load(Acquire) == 1 {
+            servers[1].0.begin(&second, SECOND, 1);
+            second.push(item(OTHER));
+        }
+        assert_eq!(helper.join().unwrap(), None, "a stranger");
+        waits.join().unwrap();
+    });
+}
+
 /// The whole chain is there before the third worker looks along it.
 #[test]
 fn help_goes_along_a_chain() {

@@ -10,8 +10,8 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Returns a future that is ready when `holds` has held at some moment since the first poll. `events` tell everybody
-/// of each change that may make it so.
+/// Returns a future that is ready when `holds` has held at a look. A thread looks at the first poll, and at each notification:
+/// `events` tell everybody of each change that may make it so. A condition that has passed by the look is missed.
 pub(crate) fn until<O>(
     owner: O,
     events: fn(&O) -> &EventCount,

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// A thread of a pool asked to wait for that pool: it would wait for itself.
+/// A thread of a pool asked to wait for that pool, or a thread that drops the pool's jobs: it would wait for itself.
 ///
 /// # Examples
 ///

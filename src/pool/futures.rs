@@ -11,9 +11,10 @@ impl ThreadPool {
     /// Spawns a future: a job polls it, and another each time that it is woken. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// Does not keep the pool open. A pool that is shut down by [`Shutdown::Cancel`](super::Shutdown::Cancel) drops all its
-    /// futures at once, on the thread that shuts it down, except for those that are being polled; otherwise it polls those whose jobs it has accepted, drops what is woken later, and the others when
-    /// its last thread goes.
+    /// Does not keep the pool open. If [`Shutdown::Cancel`](super::Shutdown::Cancel) shuts it down, that thread drops the futures
+    /// at once. Those that are being polled, woken or stolen at that moment are dropped a little later, by the threads that do so.
+    /// Otherwise the pool polls those whose jobs it has accepted, drops what is woken later, and the others when its last
+    /// thread goes.
     ///
     /// # Examples
     ///

@@ -24,7 +24,7 @@
 //! leaves no half behind clears it. An owner takes each half off the list before its frame goes,
 //! marked or not, and then waits for the raider.
 
-use super::{HELD, KEPT_OUT, LET_GO};
+use super::{HELD, JOINED, KEPT_OUT, LET_GO};
 use crate::sync::barrier::Barrier;
 use crate::sync::place::Watch;
 use crate::sync::spin::relax;
@@ -112,16 +112,34 @@ impl Link {
         unsafe { self.place.get().assume_init() }
     }
 
-    /// Wakes the owner. To be cloned while the owner waits for the half.
+    /// The half has run, or was dropped.
     ///
     /// # Safety
     ///
-    /// 1. It was offered or taken, and its owner waits for it.
-    pub(super) unsafe fn bell(&self) -> Waker {
-        // SAFETY: 1.
+    /// 1. The caller has the half's job, and forgets the half.
+    pub(super) unsafe fn end(&self, mark: usize) {
+        // Before the frame may go (I8).
+        // SAFETY: 1 — there is a job of it, so it was offered or taken.
         let bell = unsafe { self.bell.get().assume_init() };
-        // SAFETY: 1 — it is in the seat of the owner, which has the seat as long as it runs.
-        unsafe { &*bell }.clone()
+        // SAFETY: 1 — it is in the seat of the owner, which waits, and has the seat as long as it runs.
+        let bell = unsafe { &*bell }.clone();
+        let before = self.state.swap(marked(mark), JOINED.release());
+        if mark_of(before) == AWAITED {
+            bell.wake();
+        }
+    }
+
+    /// Whether it has ended, for the owner that waits for it.
+    pub fn is_over(&self) -> bool {
+        mark_of(self.state.load(JOINED.acquire())) >= DONE
+    }
+
+    /// Has the owner woken at the end. Returns `false` if it is too early for that, or too late.
+    pub fn calls(&self) -> bool {
+        let (running, awaited) = (marked(RUNNING), marked(AWAITED));
+        // Relaxed, all: it publishes nothing, and `is_over` looks again. Before it runs it is in a thief's hands.
+        let before = self.state.compare_exchange(running, awaited, Relaxed, Relaxed);
+        before.map_or_else(|mark| mark == awaited, |_| true)
     }
 }
 
@@ -291,6 +309,19 @@ impl Link {
     pub fn bare() -> Self {
         unsafe fn nothing(_: *const OnStack) {}
         Link::new(&StackKind { run: nothing, give_back: nothing })
+    }
+
+    /// Runs it on the thread that has taken it.
+    ///
+    /// # Safety
+    ///
+    /// 1. As for `end`.
+    pub unsafe fn run(&self, f: impl FnOnce()) {
+        self.set_mark(RUNNING);
+        f();
+        self.watch.used();
+        // SAFETY: 1.
+        unsafe { self.end(DONE) };
     }
 
     /// Its frame is used for something else.

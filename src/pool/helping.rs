@@ -276,18 +276,17 @@ fn steal_from_servers<T, S: Server<T>>(
         others.flat_map(|seat| seat.services().open().enumerate().map(move |it| (seat, it)));
     servers.into_iter().find_map(|(seat, (depth, service))| {
         let view = service.look(latch)?;
-        let is_still = || view.is_still() && is_so();
+        let is_still = || is_so() && view.is_still();
         let job = view.steal(seat.stealer(), |words| is_such(words, latch, depth) && is_so());
         // What it holds has come of its innermost service, and so of each that is open.
         let job = job.or_else(|| seat.take_held(raids, &is_still));
         if job.is_some() {
             return job;
         }
-        match service.awaits.load(SERVED.acquire()) {
-            0 => None,
-            _ if steps == 0 => None,
-            next => steal_from_servers(seats, own, (next, steps - 1, raids), is_such, &is_still),
-        }
+        let next = Some(service.awaited()).filter(|&it| it != NOTHING && steps > 0)?;
+        // Its memory may have been used again for a stranger, unless the same service awaits it still: in this order.
+        let is_so = || is_so() && service.awaited() == next && view.is_still();
+        steal_from_servers(seats, own, (next, steps - 1, raids), is_such, &is_so)
     })
 }
 
@@ -317,6 +316,10 @@ impl Service {
         before
     }
 
+    fn awaited(&self) -> Latch {
+        self.awaits.load(SERVED.acquire())
+    }
+
     fn close(&self) {
         self.word.store(0, Relaxed); // Relaxed: what is pushed or opened afterwards publishes it
     }
@@ -338,13 +341,9 @@ struct View<'a> {
 impl View<'_> {
     /// Takes the oldest item of the worker's deque, if it is such a one and was pushed since the service began and while
     /// it was open.
-    fn steal<T>(
-        &self,
-        stealer: &Stealer<T>,
-        is_such: impl Fn(&MaybeUninit<T>) -> bool,
-    ) -> Option<T> {
+    fn steal<T>(&self, from: &Stealer<T>, is_such: impl Fn(&MaybeUninit<T>) -> bool) -> Option<T> {
         let began = self.word as u32;
-        stealer.steal_some(|place, words| {
+        from.steal_some(|place, words| {
             is_at_or_above(place, began) && is_such(words) && self.is_still()
         })
     }

@@ -4,13 +4,14 @@
 //! to thieves. If nobody has taken it, the owner calls it as if nothing had been, which is the common case and
 //! costs no allocation and no fence.
 
-use super::held::{AWAITED, DONE, Link, OFFERED, RETURNED, RUNNING, mark_of, marked};
+use super::ThreadPool;
+use super::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
 use super::helping::latch_of;
 use super::registry::Seat;
+use super::scope::Stays;
 use super::worker::Local;
-use super::{JOINED, ThreadPool};
 use crate::sync::place::Place;
-use crate::sync::{Index, Relaxed, thread};
+use crate::sync::{Index, thread};
 use crate::task::{Captured, Job, OnStack, StackKind};
 use alloc::vec::Vec;
 use core::mem;
@@ -77,7 +78,8 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         // SAFETY: I8 — not done yet. Forgotten in the next line.
         unsafe { this.result.put(&result) };
         mem::forget(result);
-        this.end(DONE);
+        // SAFETY: 1 — done with it.
+        unsafe { this.link.end(DONE) };
     }
 
     /// # Safety
@@ -85,17 +87,9 @@ impl<B: Second<R>, R: Send> Half<B, R> {
     /// 1. As for `run`.
     unsafe fn give_back(head: *const OnStack) {
         // SAFETY: 1.
-        unsafe { &*head.cast::<Self>() }.end(RETURNED);
-    }
-
-    fn end(&self, mark: usize) {
-        // Before the frame may go (I8).
-        // SAFETY: I8 — the owner waits.
-        let bell = unsafe { self.link.bell() };
-        let before = self.link.state.swap(marked(mark), JOINED.release());
-        if mark_of(before) == AWAITED {
-            bell.wake();
-        }
+        let this = unsafe { &*head.cast::<Self>() };
+        // SAFETY: 1 — done with it.
+        unsafe { this.link.end(RETURNED) };
     }
 }
 
@@ -201,7 +195,7 @@ impl Local {
         // SAFETY: I7 — below, every way out is behind the end of the job; joins within end first.
         unsafe { held.hold((&raw const half).cast()) };
         if self.shared.idle.searchers.is_any_resting() {
-            self.offer_held();
+            self.offer_new();
         }
         let first = thread::catch(a);
         // Nobody has run the second, and nobody else has its job; or else it is done (I8).
@@ -230,20 +224,31 @@ impl Local {
         }
     }
 
+    /// Offers what was held a moment ago, whose frame cannot be left. Here, since a guard in `join` would cost it instructions.
+    #[cold]
+    fn offer_new(&self) {
+        let stays = Stays;
+        self.offer_held();
+        mem::forget(stays);
+    }
+
     /// Returns whether a half is the owner's, after waiting if a thief has it.
     #[cold]
     fn reclaim(&self, link: &Link) -> bool {
-        let held = &self.seat.held;
-        if held.settle(link) {
+        let (stays, held) = (Stays, &self.seat.held);
+        let is_ours = if held.settle(link) {
             if held.is_called() {
                 self.offer_held();
             }
-            return true;
-        }
-        let was_offered = link.mark() == OFFERED;
-        // SAFETY: I7 — that the job was offered was just seen.
-        was_offered && self.take_back(&link.head, unsafe { link.place() })
-            || !self.wait_for_half(link)
+            true
+        } else {
+            let was_offered = link.mark() == OFFERED;
+            // SAFETY: I7 — that the job was offered was just seen.
+            was_offered && self.take_back(&link.head, unsafe { link.place() })
+                || !self.wait_for_half(link)
+        };
+        mem::forget(stays);
+        is_ours
     }
 
     /// Pushes the halves that we hold to the deque.
@@ -293,13 +298,8 @@ impl Local {
 
     /// Waits for whoever has the other half. Returns whether it has run.
     fn wait_for_half(&self, link: &Link) -> bool {
-        let now = || mark_of(link.state.load(JOINED.acquire()));
-        let (running, awaited) = (marked(RUNNING), marked(AWAITED));
-        // Relaxed, both: it publishes nothing, and is read again. Before it runs it is in a thief's hands.
-        let is_awaited = || link.state.compare_exchange(running, awaited, Relaxed, Relaxed);
-        let calls = || is_awaited().is_ok() || now() == AWAITED;
-        self.wait_for(latch_of(&link.head), || now() >= DONE, calls, || ());
-        now() == DONE
+        self.wait_for(latch_of(&link.head), || link.is_over(), || link.calls(), || ());
+        link.mark() == DONE
     }
 }
 

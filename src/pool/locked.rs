@@ -199,13 +199,15 @@ impl Shared {
         state.running += 1; // so that nobody takes the pool for idle meanwhile
         drop(state);
         self.work.notify_all();
-        for job in dropped {
-            let dropped = thread::completes(|| drop(job));
-            self.state.lock().panicked += usize::from(!dropped);
-        }
-        if how == Shutdown::Cancel {
-            self.end_futures();
-        }
+        current::as_dropper(self.id, || {
+            for job in dropped {
+                let dropped = thread::completes(|| drop(job));
+                self.state.lock().panicked += usize::from(!dropped);
+            }
+            if how == Shutdown::Cancel {
+                self.end_futures();
+            }
+        });
         self.end_one();
     }
 

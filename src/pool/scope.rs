@@ -130,12 +130,12 @@ impl ThreadPool {
 }
 
 /// Ends the process if it is dropped by a panic: what jobs still borrow would go.
-struct Stays;
+pub(super) struct Stays;
 
 impl Drop for Stays {
     fn drop(&mut self) {
         // A panic within a panic.
-        panic!("a scope cannot be left before its jobs have come to their ends");
+        panic!("a wait cannot be left before it is over");
     }
 }
 

@@ -237,7 +237,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.task.take().ok_or_else(|| self.core.failures.take_kept(self.latch()))
     }
 
-    /// Returns whether the closure has run or was dropped.
+    /// Returns whether the closure has run, or never will: then [`join`](Self::join) does not wait. A closure that never runs may
+    /// be dropped a moment later, but before the scope ends.
     ///
     /// # Examples
     ///

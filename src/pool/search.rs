@@ -1,11 +1,10 @@
 //! Where a worker looks for its next job.
 
 use super::Shared;
-use super::registry::Seat;
-use super::worker::{Local, Next, SURPLUS};
+use super::worker::{Local, MOVED, Next, SURPLUS};
 use crate::steal::Steal;
+use crate::sync::Relaxed;
 use crate::sync::spin::{Vigil, relax};
-use crate::sync::{Arc, Relaxed};
 use crate::task::{AnyTask, ExecutorId, Job, Own};
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -223,20 +222,13 @@ impl Shared {
     pub(super) fn tell_of_moved(&self) {
         self.idle.searchers.notify_one();
         if self.is_discarding() {
-            self.drop_queued();
+            self.attention.fetch_or(MOVED, Relaxed); // Relaxed: `quiet` orders it
+            self.idle.quiet.notify_all();
         }
     }
 
-    /// Takes a job from anywhere, but none of a scope from the shelf.
-    pub(super) fn take_any(&self) -> Option<Job> {
-        let any =
-            |seats: &[Arc<Seat>]| seats.iter().find_map(|it| it.stealer.steal_some(|_, _| true));
-        let stranger = self.shelf.take_stranger().or_else(|| self.take_injected());
-        stranger.or_else(|| self.registry.with(any))
-    }
-
     /// The oldest job of the injector.
-    fn take_injected(&self) -> Option<Job> {
+    pub(super) fn take_injected(&self) -> Option<Job> {
         loop {
             match self.injector.steal() {
                 Steal::Success(job) => return Some(job),

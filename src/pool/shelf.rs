@@ -1,8 +1,9 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
 //! A thread that waits for a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of another worker's
-//! deque. So before a worker sleeps in a wait, it lays aside what lies before such a job in its deque, and the job. The
-//! shelf is never closed: a worker that puts something there looks again before it leaves the pool.
+//! deque. So a worker lays aside the jobs of others' scopes in its deque, and what is older there, before it gives its place
+//! away in a wait; and, when it has helped, what that has left. The shelf is never closed: a worker that puts something there
+//! looks again before it leaves the pool.
 
 use super::Shared;
 use super::scope::bell_of;
@@ -33,8 +34,14 @@ impl Shelf {
         result
     }
 
-    pub(super) fn put(&self, job: Job) {
-        self.with(|jobs| jobs.push_back(job));
+    /// Returns what wakes the owner of the job's scope, if that waits.
+    pub(super) fn put(&self, job: Job) -> Option<Waker> {
+        let mut jobs = self.jobs.lock();
+        jobs.push_back(job);
+        // Before the look at the bell, which is under a lock of its own: an owner that has not put its bell there sees the job.
+        self.len.store(jobs.len(), Relaxed); // Relaxed: as in `len`
+        // Nobody takes it before the lock is free.
+        jobs.back().and_then(bell_of)
     }
 
     /// Takes the oldest.
@@ -66,31 +73,27 @@ impl Shared {
     /// Puts a job of a scope on the shelf, and another into the injector, if that is open.
     pub(super) fn lay_aside(&self, job: Job) {
         debug_assert!(!job.is_half(), "I9: its owner would not find it");
-        let bell = bell_of(&job);
         let refused = if job.scope().is_some() {
             Some(job)
         } else {
             self.injector.try_push(job).err().map(|it| it.into_inner())
         };
-        if let Some(job) = refused {
-            self.shelf.put(job);
-        }
-        self.tell(bell);
+        self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
     /// Takes a job that a worker leaves behind, unless the pool is closed, whose other workers may have left.
     pub(super) fn hand_over(&self, job: Job) -> Result<(), Job> {
-        let bell = bell_of(&job);
-        if job.scope().is_none() {
+        let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.into_inner())?;
+            None
         } else {
             // A worker that sees the pool closed sees what was put on the shelf under this lock.
             let crew = self.crew.lock();
             if crew.is_closing {
                 return Err(job);
             }
-            self.shelf.put(job);
-        }
+            self.shelf.put(job)
+        };
         self.tell(bell);
         Ok(())
     }

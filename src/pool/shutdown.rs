@@ -1,9 +1,9 @@
 //! The ends of pools.
 
 use super::error::{ShutdownError, WouldDeadlock};
-use super::scope::{bell_of, is_of_worker};
+use super::scope::is_of_worker;
 use super::thread_pool::Handle;
-use super::worker::{CLOSED, DISCARD};
+use super::worker::{CLOSED, DISCARD, MOVED};
 use super::{CALLED, GONE, LockedPool, Shared, ThreadPool};
 use crate::idle::until;
 use crate::sync::clock::{self, Instant};
@@ -44,7 +44,12 @@ use core::time::Duration;
 pub enum Shutdown {
     /// They run.
     Drain,
-    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted.
+    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted: it goes on to the end, with
+    /// the second closures of its `join`s, while jobs of its scopes may run or be dropped.
+    ///
+    /// The thread that shuts the pool down drops what is queued, however busy the workers are. Workers drop the rest when
+    /// they look for a job, but none in a wait. Meanwhile each counts as a thread of the pool: a destructor that would wait for
+    /// the pool gets [`WouldDeadlock`].
     Cancel,
 }
 
@@ -82,10 +87,11 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Returns a future that is ready when everything accepted has run, as [`wait_idle`](Self::wait_idle) is. It takes no
-    /// thread, and does not keep the pool open.
+    /// Returns a future that is ready when everything accepted has run or was dropped, as [`wait_idle`](Self::wait_idle) is. It
+    /// takes no thread, and does not keep the pool open.
     ///
-    /// A future that waits to be woken is not waited for: also the pool's own futures may await this.
+    /// A future that waits to be woken is not waited for: also the pool's own futures may await this. A job that blocks on it
+    /// waits for itself, as does a destructor that [`Shutdown::Cancel`] runs.
     ///
     /// # Examples
     ///
@@ -235,40 +241,64 @@ impl LockedPool {
 
 impl Shared {
     fn close(&self, how: Shutdown) {
-        // As if it were a thread of the pool, so that the pool does not end before it has dropped what it takes.
+        self.as_own_thread(|| {
+            self.crew.lock().is_closing = true;
+            self.injector.close();
+            let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
+            self.attention.fetch_or(CLOSED | discard, CALLED.release());
+            self.idle.searchers.notify_all();
+            if how == Shutdown::Cancel {
+                self.discard();
+                self.end_futures();
+            }
+        });
+    }
+
+    /// Runs `f` as if this were a thread of the pool: the pool does not end before `f` has dropped what it takes, and a
+    /// destructor that would wait for that is told so.
+    fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(1, Relaxed); // Relaxed: as for a thread that is started
-        self.crew.lock().is_closing = true;
-        self.injector.close();
-        let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
-        self.attention.fetch_or(CLOSED | discard, CALLED.release());
-        self.idle.searchers.notify_all();
-        if how == Shutdown::Cancel {
-            // As for a worker that is about to sleep: a job is seen here, or its thread sees `DISCARD` after it has
-            // notified of it.
-            let resting = self.idle.searchers.search().prepare();
-            self.idle.activate();
-            self.drop_queued();
-            self.idle.rest();
-            resting.cancel().found(|| self.is_there_work());
-            self.end_futures();
-        }
+        current::as_dropper(self.id, f);
         self.go();
     }
 
-    /// Drops what is queued, wherever it is. Handles say that it was cancelled. Jobs of workers' scopes go to the shelf, where
-    /// their owners find them: no other worker may be left. A half of a `join` that is dropped is its owner's again.
+    /// Drops what is queued, wherever it is. What comes while it does, it leaves: workers drop that when they look for a job, and
+    /// of what those move that wait, the thread is told that waits for them to go.
     #[cold]
-    pub(super) fn drop_queued(&self) {
-        while let Some(job) = self.take_any() {
-            if !is_of_worker(&job) {
-                self.drop_caught(job);
-            } else {
-                let bell = bell_of(&job);
-                self.shelf.put(job);
-                self.idle.searchers.notify_one();
-                bell.into_iter().for_each(Waker::wake);
+    fn discard(&self) {
+        // As for a worker that is about to sleep: a job is seen here, or its thread sees `DISCARD` after it has
+        // notified of it.
+        self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
+        self.idle.activate();
+        self.drop_queued();
+        self.idle.rest();
+    }
+
+    /// Handles say that it was cancelled. Jobs of workers' scopes go to the shelf, where their owners find them: no other
+    /// worker may be left. A half of a `join` that is dropped is its owner's again.
+    fn drop_queued(&self) {
+        while let Some(job) = self.shelf.take_stranger().or_else(|| self.take_injected()) {
+            self.drop_unless_awaited(job);
+        }
+        let seats = self.registry.with(<[_]>::to_vec);
+        for seat in seats {
+            // No more: a tree of `join`s goes on as long as it likes.
+            for _ in 0..seat.stealer.len() {
+                match seat.stealer.steal_some(|_, _| true) {
+                    Some(job) => self.drop_unless_awaited(job),
+                    None => break,
+                }
             }
         }
+    }
+
+    fn drop_unless_awaited(&self, job: Job) {
+        if !is_of_worker(&job) {
+            return self.drop_caught(job);
+        }
+        let bell = self.shelf.put(job);
+        self.idle.searchers.notify_one();
+        bell.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn drop_caught(&self, job: Job) {
@@ -314,7 +344,16 @@ impl Shared {
     /// Waits for the threads. `false` if the deadline comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
-        if !self.idle.quiet.wait_until(deadline, is_gone) {
+        // Relaxed, both: `quiet` orders it.
+        let is_moved = || self.attention.load(Relaxed) & MOVED != 0;
+        while self.idle.quiet.wait_until(deadline, || is_gone() || is_moved()) && !is_gone() {
+            self.attention.fetch_and(!MOVED, Relaxed);
+            self.as_own_thread(|| self.discard());
+            if deadline.is_some_and(|it| clock::until(it).is_zero()) {
+                break;
+            }
+        }
+        if !is_gone() {
             return false;
         }
         let threads = self.crew.lock().take_threads();

@@ -24,11 +24,13 @@ pub(super) const DISCARD: usize = 1 << 2;
 pub(super) const SURPLUS: usize = 1 << 3;
 /// There are more workers than there are to be, and whoever has nothing to do for long may go.
 pub(super) const SPARE: usize = 1 << 4;
+/// A worker has moved jobs that are to be dropped, and may be in a wait, in which it drops none.
+pub(super) const MOVED: usize = 1 << 5;
 /// Jobs are pinned to workers; they are counted from here on.
-pub(super) const PINNED: usize = 1 << 5;
+pub(super) const PINNED: usize = 1 << 6;
 
 /// What a worker looks into before its next turn.
-const URGENT: usize = !(MISSING | CLOSED | SPARE);
+const URGENT: usize = !(MISSING | CLOSED | SPARE | MOVED);
 
 thread::per_thread! {
     /// The worker that this thread is, if it is one (I5).

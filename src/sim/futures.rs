@@ -33,7 +33,7 @@ impl Turns {
         let mut state = self.state.lock();
         let time = time(state.now);
         let before = before.and_then(|it| state.timers.remove(it));
-        // Without a stepper the time does not come: what waits for it is dropped.
+        // Without a stepper the time does not come. Its own futures are dropped; others that wait for it wait for ever.
         let is_due = time <= state.now && !state.is_over;
         let timer = (!is_due).then(|| state.timers.set(time, waker));
         drop(state);

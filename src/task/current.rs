@@ -98,9 +98,18 @@ per_thread! {
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
-/// Whether this is a thread of that executor: also before and after it is a worker, to the last of its destructors.
+/// Whether this is a thread of that executor: also before and after it is a worker, to the last of its destructors; or one
+/// that drops the executor's jobs.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
-    MEMBER_OF.try_with(Cell::get).unwrap_or(None) == Some(executor)
+    // A frame without a task and without a queue is a worker's, or of such a thread.
+    let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
+    MEMBER_OF.try_with(Cell::get).unwrap_or(None) == Some(executor) || any(is_its)
+}
+
+/// Runs `f`, which drops jobs of this executor that others wait for, as its workers would.
+pub(crate) fn as_dropper<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
+    let outer = now();
+    enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
 
 /// Runs `f` as a member of this group, and otherwise as what this thread runs already.

@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The futures of an executor that have not ended: for the executor to end them, also those that nobody wakes.
+/// The futures of an executor that have gone to sleep and have not ended, and, of one that may not drop its jobs, those that
+/// have not begun: for the executor to end them, also those that nobody wakes.
 ///
-/// It does not keep them: a future goes when nobody can wake it, and nobody waits for it.
+/// It does not keep them: a future goes with its last waker, job and handle.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 

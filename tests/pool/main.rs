@@ -2,6 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 
 mod both_pools;
+mod cancels;
 #[path = "../common/mod.rs"]
 mod common;
 mod corners;

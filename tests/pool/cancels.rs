@@ -1,0 +1,246 @@
+//! What `shutdown(Cancel)` drops, and on which threads.
+
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use filch::FairScheduler;
+use filch::idle::{Park, ThreadPark};
+use filch::pool::{Shutdown, ShutdownError, WouldDeadlock};
+use filch::{Executor, LockedPool, ThreadPool};
+use std::cell::Cell;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+use std::{env, hint, thread};
+
+/// Calls a closure when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// A job that is dropped unrun calls `f`.
+fn job_that_drops(f: impl FnMut() + Send + 'static) -> impl FnOnce() + Send + 'static {
+    let captured = OnDrop(f);
+    move || std::mem::forget(captured)
+}
+
+/// Occupies the only worker of a pool until the sender is dropped.
+fn occupy(pool: &impl Executor) -> mpsc::Sender<()> {
+    let (release, wait) = mpsc::channel::<()>();
+    let (begins, begun) = mpsc::channel();
+    let busy = filch::Job::new(move || {
+        begins.send(()).unwrap();
+        let _ = wait.recv();
+    });
+    pool.execute(busy).unwrap();
+    begun.recv().unwrap();
+    release
+}
+
+/// The thread counts as one of the pool's as long as it drops the pool's jobs.
+#[test]
+fn a_destructor_that_waits_for_the_pool_which_drops_it_is_told_so() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(1).unwrap();
+        let release = occupy(&pool);
+        let other = ThreadPool::new(1).unwrap();
+        let (same, scheduler) = (pool.clone(), FairScheduler::over(pool.clone()));
+        let (send, said) = mpsc::channel();
+        let asks = job_that_drops(move || {
+            let early = same.shutdown_timeout(Shutdown::Drain, MINUTE);
+            assert_eq!(early, Err(ShutdownError::WouldDeadlock));
+            let refused = [same.wait_idle(), same.shutdown(Shutdown::Drain)];
+            let fair = scheduler.wait_idle().is_err();
+            // It is still no thread of any other.
+            send.send((refused, fair, other.wait_idle())).unwrap();
+        });
+        pool.spawn_detached(asks).unwrap();
+        let _ = pool.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+        let would = Err(WouldDeadlock);
+        assert_eq!(said.recv_timeout(MINUTE).unwrap(), ([would, would], true, Ok(())));
+        drop(release);
+        pool.wait_idle().unwrap();
+        pool.shutdown(Shutdown::Cancel).unwrap();
+    });
+}
+
+#[test]
+fn a_destructor_that_waits_for_the_locked_pool_which_drops_it_is_told_so() {
+    in_a_minute(|| {
+        let pool = Arc::new(LockedPool::new(1).unwrap());
+        let release = occupy(&*pool);
+        let (same, (send, said)) = (pool.clone(), mpsc::channel());
+        let asks = job_that_drops(move || {
+            send.send([same.wait_idle(), same.shutdown(Shutdown::Drain)]).unwrap();
+        });
+        pool.spawn_detached(asks).unwrap();
+        let _ = pool.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+        assert_eq!(said.recv_timeout(MINUTE).unwrap(), [Err(WouldDeadlock); 2]);
+        drop(release);
+        pool.wait_idle().unwrap();
+    });
+}
+
+/// Both are to be dropped by the same thread.
+#[test]
+fn a_destructor_joins_a_task_that_is_to_be_dropped_after_it() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(1).unwrap();
+        let release = occupy(&pool);
+        let (hand, handle) = mpsc::channel::<filch::JoinHandle<()>>();
+        let handle = Mutex::new(handle);
+        let joins = job_that_drops(move || {
+            let _ = ended_or_hangs(handle.lock().unwrap().recv().unwrap());
+        });
+        pool.spawn_detached(joins).unwrap();
+        hand.send(pool.spawn(|| ())).unwrap();
+        let _ = pool.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+        drop(release);
+        pool.shutdown(Shutdown::Cancel).unwrap();
+    });
+}
+
+fn ended_or_hangs(task: filch::JoinHandle<()>) -> bool {
+    task.join().is_ok()
+}
+
+thread_local! {
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A lock that is held across a wait may be what the destructor wants.
+#[test]
+fn nothing_is_dropped_by_a_worker_that_waits() {
+    in_a_minute(|| {
+        for way in 0..2 {
+            let pool = ThreadPool::builder().num_threads(1).max_threads(1).build().unwrap();
+            let (same, (start, started)) = (pool.clone(), mpsc::channel());
+            let (goes_on, (ends, end)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
+            let may_go_on = goes_on.clone();
+            let worker = pool.spawn(move || {
+                let tasks = [same.spawn(|| ()), same.spawn(|| ()), same.spawn(|| ())];
+                start.send(()).unwrap();
+                wait_for(|| same.is_cancelled() && may_go_on.load(SeqCst));
+                WAITS.set(true);
+                let [one, two, three] = tasks;
+                // Each takes the newest job out of the deque, and puts it back.
+                let join = || ended_in_place(one);
+                match way {
+                    0 => same.join(join, || ()).0,
+                    _ => same.scope(|_| join()),
+                }
+                WAITS.set(false);
+                drop((two, three));
+                let _ = end.recv();
+            });
+            started.recv().unwrap();
+            let (release, wait) = mpsc::channel::<()>();
+            let (wait, goes) = (Mutex::new(wait), goes_on.clone());
+            let (send, dropped) = mpsc::channel();
+            let first = job_that_drops(move || {
+                goes.store(true, SeqCst);
+                let _ = wait.lock().unwrap().recv();
+            });
+            pool.spawn_detached(first).unwrap();
+            let second = job_that_drops(move || send.send(WAITS.get()).unwrap());
+            pool.spawn_detached(second).unwrap();
+            let closing = pool.clone();
+            let closes = thread::spawn(move || closing.shutdown(Shutdown::Cancel).unwrap());
+            let early = dropped.recv_timeout(Duration::from_millis(100));
+            drop((release, ends));
+            let in_a_wait = early.or_else(|_| dropped.recv_timeout(MINUTE)).unwrap();
+            assert!(!in_a_wait, "way {way}");
+            done(worker);
+            closes.join().unwrap();
+        }
+    });
+}
+
+fn ended_in_place(task: filch::JoinHandle<()>) {
+    task.join().unwrap_or_default();
+}
+
+/// Halves are as many as the tree has, so dropping them all would not end before the tree does.
+#[test]
+fn a_pool_is_closed_while_a_tree_of_joins_grows() {
+    in_a_minute(|| {
+        fn grow(pool: &ThreadPool, depth: usize) {
+            match depth {
+                0 => (0..100).for_each(|_| hint::spin_loop()),
+                _ => _ = pool.join(|| grow(pool, depth - 1), || grow(pool, depth - 1)),
+            }
+        }
+        let (pool, stop) = (ThreadPool::new(3).unwrap(), Arc::new(AtomicBool::new(false)));
+        let (same, until) = (pool.clone(), stop.clone());
+        let (begins, begun) = mpsc::channel();
+        let tree = pool.spawn(move || {
+            begins.send(()).unwrap();
+            while !until.load(SeqCst) {
+                grow(&same, 8);
+            }
+        });
+        begun.recv().unwrap();
+        for _ in 0..20 {
+            let early = pool.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+            assert_eq!(early, Err(ShutdownError::StillRunning));
+        }
+        stop.store(true, SeqCst);
+        assert!(ended(tree).is_ok());
+        pool.shutdown(Shutdown::Cancel).unwrap();
+    });
+}
+
+/// Rings, and panics once when that is wanted.
+struct Bell(Waker);
+
+static PANICS: AtomicBool = AtomicBool::new(false);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.wake_by_ref();
+        if PANICS.swap(false, SeqCst) {
+            panic!("the bell is broken");
+        }
+    }
+}
+
+struct Parker(ThreadPark);
+
+impl Park for Parker {
+    fn park(&mut self, timeout: Option<Duration>) {
+        self.0.park(timeout);
+    }
+
+    fn unparker(&self) -> Waker {
+        Waker::from(Arc::new(Bell(self.0.unparker())))
+    }
+}
+
+/// The other half would be on a frame that has gone.
+#[test]
+#[cfg(all(unix, not(miri)))]
+fn a_panic_that_would_leave_a_join_behind_ends_the_process() {
+    if env::var_os("FILCH_BROKEN_BELL").is_none() {
+        let test = "cancels::a_panic_that_would_leave_a_join_behind_ends_the_process";
+        let mut child = Command::new(env::current_exe().unwrap());
+        child.args(["--exact", test, "--nocapture"]).env("FILCH_BROKEN_BELL", "1");
+        let output = child.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code().is_none() && text.contains("a wait cannot be left"), "{text}");
+        return;
+    }
+    let builder = ThreadPool::builder().num_threads(2).parker(|_| Parker(ThreadPark::new()));
+    let pool = builder.build().unwrap();
+    let same = pool.clone();
+    let joins = pool.spawn(move || {
+        PANICS.store(true, SeqCst);
+        while PANICS.load(SeqCst) {
+            same.join(|| (), || ());
+        }
+    });
+    let _ = ended(joins);
+}
