@@ -8,10 +8,16 @@
 //! Litmus tests judge `LOOK` in `step_aside` and in `end`: `loom-tests/unwitnessed.md`.
 
 use crate::common::trace::Trace;
-use crate::common::tray::{Tray, scheduler, submit, the_next_is_served};
+use crate::common::tray::{First, Tray, scheduler, submit, the_next_is_served};
 use crate::common::{Bound::*, model, spawn};
+use filch::executor::{ExecutorId, Reason, Rejected};
+use filch::fair::FairScheduler;
 use filch::pool;
 use filch::task::Cancel;
+use filch::{Executor, Job};
+use loom::sync::{Arc, Mutex};
+use std::num::NonZeroUsize;
+use std::time::Duration;
 
 /// The executor has one thread, which begins to block while another thread submits. The submitter
 /// finds a ticket already there, and there may be only one.
@@ -94,5 +100,59 @@ fn the_last_handle_of_a_paused_queue_meets_the_exit_of_the_last_ticket() {
         worker.join().unwrap();
         tray.run_all();
         assert_eq!(trace.runs(), 1, "nobody serves what is queued");
+    });
+}
+
+/// An executor that refuses its first job as full, and all jobs once it is closed.
+struct FullOnce(Tray, Arc<Mutex<Option<Reason>>>);
+
+impl Executor for FullOnce {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        let mut refusal = self.1.lock().unwrap();
+        match *refusal {
+            None => self.0.execute(job),
+            Some(reason) => {
+                *refusal = refusal.filter(|it| *it != Reason::Full);
+                Err(Rejected { job, reason })
+            }
+        }
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.0.id()
+    }
+}
+
+/// One submitter relies on the ticket of another, which the executor then refuses. The refused
+/// submitter sees to the task of the first.
+#[test]
+fn submit_meets_a_ticket_that_is_refused() {
+    model("submit_meets_a_ticket_that_is_refused", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let refusal = Arc::new(Mutex::new(Some(Reason::Full)));
+        let executor = FullOnce(tray.clone(), refusal.clone());
+        let fair = FairScheduler::builder(executor).policy(|| First).quantum(Duration::ZERO);
+        let fair = fair.build();
+        let traces = [Trace::new(), Trace::new()];
+        let other = {
+            let (queue, job) = (fair.default_queue().clone(), traces[0].job());
+            spawn(move || queue.spawn_detached(job).is_ok())
+        };
+        let is_accepted = fair.default_queue().spawn_detached(traces[1].job()).is_ok();
+        let accepted = [other.join().unwrap(), is_accepted];
+        // A thread that the scheduler starts may bring the ticket only now.
+        while fair.default_queue().metrics().pending != 0 {
+            tray.run_all();
+            loom::thread::yield_now();
+        }
+        // A ticket that comes later would keep the scheduler.
+        *refusal.lock().unwrap() = Some(Reason::Closed);
+        tray.run_all();
+        let runs = traces.each_ref().map(Trace::runs);
+        assert_eq!(runs, accepted.map(usize::from), "nobody serves what is queued");
     });
 }

@@ -280,7 +280,7 @@ impl Shared {
         let forks = line.forks.get_or_make(Forks::default);
         let shard = forks.shard_of(Serving::of(line));
         Shared::put(|| forks.shards[shard].with(|offers| offers.push_back(Offer(head))));
-        if this.tiers.get(line.tier()).set.contains(line.slot) || this.show(line) {
+        if this.is_shown(line) && this.tiers.reserves.has_room(line.tier()) {
             // Never serves here: this thread is in the middle of a task.
             Shared::send_another(this);
         }

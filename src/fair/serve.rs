@@ -94,7 +94,7 @@ impl Shared {
     fn ensure_one_more(this: &Arc<Self>) {
         // If the executor is full and there is no other ticket, this thread serves the queues. If
         // the executor is closed, the tasks have been cancelled.
-        if Shared::hand_over_one(this) == Err(Reason::Full)
+        if Shared::try_to_hand_over(this) == Err(Reason::Full)
             && this.tickets.are_none()
             && this.tickets.return_to(this.most_tickets())
         {
@@ -102,9 +102,31 @@ impl Shared {
         }
     }
 
-    /// Submits a ticket if one is wanted. Tries a second time if the executor panics, because no
-    /// other thread may look again for long.
+    /// Submits a ticket if one is wanted. If the executor refuses it, another thread looks after
+    /// the tasks of submitters that relied on it. Never serves here.
     pub(super) fn hand_over_one(this: &Arc<Self>) -> Result<(), Reason> {
+        let result = Shared::try_to_hand_over(this);
+        if result == Err(Reason::Full) {
+            Shared::stand_in(this);
+        }
+        result
+    }
+
+    /// Has another thread serve the queues if there is work and no ticket. The caller has taken a
+    /// ticket off the count.
+    #[cold]
+    fn stand_in(this: &Arc<Self>) {
+        // A submitter that relied on the ticket has shown its queue, or sees that the ticket is gone.
+        LOOK.fence();
+        if this.tickets.are_none() && this.tiers.has_some() {
+            Shared::serve_elsewhere(this);
+        }
+    }
+
+    /// Submits a ticket if one is wanted. Tries a second time if the executor panics, because no
+    /// other thread may look again for long. If the executor refuses the ticket, the caller looks
+    /// for work: a submitter may have relied on the ticket.
+    fn try_to_hand_over(this: &Arc<Self>) -> Result<(), Reason> {
         let mut has_panicked = false;
         loop {
             if !this.tickets.take(this.refresh_most_tickets()) {
@@ -133,11 +155,11 @@ impl Shared {
             return;
         }
         let outer = HANDING.try_with(|it| it.replace(Handing::Submits(&**this)));
-        // If the executor refuses the ticket, it has no other thread for it.
         let _ = Shared::hand_over_one(this);
         let Ok(outer) = outer else { return };
         if let Ok(Handing::RunsHere) = HANDING.try_with(|it| it.replace(outer)) {
             this.tickets.leave();
+            Shared::stand_in(this);
         }
     }
 

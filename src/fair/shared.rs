@@ -212,18 +212,21 @@ impl Shared {
         Shared::put(|| line.jobs.push(Entry { job, since: this.now_if_timed() }));
         let is_care_wanted = this.tickets.want_care() && !this.is_submitting();
         if is_care_wanted && this.tickets.are_none() {
-            let is_full = Shared::hand_over_one(this) == Err(Reason::Full);
-            if is_full && this.is_shown(line) {
-                return Shared::serve_elsewhere(this);
-            }
+            // Even if the queue is paused: an executor that has ended says so.
+            let _ = Shared::hand_over_one(this);
         }
-        Shared::look_after(this, line);
+        // Never serves here: this thread may hold locks that a poll takes.
+        Shared::look_after_by(this, line, |this| {
+            if this.tickets.is_one_wanted(this.most_tickets()) {
+                let _ = Shared::hand_over_one(this);
+            }
+        });
     }
 
-    /// Has a new thread serve the queues if the executor still has no room: this thread may hold locks
-    /// that a poll takes. The caller has shown its queue.
+    /// Has a new thread serve the queues if the executor still has no room. The caller has seen that
+    /// a queue is shown.
     #[cold]
-    fn serve_elsewhere(this: &Arc<Self>) {
+    pub(super) fn serve_elsewhere(this: &Arc<Self>) {
         // If a thread is coming, it takes the lock after this, and then sees the queue.
         if core::mem::replace(&mut *this.is_one_coming.lock(), true) {
             return;
@@ -258,9 +261,14 @@ impl Shared {
     /// ready, and has fenced since.
     #[inline]
     pub(super) fn look_after(this: &Arc<Self>, line: &Line) {
+        Shared::look_after_by(this, line, Shared::ensure_ticket);
+    }
+
+    #[inline]
+    fn look_after_by(this: &Arc<Self>, line: &Line, serve: impl FnOnce(&Arc<Self>)) {
         if this.is_shown(line) {
             if this.tiers.reserves.has_room(line.tier()) {
-                Shared::ensure_ticket(this);
+                serve(this);
             }
         } else if this.is_ended.load(Relaxed) {
             // Relaxed: the caller's fence orders it. Without a ticket, no other thread drops the
@@ -271,7 +279,7 @@ impl Shared {
 
     /// Puts a queue into the ready set, if it is ready. Returns whether it is there.
     #[inline]
-    fn is_shown(&self, line: &Line) -> bool {
+    pub(super) fn is_shown(&self, line: &Line) -> bool {
         self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
     }
 
