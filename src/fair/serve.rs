@@ -74,11 +74,18 @@ impl Drop for Ticket {
     /// Takes the ticket off the count: the executor has dropped it unrun.
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
-            if shared.tickets.dropped() {
+            // A thread that blocks guards its ticket, but it may wait for the tasks that are queued.
+            if shared.tickets.dropped() || shared.is_executor_cancelled() {
                 Shared::cancel_all(&shared);
             }
         }
     }
+}
+
+/// Returns whether the executor has no thread for the ticket: it is full, or closed and ends what it
+/// has.
+fn is_refusal(result: Result<(), Reason>) -> bool {
+    matches!(result, Err(Reason::Full | Reason::Closed))
 }
 
 impl Shared {
@@ -92,9 +99,9 @@ impl Shared {
 
     #[cold]
     fn ensure_one_more(this: &Arc<Self>) {
-        // If the executor is full and there is no other ticket, this thread serves the queues. If
-        // the executor is closed, the tasks have been cancelled.
-        if Shared::try_to_hand_over(this) == Err(Reason::Full)
+        // If the executor refuses the ticket and there is no other, this thread serves the queues. If
+        // nothing will run the tasks, they have been cancelled.
+        if is_refusal(Shared::try_to_hand_over(this))
             && this.tickets.are_none()
             && this.tickets.return_to(this.most_tickets())
         {
@@ -103,10 +110,10 @@ impl Shared {
     }
 
     /// Submits a ticket if one is wanted. If the executor refuses it, another thread looks after
-    /// the tasks of submitters that relied on it. Never serves here.
+    /// the tasks of submitters that relied on it, and those that a blocked thread waits for.
     pub(super) fn hand_over_one(this: &Arc<Self>) -> Result<(), Reason> {
         let result = Shared::try_to_hand_over(this);
-        if result == Err(Reason::Full) {
+        if is_refusal(result) {
             Shared::stand_in(this);
         }
         result
@@ -136,7 +143,8 @@ impl Shared {
             if matches!(submitted, None | Some(Err(Reason::Full))) {
                 this.tickets.forgive();
             }
-            if this.tickets.handed_over() {
+            let is_closed = submitted == Some(Err(Reason::Closed));
+            if this.tickets.handed_over() || is_closed && this.is_executor_cancelled() {
                 Shared::cancel_all(this);
             }
             match submitted {
@@ -145,6 +153,11 @@ impl Shared {
                 None => has_panicked = true,
             }
         }
+    }
+
+    /// Returns whether the executor runs nothing more of what is queued.
+    fn is_executor_cancelled(&self) -> bool {
+        self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
     /// Submits another ticket, because this thread blocks. The ticket must not run on this thread.
@@ -244,7 +257,7 @@ impl Shared {
                 // The executor refused the successor, and no other ticket may be left, so this one
                 // goes on.
                 this.tickets.take_back();
-                if this.panics.take(|| this.executor.is_cancelled()).unwrap_or(false) {
+                if this.is_executor_cancelled() {
                     Shared::cancel_all(this);
                 }
             }

@@ -3,6 +3,7 @@
 
 mod asynchronous;
 mod clocks;
+mod closing_executors;
 #[path = "../common/mod.rs"]
 mod common;
 mod counts;

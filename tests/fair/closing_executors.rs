@@ -1,0 +1,73 @@
+//! Tasks that wait in queues while the executor below closes: no accepted task is forgotten.
+
+use crate::common::waiting::{MINUTE, done};
+use filch::Job;
+use filch::executor::Executor;
+use filch::fair::{FairScheduler, Queue};
+use filch::pool::Shutdown;
+use filch::task::TaskGroup;
+use filch::{LockedPool, ThreadPool};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+/// Shuts an executor down.
+type Shut = Box<dyn FnOnce(Shutdown) + Send>;
+
+fn executors() -> [(Arc<dyn Executor>, Shut); 2] {
+    let pool = ThreadPool::new(1).unwrap();
+    let locked = Arc::new(LockedPool::new(1).unwrap());
+    let (same, same_locked) = (pool.clone(), Arc::clone(&locked));
+    [
+        (Arc::new(pool), Box::new(move |how| same.shutdown(how).unwrap())),
+        (locked, Box::new(move |how| same_locked.shutdown(how).unwrap())),
+    ]
+}
+
+/// A task spawns a member of a group into another queue when the executor is closed, and waits for the
+/// group. Returns whether the member has run.
+fn runs(executor: &Arc<dyn Executor>, shuts: impl FnOnce() + Send, is_nested: bool) -> bool {
+    let fair = FairScheduler::over(Arc::clone(executor));
+    let waits = fair.queue("waits").build().unwrap();
+    let other = fair.queue("other").build().unwrap();
+    let nested = FairScheduler::over(other.clone());
+    let other: Queue = if is_nested { nested.queue("nested").build().unwrap() } else { other };
+    let has_run = Arc::new(AtomicBool::new(false));
+    let (begun, is_begun) = mpsc::channel();
+    let (same, below) = (Arc::clone(&has_run), Arc::clone(executor));
+    let task = waits.spawn(move || {
+        begun.send(()).unwrap();
+        while below.execute(Job::new(|| ())).is_ok() {
+            thread::yield_now();
+        }
+        let group = TaskGroup::new();
+        let member = move || same.store(true, SeqCst);
+        let accepted = other.task().group(&group).spawn_detached(member);
+        group.wait().is_ok() && accepted.is_ok()
+    });
+    is_begun.recv_timeout(MINUTE).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(shuts);
+        let is_ok = done(task);
+        assert_eq!(is_ok, has_run.load(SeqCst));
+        is_ok
+    })
+}
+
+#[test]
+fn a_task_is_waited_for_while_the_executor_drains() {
+    for is_nested in [false, true] {
+        for (executor, shut) in executors() {
+            assert!(runs(&executor, || shut(Shutdown::Drain), is_nested));
+        }
+    }
+}
+
+#[test]
+fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
+    for is_nested in [false, true] {
+        for (executor, shut) in executors() {
+            assert!(!runs(&executor, || shut(Shutdown::Cancel), is_nested));
+        }
+    }
+}
