@@ -437,12 +437,12 @@ fn a_pool_that_ends_lets_forks_end() {
             let fair = FairScheduler::over(pool.clone());
             let queue = fair.queue("q").build().unwrap();
             let (began, inbox) = mpsc::channel();
-            let (same, end) = (queue.clone(), pool.end().unwrap());
+            let (same, below) = (queue.clone(), pool.clone());
             let task = queue.spawn(move || {
                 began.send(()).unwrap();
                 // No later ticket is accepted.
                 let until_closed = || {
-                    while same.spawn(|| ()).is_finished() && !end.is_cancelled() {
+                    while below.spawn_detached(|| ()).is_ok() {
                         std::thread::yield_now();
                     }
                 };
