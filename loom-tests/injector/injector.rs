@@ -12,7 +12,12 @@ use loom::sync::atomic::{AtomicBool, Ordering::*, fence};
 
 #[test]
 fn one_producer_one_consumer() {
-    is_a_queue("one_producer_one_consumer", Slow(5), "", &["ss", "pp"]);
+    is_a_queue(
+        "one_producer_one_consumer",
+        Long { preemptions: 5, seconds: 26 },
+        "",
+        &["ss", "pp"],
+    );
 }
 
 #[test]
@@ -27,7 +32,12 @@ fn two_producers_one_consumer() {
 
 #[test]
 fn one_producer_two_consumers() {
-    is_a_queue("one_producer_two_consumers", Slow(2), "p", &["s", "s", "p"]);
+    is_a_queue(
+        "one_producer_two_consumers",
+        Long { preemptions: 2, seconds: 37 },
+        "p",
+        &["s", "s", "p"],
+    );
 }
 
 #[test]

@@ -70,7 +70,10 @@ pub use closed::Closed;
 pub use collect::{Drain, IntoIter};
 
 use crate::sync::order::{FencePair, Pair, both};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Relaxed, const_on_the_machine};
+use crate::sync::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, MAX_LASTING, MAX_OTHERS, Relaxed,
+};
+use crate::sync::{array_on_the_machine, const_on_the_machine};
 use around::Orphan;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -126,8 +129,6 @@ const LEFT: Pair = Pair::named("injector::LEFT");
 /// to sleep has advanced `head`, fences, and reads `tail`. They cannot both miss.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
-/// The most unused segments that are kept.
-const SPARES: usize = 8;
 /// The most bytes that are kept, unless one segment is larger.
 const KEPT: usize = 64 << 10;
 
@@ -203,7 +204,7 @@ struct Shelf<T> {
     /// The oldest unlinked segment that has not been taken back. Only the sweeper uses it.
     unlinked: AtomicPtr<Segment<T>>,
     /// First the entries of lasting segments, one for each; then those of the others.
-    spares: [AtomicPtr<Segment<T>>; SPARES],
+    spares: [AtomicPtr<Segment<T>>; MAX_LASTING + MAX_OTHERS],
     /// The number of lasting segments, or more.
     lasting: AtomicUsize,
     orphans: AtomicPtr<Orphan<T>>,
@@ -363,16 +364,7 @@ impl<T> Shelf<T> {
                 first: AtomicPtr::new(ptr::null_mut()),
                 oldest: AtomicPtr::new(ptr::null_mut()),
                 unlinked: AtomicPtr::new(ptr::null_mut()),
-                spares: [
-                    AtomicPtr::new(ptr::null_mut()),
-                    AtomicPtr::new(ptr::null_mut()),
-                    AtomicPtr::new(ptr::null_mut()),
-                    AtomicPtr::new(ptr::null_mut()),
-                    AtomicPtr::new(ptr::null_mut()),
-                    AtomicPtr::new(ptr::null_mut()),
-                    AtomicPtr::new(ptr::null_mut()),
-                    AtomicPtr::new(ptr::null_mut()),
-                ],
+                spares: array_on_the_machine![AtomicPtr::new(ptr::null_mut()); MAX_LASTING + MAX_OTHERS],
                 lasting: AtomicUsize::new(0),
                 orphans: AtomicPtr::new(ptr::null_mut()),
                 resolved: AtomicPtr::new(ptr::null_mut()),

@@ -6,22 +6,25 @@
 use super::around::Orphan;
 use super::segment::Segment;
 use super::word::{Position, Spot};
-use super::{Injector, KEPT, LEFT, LINKED, QUIET, SPARED, SPARES, SWEPT, VISIT};
+use super::{Injector, KEPT, LEFT, LINKED, QUIET, SPARED, SWEPT, VISIT};
 use crate::sync::{AtomicPtr, MAX_LASTING, MAX_OTHERS, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
 
 impl<T> Injector<T> {
     /// The number of spare segments that `KEPT` allows beside the one or two in use.
-    const PLACES: usize = {
-        let fit = (KEPT / Segment::<T>::BYTES).saturating_sub(2);
-        if fit < SPARES { fit } else { SPARES }
-    };
+    const FIT: usize = (KEPT / Segment::<T>::BYTES).saturating_sub(2);
 
     /// The most segments that last.
     pub(super) const LASTING: usize = {
-        let half = Self::PLACES.div_ceil(2);
+        let half = Self::FIT.div_ceil(2);
         if half < MAX_LASTING { half } else { MAX_LASTING }
+    };
+
+    /// The most spare segments.
+    const PLACES: usize = {
+        let most = Self::LASTING + MAX_OTHERS;
+        if Self::FIT < most { Self::FIT } else { most }
     };
 
     /// Finds out which slots are settled, and takes back what no thread uses any more.

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub(crate) const DEFECTS: &str = "proofs/defects.txt";
 
 /// A test hangs that takes longer than this, and ten times what it takes without the defect.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("defects")

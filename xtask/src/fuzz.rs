@@ -8,6 +8,7 @@ use runner::process::{self, Progress};
 use runner::table::{Table, grouped};
 use runner::{Result, all_well};
 use std::env;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 const SECONDS: u64 = 60;
@@ -38,10 +39,19 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let mut failures = Vec::new();
     let mut executions = 0;
     let progress = Progress::of(targets.len());
-    for target in &targets {
-        let run = fuzz(target, seconds)?;
-        let verdict = if run.failure.is_none() { "ok" } else { "FAILED" };
-        progress.step(format!("{verdict:<6}  {target}"));
+    // One build after another, since cargo locks its folder; a target fuzzes on one core.
+    let failures_to_build = targets.iter().map(|it| build(it)).collect::<Result<Vec<_>>>()?;
+    let built: Vec<_> = targets.iter().zip(failures_to_build).collect();
+    let runs = process::each(&built, |(target, failure)| -> Result<Run> {
+        let run = match failure {
+            None => fuzz(target, seconds)?,
+            Some(_) => Run { failure: failure.clone(), ..Run::default() },
+        };
+        progress.step(format!("{:<6}  {target}", run.verdict()));
+        Ok(run)
+    });
+    for (target, run) in targets.iter().zip(runs) {
+        let run = run?;
         executions += run.stats.executions;
         table.row([
             target.clone(),
@@ -49,7 +59,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
             run.stats.per_second.to_string(),
             format!("{:.0}", run.seconds),
             run.stats.corpus.to_string(),
-            verdict.to_owned(),
+            run.verdict().to_owned(),
         ]);
         failures.extend(run.failure.map(|why| format!("{target}: {why}")));
     }
@@ -70,22 +80,38 @@ fn targets() -> Result<Vec<String>> {
     Ok(targets)
 }
 
+#[derive(Default)]
 struct Run {
     stats: Stats,
     seconds: f64,
     failure: Option<String>,
 }
 
-fn fuzz(target: &str, seconds: u64) -> Result<Run> {
-    let log = folders::folder(folders::reports()?.join("fuzz"))?.join(format!("{target}.log"));
+impl Run {
+    fn verdict(&self) -> &'static str {
+        if self.failure.is_none() { "ok" } else { "FAILED" }
+    }
+}
+
+fn log_of(target: &str) -> Result<PathBuf> {
+    Ok(folders::folder(folders::reports()?.join("fuzz"))?.join(format!("{target}.log")))
+}
+
+/// Builds a target; returns why that fails.
+fn build(target: &str) -> Result<Option<String>> {
+    let log = log_of(target)?;
     let mut build = nightly::cargo();
     build.args(["fuzz", "build", target]);
     eprintln!("building {target}");
-    if !process::run(process::log_to(&mut build, &log)?, None)?.0.is_success() {
-        let why = format!("it does not build; {}:\n{}", relative(&log), process::tail(&log, 30));
-        return Ok(Run { stats: Stats::default(), seconds: 0.0, failure: Some(why) });
+    if process::run(process::log_to(&mut build, &log)?, None)?.0.is_success() {
+        return Ok(None);
     }
+    let tail = process::tail(&log, 30);
+    Ok(Some(format!("it does not build; {}:\n{tail}", relative(&log))))
+}
 
+fn fuzz(target: &str, seconds: u64) -> Result<Run> {
+    let log = log_of(target)?;
     // libFuzzer writes what it finds to the first folder and only reads the others.
     let root = env::current_dir()?;
     let corpus = folders::folder(root.join("fuzz/corpus").join(target))?;

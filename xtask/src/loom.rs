@@ -24,6 +24,7 @@ pub(crate) fn usage() -> clap::Command {
     clap::Command::new("loom")
         .about("Run the models, and count the executions that loom explores")
         .arg(flag("usual", "Leave out the models that take too long for every change"))
+        .arg(flag("short", "Allow the long models one preemption less, as CI does"))
         .arg(number("bound", "Allow N preemptions at most, instead of what each model says"))
         .arg(word("FILTER", "Run the models whose names contain this"))
         .after_help("Example: cargo xtask loom --bound 5 withdrawn")
@@ -32,6 +33,7 @@ pub(crate) fn usage() -> clap::Command {
 pub(crate) fn command(given: &ArgMatches) -> Result {
     let usual = given.get_flag("usual");
     let bound = given.get_one::<u64>("bound").copied();
+    let short = given.get_flag("short");
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     refuse_early_ends()?;
 
@@ -50,7 +52,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
 
     let progress = Progress::of(tests.len());
     let outcomes = process::each(&tests, |test| {
-        let outcome = run(test, bound);
+        let outcome = run(test, bound, short);
         progress.step(describe(test, &outcome));
         outcome
     });
@@ -127,7 +129,7 @@ struct Outcome {
     seconds: f64,
 }
 
-fn run(test: &Test, bound: Option<u64>) -> Result<Outcome> {
+fn run(test: &Test, bound: Option<u64>, short: bool) -> Result<Outcome> {
     let folder = folders::folder(folders::reports()?.join("models"))?;
     let log = folder.join(test.file_stem() + ".log");
     let rows = folder.join(test.file_stem() + ".tsv");
@@ -138,6 +140,9 @@ fn run(test: &Test, bound: Option<u64>) -> Result<Outcome> {
     child.env("FILCH_MODELS_TO", &rows);
     if let Some(bound) = bound {
         child.env("FILCH_PREEMPTIONS", bound.to_string());
+    }
+    if short {
+        child.env("FILCH_SHORT", "1");
     }
     let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
 

@@ -45,7 +45,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
         change("tests", 165, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
         match all {
-            true => change("models", 230, [ours(&["loom"])?]),
+            true => change("models", 230, [ours(&["loom", "--short"])?]),
             false => change("models", 170, [ours(&["loom", "--usual"])?]),
         },
         change("litmus", 5, [ours(&["litmus"])?]),
