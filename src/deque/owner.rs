@@ -327,5 +327,5 @@ impl<T> Worker<T> {
 
 #[cold]
 fn full(max_capacity: usize) -> ! {
-    panic!("push into a deque that holds its maximum of {max_capacity} items; see `try_push`");
+    panic!("push to a full deque, whose maximum capacity is {max_capacity}; `try_push` returns the item");
 }

@@ -24,6 +24,8 @@ impl AtLeastOne for NonZeroUsize {}
 /// Sealed. Among integer types only `usize` implements it: with two, the type of a literal would be
 /// ambiguous.
 pub trait Sealed {
+    /// Returns the number.
+    ///
     /// # Panics
     ///
     /// Panics if it is zero.
@@ -33,7 +35,7 @@ pub trait Sealed {
 impl Sealed for usize {
     #[track_caller]
     fn get(self) -> NonZeroUsize {
-        NonZeroUsize::new(self).expect("the number is at least one")
+        NonZeroUsize::new(self).expect("the number must be greater than zero")
     }
 }
 

@@ -15,7 +15,7 @@ use core::fmt;
 /// use filch::Job;
 ///
 /// let rejected = Rejected { job: Job::new(|| ()), reason: Reason::Full };
-/// assert!(rejected.to_string().starts_with("the executor holds its maximum of jobs"));
+/// assert!(rejected.to_string().starts_with("the executor is full"));
 /// rejected.into_job().run();
 /// ```
 #[must_use = "the job in it has not run"]
@@ -65,7 +65,7 @@ impl core::error::Error for Rejected {}
 /// use filch::executor::{Reason, SpawnError};
 ///
 /// let error = SpawnError { f: || 7, reason: Reason::Full };
-/// assert!(error.to_string().starts_with("the executor holds its maximum of jobs"));
+/// assert!(error.to_string().starts_with("the executor is full"));
 /// assert_eq!((error.f)(), 7);
 /// ```
 #[must_use = "the closure in it has not run"]

@@ -306,7 +306,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
 /// use filch::fair::PushError;
 ///
 /// let error = PushError { input: 7, reason: Reason::Full };
-/// assert!(error.to_string().starts_with("the executor holds its maximum of jobs"));
+/// assert!(error.to_string().starts_with("the executor is full"));
 /// ```
 #[must_use = "the function was not applied to the input in it"]
 pub struct PushError<In> {

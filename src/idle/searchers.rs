@@ -177,7 +177,7 @@ impl Searchers {
 /// A thread that searches: [`Searchers::search`].
 ///
 /// Dropping it has the effect of [`found`](Self::found) with `true`.
-#[must_use = "others rely on whoever searches"]
+#[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
     is_alone: bool,

@@ -369,5 +369,5 @@ impl<T> Injector<T> {
 #[cold]
 #[inline(never)]
 fn closed() -> ! {
-    panic!("pushed to a closed injector; `try_push` would have given the item back")
+    panic!("push to a closed injector; `try_push` returns the item")
 }

@@ -12,7 +12,7 @@ use core::mem::ManuallyDrop;
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
 
-/// What the job of a task holds.
+/// The reference to a task that its job holds.
 pub(super) struct Entry(ManuallyDrop<AnyTask>);
 
 impl Entry {
@@ -33,7 +33,7 @@ impl Entry {
 }
 
 impl Drop for Entry {
-    /// If it has not run, nobody will run it.
+    /// If it has not run, no thread will run it.
     fn drop(&mut self) {
         // SAFETY: I6 — the entry is not used any more, so it is taken once.
         let task = unsafe { ManuallyDrop::take(&mut self.0) };
@@ -44,11 +44,11 @@ impl Drop for Entry {
 /// The executor of a task, and the queue that limits it.
 pub(super) type Kin = (Home, Home);
 
-/// A task that can be claimed by whoever waits for it or gives it up, whatever it returns.
+/// A task of any result type, which a thread that waits for it or cancels it can claim.
 pub(crate) struct AnyTask(pub(super) Reference<dyn Unfinished>);
 
 impl AnyTask {
-    /// Runs it here, unless somebody else has claimed it. Returns whether it has.
+    /// Runs it here, unless another thread has claimed it. Returns whether it has.
     #[inline]
     pub(crate) fn run(&self) -> bool {
         self.run_counted(None)
@@ -60,7 +60,7 @@ impl AnyTask {
         self.0.run(count)
     }
 
-    /// Drops the closure, unless somebody else has claimed it, for the server of its queue. Returns whether it has.
+    /// Drops the closure for the server of its queue, unless another thread has claimed it. Returns whether it has.
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
         let is_ours = self.0.state().claim();
         if is_ours {
@@ -86,8 +86,8 @@ impl AnyTask {
         self.0.state().hand_back();
     }
 
-    /// From now on the queue counts it, and whoever brings it to its end takes it off the count (I8). Not if the task
-    /// is another queue's, or somebody has claimed it.
+    /// From now on the queue counts it, and its claimer takes it off the count (I8). Does nothing if the
+    /// task is of another queue, or a thread has claimed it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.0.state().be_counted(self.0.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -149,7 +149,7 @@ impl AnyTask {
         (kin.0.is_some() || limiter.is_some()).then_some(kin)
     }
 
-    /// What limits who may run it.
+    /// The gate that limits which threads may run it.
     pub(super) fn limited(&self) -> Option<&Limited> {
         self.0.limited()
     }
@@ -168,7 +168,7 @@ impl AnyTask {
     }
 }
 
-/// What has a state that counts references.
+/// A task, whose state counts references.
 pub(super) trait Refers {
     fn counted(&self) -> (&State, &Watch);
 
@@ -199,13 +199,13 @@ impl Refers for dyn Unfinished {
 /// One reference to a task (I4).
 pub(super) struct Reference<D: Refers + ?Sized>(pub(super) NonNull<D>);
 
-// SAFETY: I4 — the count is atomic, and what it counts is `Send` and `Sync`.
+// SAFETY: I4 — the count is atomic, and the task is `Send` and `Sync`.
 unsafe impl<D: Refers + ?Sized + Send + Sync> Send for Reference<D> {}
 // SAFETY: I4 — as above.
 unsafe impl<D: Refers + ?Sized + Send + Sync> Sync for Reference<D> {}
 
 impl<T> Reference<dyn Task<T>> {
-    /// One more reference, which does not know what the task returns.
+    /// Returns one more reference, which does not know the result type.
     pub(super) fn any(&self) -> AnyTask {
         self.core().state.refer();
         AnyTask(Reference(NonNull::from(self.unfinished())))

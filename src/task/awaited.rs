@@ -7,7 +7,7 @@ use core::ptr::{self, NonNull};
 /// The tag of a job whose scope began on another thread than the one that has spawned the job.
 const FOREIGN: usize = 1;
 
-/// A job's end of something that lies on the stack of whoever waits for it.
+/// The reference of a job to a record on the stack of the thread that waits for the job.
 pub(crate) struct OnStack(pub(crate) &'static StackKind);
 
 /// What can be done with it.

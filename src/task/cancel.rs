@@ -13,7 +13,7 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Tells whoever looks that something is no longer wanted; and why, if that was said.
+/// Tells tasks and listeners that their work is no longer wanted, and the reason, if there is one.
 ///
 /// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and alone; a token can have
 /// several parents ([`any`](Self::any)). A child, a task and a queue keep the tokens above them: cancelling a token
@@ -22,8 +22,8 @@ use core::task::{Context, Poll, Waker};
 ///
 /// # Progress
 ///
-/// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Linking takes a lock for a few instructions, and so does
-/// the end of what was linked, in whatever order things end. Cancelling takes the lock of each token below, one after
+/// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Linking a child, a task or a waker takes a lock for a few
+/// instructions, and so does its end. Cancelling takes the lock of each token below, one after
 /// another, for as long as it takes to mark it; tasks and wakers are told outside of the locks, on the thread that
 /// cancels. Nothing here recurses: a chain of tokens may have any length.
 ///
@@ -177,7 +177,7 @@ impl CancelToken {
 
     /// Whether the token is cancelled.
     ///
-    /// What was done before it was cancelled happens before this returns `true`.
+    /// Everything done before the cancellation happens before this returns `true`.
     ///
     /// # Examples
     ///
@@ -208,7 +208,7 @@ impl CancelToken {
         }
     }
 
-    /// An error for what does not begin any more, if the token is cancelled.
+    /// Returns an error if the token is cancelled, so that no work begins under it.
     pub(crate) fn check(&self) -> Result<(), JoinError> {
         match self.is_cancelled() {
             false => Ok(()),
@@ -298,7 +298,7 @@ impl Shared {
 }
 
 impl Listener {
-    /// To be called without a lock: what is told may be the user's, or take locks of its own.
+    /// The caller holds no lock: a waker may be the user's, or take locks of its own.
     fn tell(self, reason: Option<&Text>) {
         match self {
             Listener::Token(child) => _ = child.close(reason),

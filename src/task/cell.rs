@@ -17,14 +17,14 @@ use core::mem;
 use core::ptr::{self, NonNull};
 use core::task::Waker;
 
-/// What there is of a task whatever its closure.
+/// The part of a task that does not depend on its closure.
 pub(super) struct Core<T> {
     pub(super) state: State,
     /// Tells a model who uses the memory, and who frees it (I4).
     watch: Watch,
     /// The executor that it was given to.
     pub(super) home: Home,
-    /// What limits who may run it.
+    /// The gate that limits which threads may run it.
     pub(super) limited: Option<Limited>,
     /// When it is too late to begin.
     deadline: Option<Instant>,
@@ -41,7 +41,7 @@ struct Cell<F, T> {
     closure: Place<(F, Option<Membership>)>,
 }
 
-/// A task of which one knows what it returns.
+/// A task with a known result type.
 pub(super) trait Task<T>: Send + Sync {
     fn core(&self) -> &Core<T>;
     fn unfinished(&self) -> &(dyn Unfinished + 'static);
@@ -128,10 +128,10 @@ impl Ended {
     }
 }
 
-/// How its queue's server takes a task off the count (I8). `None`: somebody else has claimed it, and the gate does.
+/// How its queue's server takes a task off the count (I8). `None`: another thread has claimed it, and the gate takes it off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
-/// What a task is made with.
+/// The settings of a new task.
 #[derive(Default)]
 pub(crate) struct Settings {
     pub(crate) home: Home,
@@ -159,7 +159,7 @@ where
     let core = Core::new(State::queued(deadline.is_some()), home, limited, deadline);
     let cell = Cell { core, closure: Place::empty() };
     let closure = (f, member);
-    // SAFETY: I1 — nobody else has it, and `closure` is forgotten in the next line.
+    // SAFETY: I1 — no other thread has it, and `closure` is forgotten in the next line.
     unsafe { cell.closure.put(&closure) };
     mem::forget(closure);
     let cell = NonNull::from(Box::leak(Box::new(cell)));

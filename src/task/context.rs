@@ -1,4 +1,4 @@
-//! What goes with a task from where it is spawned to where it runs.
+//! Contexts, which go with a task from the thread that spawns it to the thread that runs it.
 
 use super::job::Job;
 use crate::sync::Unwatched;
@@ -17,7 +17,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 ///
 /// # Examples
 ///
-/// A name that is known to whatever is done on behalf of somebody:
+/// Every task that is spawned on behalf of a user knows the name of that user:
 ///
 /// ```
 /// use filch::task::ContextFlow;
@@ -50,7 +50,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// What is captured. A future is polled in a clone of it each time.
+    /// The captured context. A future is polled in a clone of it each time.
     type Snapshot: Clone + Send + 'static;
 
     /// Captures it, on the thread that spawns.
@@ -120,7 +120,7 @@ impl<C: ContextFlow> Enter for Snapshot<C> {
     }
 }
 
-/// What was captured, for a future.
+/// The captured context of a future.
 pub(crate) struct Captured(Box<dyn Enter + Send>);
 
 impl Captured {
@@ -133,7 +133,7 @@ impl Captured {
 }
 
 impl Flow {
-    /// What is to be captured now.
+    /// Captures the context of this thread now.
     pub(crate) fn capture(&self) -> Captured {
         Captured(self.0.capture())
     }
@@ -147,7 +147,7 @@ impl Flow {
         Flow(Unwatched::new(context))
     }
 
-    /// A job of the closure; in what is captured now, if there is a context.
+    /// Returns a job of the closure, which runs in the context captured now, if there is one.
     #[inline]
     pub(crate) fn job<F: FnOnce() + Send + 'static>(context: Option<&Flow>, f: F) -> Job {
         match context {
@@ -156,7 +156,7 @@ impl Flow {
         }
     }
 
-    /// The closure, in what is captured now.
+    /// Returns the closure, which runs in the context captured now.
     pub(crate) fn around<T, F>(&self, f: F) -> impl FnOnce() -> T + Send + use<T, F>
     where
         F: FnOnce() -> T + Send,

@@ -1,4 +1,4 @@
-//! What this thread runs.
+//! The frames of the tasks that this thread runs.
 
 use super::ExecutorId;
 use super::state::State;
@@ -26,9 +26,9 @@ struct Frame {
     ticket: Option<*const dyn Ticket>,
     /// The group that this is a member of; null if it is of none.
     group: *const (),
-    /// What a thread runs that waits for this; null if none is known to.
+    /// The innermost frame of a thread that waits for this one; null if none is known to wait.
     waiter: *const Frame,
-    /// What this thread ran when this began.
+    /// The innermost frame of this thread when this one began.
     outer: *const Frame,
 }
 
@@ -49,7 +49,7 @@ impl Frame {
         Frame { base, ..NOTHING }
     }
 
-    /// This one, and what the same thread ran when it began.
+    /// Returns this frame, and the frames that the same thread had when it began.
     fn and_outer(self) -> impl Iterator<Item = Frame> {
         // SAFETY: I5 — it is further up the stack.
         iter::successors(Some(self), |frame| unsafe { frame.outer.as_ref() }.copied())
@@ -76,7 +76,7 @@ fn innermost() -> *const Frame {
     CURRENT.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
-/// What this thread runs.
+/// Returns the innermost frame of this thread.
 fn now() -> Frame {
     // SAFETY: I5 — it is further up the stack.
     unsafe { innermost().as_ref() }.copied().unwrap_or(NOTHING)
@@ -87,7 +87,7 @@ pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnO
     let outer = innermost();
     // SAFETY: I5 — it is further up the stack.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task of no executor is a part of what the thread runs already.
+    // A task of no executor is a part of the frame that the thread has already.
     let is_part = home.is_none() || home == around.home;
     let stop = if is_part { around.stop } else { ptr::null() };
     enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)
@@ -112,7 +112,7 @@ pub(crate) fn as_dropper<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
 
-/// Runs `f` as a member of this group, and otherwise as what this thread runs already.
+/// Runs `f` as a member of this group, and otherwise under the settings of the innermost frame.
 pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (ticket, waiter) = (None, ptr::null());
@@ -131,7 +131,7 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, ..Frame::on(home) }, f)
 }
 
-/// Runs `f` as what serves a queue on the threads of another executor.
+/// Runs `f` as a server of a queue, on the threads of another executor.
 pub(crate) fn as_server<R>(
     home: Home,
     base: Home,
@@ -145,10 +145,10 @@ pub(crate) fn as_server<R>(
     enter(frame, f)
 }
 
-/// What a thread runs that is going to wait: on its stack, for those that it waits for.
+/// The frames of a thread that is going to wait, on its stack, for the tasks that it waits for.
 pub(crate) struct Waiter(Frame);
 
-// SAFETY: I5 — what it points to stays and does not change until the wait is over, and so for as long as others know it.
+// SAFETY: I5 — the frame stays, and does not change, until the wait is over, and no other thread knows it longer.
 unsafe impl Send for Waiter {}
 // SAFETY: I5 — as above.
 unsafe impl Sync for Waiter {}
@@ -179,10 +179,10 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Home) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // What serves a queue can be told to stop and is no task; nor is it a part of what the thread ran already.
+        // A server of a queue can be told to stop and is no task; nor is it a part of an outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
-        // By what the thread ran before: there may be copies of the frame itself.
+        // By the outer frame: there may be copies of the frame itself.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
             places.push(frame.outer);
         }
@@ -196,7 +196,7 @@ pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
 
-/// Looks at what this thread runs, and at what those run that wait for it, and so on.
+/// Looks at the frames of this thread, of the threads that wait for it, and of those that wait for them.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     // By a list, and each once: scopes in scopes may be deep, and a thread may wait for itself.
     let mut next: Vec<Frame> = frames().take(1).collect();
@@ -289,13 +289,13 @@ fn any(is_it: impl FnMut(Frame) -> bool) -> bool {
     frames().any(is_it)
 }
 
-/// What this thread runs, the innermost first.
+/// Returns the frames of this thread, the innermost first.
 fn frames() -> impl Iterator<Item = Frame> {
     now().and_outer()
 }
 
-/// Whether somebody has asked for the cancellation of the task that this thread runs, or of the
-/// [queue](crate::fair::Queue) that it is of.
+/// Returns whether a handle or token has cancelled the task that this thread runs, or the
+/// [queue](crate::fair::Queue) of that task.
 ///
 /// `false` outside of tasks. Asking does not interrupt anything: a task that wants to end early looks.
 ///

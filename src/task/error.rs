@@ -8,7 +8,7 @@ use core::fmt;
 use core::ptr;
 use std::io;
 
-/// What a panic carries to a handle if a group has what it carried.
+/// The payload that a handle gets if a group has the one of the panic.
 pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 
 /// Why a task has no result: it panicked, was dropped before its end, or would have waited for itself.
@@ -50,7 +50,7 @@ impl From<CancelledBy> for Cause {
     }
 }
 
-/// What has cancelled a task.
+/// The origin of a cancellation.
 ///
 /// # Examples
 ///
@@ -88,9 +88,9 @@ pub enum CancelledBy {
 pub enum Reason {
     /// It takes no further jobs.
     Closed,
-    /// It holds the maximum of jobs, or has no thread to run them. Later it may have room.
+    /// It is at its capacity, or has no thread to run the job. It may have room later.
     Full,
-    /// It would wait for itself: a scheduler's executor gives what it gets to a queue of the same scheduler.
+    /// It would wait for itself: a scheduler's executor hands its tickets to a queue of the same scheduler.
     WouldDeadlock,
     /// It takes closures only: [`Executor::futures`](crate::Executor::futures) returns `None`.
     NoFutures,
@@ -100,7 +100,7 @@ impl Reason {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Reason::Closed => "the executor takes no further jobs",
-            Reason::Full => "the executor holds its maximum of jobs, or has no thread to run them",
+            Reason::Full => "the executor is full: it is at its capacity, or has no thread to run the job",
             Reason::WouldDeadlock => "the executor would wait for itself",
             Reason::NoFutures => "the executor takes no futures",
         }
@@ -115,11 +115,11 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What a panic carries.
+/// The payload of a panic.
 struct Payload(Box<dyn Any + Send>);
 
-// SAFETY: I7 — whoever has a `&Payload` can do nothing with it, but for `message`, which looks at the two
-// types that panics have of themselves; both are `Sync`.
+// SAFETY: I7 — the only use of a `&Payload` is `message`, which looks at the two types that `panic!`
+// makes; both are `Sync`.
 unsafe impl Sync for Payload {}
 
 impl Payload {
@@ -158,7 +158,7 @@ impl JoinError {
         JoinError(Kind::WouldDeadlock)
     }
 
-    /// Goes on with the panic, if it is one that nobody else waits for.
+    /// Resumes the panic, unless a group reports it.
     pub(super) fn resume(self) {
         if let Kind::Panicked(Payload(payload)) = self.0 {
             if !is_with_group(&*payload) {
@@ -195,7 +195,7 @@ impl JoinError {
         matches!(self.0, Kind::Dropped(_))
     }
 
-    /// What has cancelled the task. `None` if it was not dropped, was refused, or has expired.
+    /// Returns the origin of the cancellation, or `None` if the task panicked, was refused, or expired.
     ///
     /// # Examples
     ///
@@ -286,7 +286,7 @@ impl JoinError {
         }
     }
 
-    /// What the panic carries.
+    /// Returns the payload of the panic.
     ///
     /// # Panics
     ///
@@ -307,7 +307,7 @@ impl JoinError {
         }
     }
 
-    /// What the panic carries, or the error itself.
+    /// Returns the payload of the panic, or the error itself.
     ///
     /// # Errors
     ///

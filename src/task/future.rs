@@ -44,7 +44,7 @@ struct FutureCell<F: Future> {
     body: Place<Body<F>>,
 }
 
-/// What is there until the future ends.
+/// The part that exists until the future ends.
 struct Body<F> {
     future: F,
     context: Option<Captured>,
@@ -89,7 +89,7 @@ impl NewFuture<'_> {
             body: Place::empty(),
         };
         let body = Body { future, context, member };
-        // SAFETY: I9 — nobody else has it, and `body` is forgotten in the next line.
+        // SAFETY: I9 — no other thread has it, and `body` is forgotten in the next line.
         unsafe { cell.body.put(&body) };
         mem::forget(body);
         let pointer = NonNull::from(Box::leak(Box::new(cell)));
@@ -126,8 +126,8 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Makes it known to those who may cancel it. If there is a token that is cancelled already, returns that; if the
-    /// executor takes no futures any more, `None`.
+    /// Links it to its token, and enrolls it with its executor. Returns the reason if the token is
+    /// cancelled already, and `None` if the executor takes no futures any more.
     fn register(&self, token: Option<&CancelToken>) -> Result<(), Option<Cause>> {
         if !self.polling.drops_jobs() {
             self.enroll().map_err(|_| None)?;
@@ -143,8 +143,8 @@ where
     /// Puts it on the roll of the living. If that is closed, returns why.
     fn enroll(&self) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(self as &dyn Unfinished))?;
-        // Relaxed: nobody who could cancel it knows it yet, or the caller has claimed it. Only who closes the roll may know
-        // it, and does not need the index.
+        // Relaxed: no canceller knows it yet, or the caller has claimed it. Only the thread that closes
+        // the roll may know it, and does not need the index.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -176,7 +176,7 @@ where
         }
     }
 
-    /// It was refused: returns the future, unless somebody has cancelled it.
+    /// Returns the refused future, unless another thread has cancelled it.
     fn take_back(&self, reason: Reason) -> Option<F> {
         if !self.core.state.claim() {
             return None;
@@ -190,7 +190,7 @@ where
         Some(future)
     }
 
-    /// It comes to its end: nobody is to know it any more. Returns what `ended` is for.
+    /// Takes it off its token and the roll, because it ends. Returns the argument of `ended`.
     fn leave(&self, count: Count<'_>, how: Ended, is_polled: bool) -> (bool, Option<Counted<'_>>) {
         let was_kept = self.polling.forget(self.number);
         let has_job = !is_polled && !was_kept && self.core.state.has_job();
@@ -315,7 +315,7 @@ where
     /// Polls it.
     unsafe fn run_claimed(&self, count: Count<'_>) {
         let Core { state, home, .. } = &self.core;
-        // SAFETY: I4 — the caller's reference keeps what it points to, and it is not dropped.
+        // SAFETY: I4 — the caller's reference keeps the task, and this one is not dropped.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(waker::raw(self)) });
         let poll = |Body { future, context, member }: &mut Body<F>| {
             // SAFETY: I9 — it is never moved once it has been polled, and dropped where it is.
@@ -370,7 +370,7 @@ where
         unsafe { self.end(cause, count, false) };
     }
 
-    /// Nobody can wake it any more, and nobody waits for it.
+    /// No waker, job or handle refers to it any more.
     fn abandon(&self) {
         if !self.core.state.is_claimed() && self.core.state.claim() {
             let reason = Some("nobody could wake it".into());

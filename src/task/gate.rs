@@ -1,4 +1,4 @@
-//! Executors that run only so many tasks at once, also on threads that wait for them.
+//! Executors that limit how many tasks run at once, also on threads that wait for them.
 
 use super::any::AnyTask;
 use super::cell::Ended;
@@ -14,9 +14,9 @@ use core::fmt;
 use core::time::Duration;
 use core::{ptr, task::Waker};
 
-/// What tasks of an executor pass through to run on a thread that waits for them.
+/// The limit that tasks of an executor pass through to run on a thread that waits for them.
 pub(crate) trait Gate: Send + Sync {
-    /// Whose threads they run on.
+    /// The executor on whose threads they run.
     fn base(&self) -> Home;
 
     /// Which executor's they are.
@@ -28,27 +28,28 @@ pub(crate) trait Gate: Send + Sync {
     /// Whether there is a place now.
     fn has_place(&self) -> bool;
 
-    /// Runs a task in one of the places, unless somebody else has claimed it. `false` if there is no place. Where tasks
-    /// have an order, those before it run first.
+    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there is no
+    /// place. In an ordered queue, the tasks before it run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
-    /// Runs a task in the place that this thread has already, further up the stack, unless somebody else has claimed it.
+    /// Runs a task in the place that this thread has already, further up its stack, unless another
+    /// thread has claimed it.
     fn run_inside(&self, task: &AnyTask);
 
-    /// A task that is counted is about to come to its end, other than by who serves the queue: it leaves the count.
+    /// Takes a counted task off the count, before a thread other than the server of the queue ends it.
     /// `has_job` tells whether its job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// It has come to its end.
+    /// Tells the queue that the task has ended.
     fn has_ended(&self);
 
-    /// Whether so many jobs of ended tasks are in the queue that one more is to count as long as its job is there.
+    /// Returns whether the queue holds so many tombstones that a further one stays in its count.
     fn is_littered(&self) -> bool;
 
     /// From now on, the waker is woken when there is a place again. The caller tries once more afterwards.
     fn watch(&self, waker: Waker) -> usize;
 
-    /// No longer.
+    /// Takes the waker with this number back.
     fn unwatch(&self, number: usize);
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R
 /// This thread's own queue, for the length of a call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before what it points to goes.
+    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it returns.
     Some(unsafe { &*own })
 }
 
@@ -126,7 +127,7 @@ impl Bed<'_> {
         }
     }
 
-    /// Waits for a moment, if the thread is a worker, whose place somebody would take.
+    /// Spins for some microseconds if the thread is a worker, whose place another thread would take.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
         let mut patience = Patience::full();
         while own().is_some() && !is_over() && patience.lasts() {}
@@ -149,10 +150,10 @@ impl Park for Bed<'_> {
     }
 }
 
-/// What came of trying to run a task where one waits for it.
+/// The outcome of an attempt to run a task on the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Here {
-    /// It has run, or somebody else runs it.
+    /// It has run, or another thread runs it.
     Settled,
     /// It is not for this thread to run.
     NotOurs,
@@ -167,7 +168,7 @@ pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) ->
 
 fn run_inside(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
     if current::may_run(home) {
-        // Of a queue: in the place that this thread has already, and as a part of what it runs there.
+        // Of a queue: in the place that this thread has already, and as a part of the task there.
         match limited {
             Some(Limited(gate)) => gate.run_inside(task),
             None => {

@@ -62,7 +62,7 @@ struct Shared {
 struct Rest {
     /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to run.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
-    /// What went wrong first.
+    /// The first failure.
     first: Option<JoinError>,
 }
 
@@ -99,12 +99,12 @@ impl TaskGroup {
     ///
     /// On a worker it runs those that have not begun and were given to the same executor, and those of a
     /// [queue](crate::fair::Queue) as soon as the queue may run one more. While it sleeps another thread may take its place, as
-    /// in [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). What the tasks did happens before this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
+    /// in [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). All that the tasks did happens before this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
     ///
     /// # Errors
     ///
-    /// The first that went wrong since somebody was told last: a panic, or a task that was cancelled. The others
-    /// have come to their ends all the same.
+    /// The first failure since a wait last returned one: a panic, or a task that was cancelled. The
+    /// other tasks have ended all the same.
     ///
     /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member of the group, or a
     /// job of a [scope](crate::ThreadPool::scope) for which a member waits; or if a task of the group can begin only in
@@ -126,7 +126,7 @@ impl TaskGroup {
         self.group.wait()
     }
 
-    /// As [`wait`](Self::wait), for so long at most. Runs none of the tasks.
+    /// Blocks until the tasks have ended, like [`wait`](Self::wait), for at most `time`. Runs none of them.
     ///
     /// Returns `None` if there are tasks left by then: on a thread that runs a member, always.
     ///
@@ -182,7 +182,7 @@ impl TaskGroup {
 impl Group {
     /// A membership, which lasts until it is dropped.
     pub(crate) fn join(&self) -> Membership {
-        // Relaxed: whoever waits for this one has it behind itself.
+        // Relaxed: a thread that waits for this member is ordered after it.
         self.0.pending.fetch_add(1, Relaxed);
         Membership::new(self.clone())
     }
@@ -193,19 +193,19 @@ impl Group {
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // Relaxed: a bound on what is kept. What is listed and has not begun is pending, so half of it goes.
+        // Relaxed: a bound on what is kept. A listed task that has not begun is pending, so half of the list goes.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
         }
     }
 
-    /// A task of the group that a waiting worker may run. Its executor has accepted it: what a worker runs is not
-    /// refused afterwards.
+    /// A task of the group that a waiting worker may run. Its executor has accepted it, so it is not
+    /// refused after a worker has run it.
     pub(crate) fn add(&self, task: AnyTask) {
         let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
         let mut rest = self.0.rest.lock();
         rest.waiting.entry(kin).or_default().push(task);
-        self.0.listed.fetch_add(1, Relaxed); // Relaxed: the lock orders it for those who write it
+        self.0.listed.fetch_add(1, Relaxed); // Relaxed: the lock orders the writers
         drop(rest);
         self.0.ends.notify_all();
     }
@@ -228,7 +228,7 @@ impl Group {
             }
             Bed::hesitate(|| self.is_done());
             Bed::with(|park| {
-                // Whoever frees a place wakes the same park as whoever ends a task or adds one.
+                // A thread that frees a place wakes the same park as one that ends or adds a task.
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
                 if self.is_done() || self.has_next_here() {
@@ -342,7 +342,7 @@ fn may_run_here(kin: &[AnyTask]) -> bool {
     kin.last().is_some_and(AnyTask::may_run_here)
 }
 
-/// What limits these tasks, if this thread may run them as soon as there is a place.
+/// Returns the gate of these tasks, if this thread may run them as soon as there is a place.
 fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| gate::waits_for_place(it))
 }

@@ -16,9 +16,9 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-/// What waits for a task, a closure or a future: blocking, for a time, or as a future itself.
+/// A handle to a task, which is a closure or a future: blocks until it is done, or is awaited itself.
 ///
-/// Dropping it detaches the task, which runs all the same; a future as long as somebody can wake it.
+/// Dropping it detaches the task, which runs all the same; a future runs as long as it has a waker.
 ///
 /// # Waiting on a worker
 ///
@@ -48,7 +48,7 @@ pub struct JoinHandle<T> {
     cancels: bool,
 }
 
-/// What cancelling came to.
+/// The outcome of a cancellation.
 ///
 /// # Examples
 ///
@@ -78,15 +78,15 @@ impl<T> JoinHandle<T> {
     /// Waits until the task is done, and returns its result.
     ///
     /// On a worker of the task's executor it runs the task if that has not begun, and, for a task of a
-    /// [queue](crate::fair::Queue), as soon as the queue may run one more. What the task did happens before this
-    /// returns.
+    /// [queue](crate::fair::Queue), as soon as the queue may run one more. All that the task did happens before
+    /// this returns.
     ///
     /// # Errors
     ///
     /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for itself, which
     /// is noticed even if there are others in between that this thread runs. Also if it can begin only in a place of
-    /// its queue, and whoever has the places waits for the caller, which is a job of a
-    /// [scope](crate::ThreadPool::scope) of theirs; and if the thread would run the task, but tasks that wait for each other
+    /// its queue, and the threads in those places wait for the caller, which is a job of their
+    /// [scope](crate::ThreadPool::scope); and if the thread would run the task, but tasks that wait for each other
     /// have taken half of its stack. Then [`is_deadlock`](JoinError::is_deadlock) is true, and the task runs later.
     ///
     /// # Panics
@@ -135,7 +135,7 @@ impl<T> JoinHandle<T> {
         Ok(())
     }
 
-    /// Waits until the task is done, or for so long.
+    /// Blocks until the task is done, for at most `time`.
     ///
     /// Does not run the task, since that could take longer: on a worker, a task that has not begun stays where it
     /// is. A waker that a poll has left is forgotten, so a handle that comes back is to be polled again.
@@ -226,7 +226,7 @@ impl<T> JoinHandle<T> {
         self
     }
 
-    /// Another reference to the task, for those who keep lists of them.
+    /// Returns another reference to the task, for lists of tasks.
     pub(crate) fn any(&self) -> AnyTask {
         self.task().any()
     }
@@ -242,11 +242,11 @@ impl<T> JoinHandle<T> {
     /// The result of a task that is done.
     fn take(&mut self) -> Result<T, JoinError> {
         let task = self.task.take().expect("the result of the task has been taken");
-        // SAFETY: I2 — it is done, there was a handle, and nobody has taken it.
+        // SAFETY: I2 — it is done, and its result is this handle's, which takes it once.
         unsafe { task.core().result.take() }
     }
 
-    /// Sleeps until the task is done, or has been claimed by somebody who has a place to run it in: perhaps us.
+    /// Sleeps until the task is done, or this or another thread has claimed it to run it in a free place.
     #[cold]
     fn wait_for_place(&mut self) {
         let Some(limited) = self.core().limited.clone() else { return };
@@ -257,7 +257,7 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // Whoever has claimed it wakes us when it is done; whoever frees a place, when there is one.
+                // The claimer wakes us when it is done; a thread that frees a place, when there is one.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);
                 }
@@ -337,7 +337,7 @@ impl<T> Future for JoinHandle<T> {
 // No reference to a result is pinned.
 impl<T> Unpin for JoinHandle<T> {}
 
-// A handle gives out no reference to what the task uses, and its own state changes in single steps.
+// A handle gives out no reference into the task, and its own state changes in single steps.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 

@@ -1,4 +1,4 @@
-//! What goes through queues.
+//! Jobs: the items of an executor's queues.
 
 use super::any::{AnyTask, Entry};
 use super::cell;
@@ -9,13 +9,13 @@ use core::marker::PhantomData;
 use core::mem::{self, ManuallyDrop, MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
-/// The words of a job that hold what its closure captures.
+/// The words of a job that hold the values its closure captures.
 pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 
-/// A closure that runs once: four words, of which three hold what it captures.
+/// A closure that runs once: four words, of which three hold the captured values.
 ///
-/// A closure that captures more is boxed. A job that is dropped unrun drops the closure; if somebody waits
-/// for it ([`Job::with_handle`]), the handle says that it was cancelled.
+/// A closure that captures more is boxed. A job that is dropped unrun drops the closure; its handle, if
+/// there is one ([`Job::with_handle`]), reports that it was cancelled.
 ///
 /// # Examples
 ///
@@ -33,16 +33,16 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 pub struct Job {
     /// Its table; in the bits that the alignment leaves, for a job of a scope, the scope's depth and one.
     pub(super) kind: NonNull<Kind>,
-    /// Whoever has no more than a reference to the job cannot get at what is in here, so closures need not be `Sync`.
+    /// A reference to the job gives no access to these words, so closures need not be `Sync`.
     pub(super) capture: Capture,
 }
 
-// SAFETY: I6 — a kind is only read, and what a job captures is `Send`.
+// SAFETY: I6 — a kind is only read, and the captured values are `Send`.
 unsafe impl Send for Job {}
-// SAFETY: I6 — as above; and a reference to a job does not get at what it captures.
+// SAFETY: I6 — a kind is only read, and a reference to a job gives no access to the captured values.
 unsafe impl Sync for Job {}
 
-/// What can be done with the words of a job (I6).
+/// The operations on the words of a job (I6).
 #[repr(align(32))]
 pub(crate) struct Kind {
     pub(crate) run: unsafe fn(*mut Capture, *const Kind) -> bool,
@@ -65,7 +65,7 @@ impl<F: FnOnce() -> bool> Inline<F> {
 
     /// # Safety
     ///
-    /// 1. The words hold an `F` that nobody uses afterwards.
+    /// 1. The words hold an `F` that is not used afterwards.
     unsafe fn run(capture: *mut Capture, _: *const Kind) -> bool {
         // SAFETY: 1.
         let f = unsafe { capture.cast::<F>().read() };
@@ -97,7 +97,7 @@ impl Job {
         })
     }
 
-    /// Makes a task of a closure: a job, and the handle to wait for what the closure returns.
+    /// Makes a task of a closure: a job, and the handle that returns the closure's result.
     ///
     /// The job can be given to any executor, or be run by hand. One allocation.
     ///
@@ -157,14 +157,14 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// Panics if the closure does and nobody waits for it; a handle would get the panic instead.
+    /// Panics if the closure panics and has no handle; a handle gets the panic instead.
     ///
     /// # Examples
     ///
     /// ```
     /// use filch::Job;
     ///
-    /// let handed_back = Job::new(|| println!("run by whoever gets it"));
+    /// let handed_back = Job::new(|| println!("run by the next thread"));
     /// handed_back.run();
     /// ```
     #[inline]
@@ -196,14 +196,14 @@ impl Job {
         let kind = this.kind();
         // SAFETY: I6 — it is there as long as the job has not run.
         let run = unsafe { (*kind).run };
-        // SAFETY: I6 — nobody uses the words afterwards.
+        // SAFETY: I6 — the job is forgotten, so its words are used once.
         unsafe { run(&mut this.capture, kind) }
     }
 }
 
 /// # Safety
 ///
-/// 1. The words hold an `Entry` that nobody uses afterwards.
+/// 1. The words hold an `Entry` that is not used afterwards.
 unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1.
     let entry = unsafe { capture.cast::<Entry>().read() };
@@ -239,7 +239,7 @@ impl Job {
             return Err(self);
         }
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: I6 — of that kind, and nobody uses the words afterwards.
+        // SAFETY: I6 — the kind is `TASK`, and the words are not used afterwards.
         Ok(unsafe { this.capture.as_mut_ptr().cast::<Entry>().read() }.into_task())
     }
 

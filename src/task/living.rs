@@ -12,7 +12,7 @@ use core::mem;
 use core::ptr::NonNull;
 
 /// The futures of an executor that have gone to sleep and have not ended, and, of one that may not drop its jobs, those that
-/// have not begun: for the executor to end them, also those that nobody wakes.
+/// have not begun: for the executor to end them, also those without a waker.
 ///
 /// It does not keep them: a future goes with its last waker, job and handle.
 #[derive(Default)]

@@ -64,7 +64,7 @@ impl TaskGroup {
 /// A membership in a group. It ends when it is dropped.
 pub(crate) struct Membership {
     group: Group,
-    /// Whether the group knows what became of the task.
+    /// Whether the group knows the outcome of the task.
     is_settled: bool,
 }
 

@@ -1,40 +1,46 @@
-//! Tasks: what an executor runs, and how one waits for it, cancels it and groups it.
+//! Tasks: the closures and futures that executors run, their handles, cancellation and groups.
 //!
-//! A [`Job`] is what goes through queues: a closure and nothing else, four words, of which three hold
-//! what the closure captures. A *task* is a closure with a result and somebody who waits for it: a
-//! [`JoinHandle`]. It is one allocation; its job holds a pointer to it.
+//! A [`Job`] goes through queues: it is a closure and nothing else, four words, of which three hold
+//! the captured values. A *task* is a closure or future with a result and a handle, the
+//! [`JoinHandle`]. It is one allocation; its job holds a pointer to it. A thread *claims* a task by
+//! setting `CLAIMED` in its word, and then has the closure. A job whose task is claimed is a
+//! *tombstone*.
 //!
 //! ```text
-//!             claim (whoever is first: the job that runs, the handle that waits or cancels,
-//!               │    the job that is dropped unrun)
+//!             claim, by the first of: a thread that runs the job, a thread that waits for or
+//!               │    cancels the task, a thread that drops the job unrun
 //!               ▼
 //!  queued ──▶ claimed ────────────▶ done ──▶ freed, with the last reference
 //!             closure runs,          result is there; the waiter is woken
 //!             or is dropped
 //! ```
 //!
-//! Claiming is what makes waiting safe: a worker that waits for a task runs that task itself, in whatever
-//! queue its job is. The job stays there as a tombstone: whoever takes it finds the task claimed, and
-//! looks for another job without having spent its turn.
+//! Claiming makes waiting safe: a worker that waits for a task runs that task itself, in whatever
+//! queue its job is. The job stays there as a tombstone. The thread that takes it finds the task
+//! claimed, and takes another job without having spent its turn.
 //!
 //! # Invariants
 //!
-//! - **I1** Whoever sets `CLAIMED` first owns the closure: it alone takes it out, and it puts the result in
-//!   and sets `DONE`.
-//! - **I2** The result is the handle's if `HELD` was set when `DONE` was, and the claimer's otherwise.
-//! - **I3** The waker is the handle's while `WAITED_FOR` is not set, and if it is set after `DONE`. It is the
-//!   claimer's if it was set when `DONE` was.
-//! - **I4** The memory stays while there are references; the job has one, the handle has one, and whoever
-//!   else wants one counts itself.
-//! - **I5** What a thread says it runs, it runs: frames of `current.rs` are on its stack, and go before
-//!   what they point to.
-//! - **I6** The words of a job hold the closure that its table of functions was made for, until it has run
-//!   or was dropped. The table of a scope's jobs is in the scope, which waits for them; the others are statics.
+//! - **I1** The thread that sets `CLAIMED`, the *claimer*, owns the closure: it alone takes it out,
+//!   puts the result in, and sets `DONE`.
+//! - **I2** The result is the handle's if `HELD` was set when `DONE` was, and the claimer's
+//!   otherwise.
+//! - **I3** The waker is the handle's while `WAITED_FOR` is not set, and if it is set after `DONE`.
+//!   It is the claimer's if it was set when `DONE` was.
+//! - **I4** The memory stays while there are references. The job has one, the handle has one, and
+//!   each further reference is counted.
+//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, and goes before
+//!   the data that it points to.
+//! - **I6** The words of a job hold the closure that its table of functions was made for, until it
+//!   has run or was dropped. The table of a scope's jobs is in the scope, which waits for them; the
+//!   others are statics.
 //! - **I7** No reference to the payload of a panic is given out; it is only moved.
-//! - **I8** A task that is `COUNTED` is taken off its queue's count once, before `DONE` is set: by its claimer.
-//! - **I9** A future's claim is given back after a poll that leaves it pending. Only its job polls it, and there is at most
-//!   one: whoever sets `HAS_JOB` while the future is not claimed, or while it gives the claim back, makes the job.
-//!   Whoever keeps the claim brings the future to its end: drops it, and sets `DONE`.
+//! - **I8** A task that is `COUNTED` is taken off its queue's count once, before `DONE` is set: by
+//!   its claimer.
+//! - **I9** A future's claim is given back after a poll that leaves it pending. Only its job polls
+//!   it, and there is at most one. The job is made by the thread that sets `HAS_JOB` while the future
+//!   is not claimed, or while that thread gives the claim back. A thread that keeps the claim ends
+//!   the future: it drops it, and sets `DONE`.
 
 mod any;
 mod awaited;
@@ -85,21 +91,21 @@ pub use span::{CurrentSpan, TaskSpan};
 
 use crate::sync::order::Pair;
 
-/// Whoever sees that a task is done sees its result, and what it did.
+/// A thread that sees that a task is done sees its result, and all that it did.
 const RESULT: Pair = Pair::named("task::RESULT");
 
-/// Whoever finishes a task sees the waker that its handle has left.
+/// The thread that finishes a task sees the waker that its handle has left.
 const WAITER: Pair = Pair::named("task::WAITER");
 
 /// The thread that polls or drops a future sees what the last poll did; if it polls, also what was
 /// done before the wake-up.
 const POLLED: Pair = Pair::named("task::POLLED");
 
-/// Whoever frees a task has everybody's use of it behind itself.
+/// All accesses to a task happen before it is freed.
 const FREED: Pair = Pair::named("task::FREED");
 
-/// Whoever sees that a token is cancelled sees what was done before.
+/// A thread that sees a token cancelled sees all that was done before the cancellation.
 const CANCELLED: Pair = Pair::named("task::CANCELLED");
 
-/// Whoever sees that a group has come to its end sees what its tasks did.
+/// A thread that sees a group end sees all that its tasks did.
 const GROUP: Pair = Pair::named("task::GROUP");

@@ -1,4 +1,4 @@
-//! What executors do for their futures.
+//! The services of an executor to its futures.
 
 use super::current::Home;
 use super::error::{CancelledBy, Reason};
@@ -8,7 +8,7 @@ use super::living::Living;
 use crate::sync::Unwatched;
 use core::fmt;
 
-/// What polls the futures of an executor. It does not keep the executor open.
+/// The executor as its futures know it. It does not keep the executor open.
 pub(crate) trait Polling: Send + Sync {
     /// The futures to end with the executor.
     fn living(&self) -> &Living;
@@ -19,8 +19,8 @@ pub(crate) trait Polling: Send + Sync {
         false
     }
 
-    /// Whether it drops its jobs, and who has cancelled them: to be asked by those who have submitted one, which may have come
-    /// too late to be dropped.
+    /// Whether it drops its jobs, and the origin of that. A submitter asks after its submission, since
+    /// its job may have come too late to be dropped.
     fn is_over(&self) -> Option<CancelledBy> {
         None
     }
@@ -51,7 +51,7 @@ pub(crate) trait Polling: Send + Sync {
         None
     }
 
-    /// What counts them.
+    /// The gate that counts them.
     fn limited(&self) -> Option<Limited> {
         None
     }

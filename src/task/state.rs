@@ -4,21 +4,21 @@ use super::{FREED, POLLED, RESULT, WAITER};
 use crate::sync::order::both;
 use crate::sync::{AtomicUsize, Relaxed};
 
-/// Somebody has the closure (I1).
+/// One thread has the closure (I1).
 const CLAIMED: usize = 1;
 /// The result is there.
 const DONE: usize = 1 << 1;
-/// Somebody has asked for cancellation.
+/// A thread has asked for cancellation.
 const ASKED: usize = 1 << 2;
 /// The handle has left a waker (I3).
 const WAITED_FOR: usize = 1 << 3;
 /// There is a handle (I2).
 const HELD: usize = 1 << 4;
-/// Its executor counts it until it has come to its end, and whoever brings it there says so (I8).
+/// Its executor counts it until it ends, and its claimer takes it off the count (I8).
 const COUNTED: usize = 1 << 5;
-/// Whoever brought it to its end has left that to who comes to its job.
+/// Its claimer has left that to the thread that comes to its job.
 const LEFT: usize = 1 << 6;
-/// Somebody has come to its job.
+/// A thread has come to its job.
 const POPPED: usize = 1 << 7;
 /// It was refused, and its closure is the caller's again.
 const HANDED_BACK: usize = 1 << 8;
@@ -33,11 +33,11 @@ const HAS_DEADLINE: usize = 1 << 12;
 /// References are counted from here on (I4).
 const REFERENCE: usize = 1 << 13;
 
-/// How far a task has come, what is asked of it, and who still refers to it. Each transition is one
-/// read-modify-write, so every question has one answer whatever happens at the same time.
+/// How far a task has come, whether it is to be cancelled, and how many references it has. Each transition is one
+/// read-modify-write, so transitions at the same time have one order.
 pub(super) struct State(AtomicUsize);
 
-/// What asking for cancellation came to.
+/// The outcome of a request to cancel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
     /// The closure is the caller's now.
@@ -48,7 +48,7 @@ pub(super) enum Asked {
     TooLate,
 }
 
-/// What becomes of a future that is not ready.
+/// The next step for a future that is not ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rest {
     /// It waits until it is woken.
@@ -85,9 +85,9 @@ impl State {
         State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
     }
 
-    /// There is no first job. To be called as long as nobody else knows the future.
+    /// There is no first job. The caller is the only thread that knows the future.
     pub(super) fn have_no_job(&self) {
-        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: nobody else knows it
+        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: no other thread knows it
     }
 
     pub(super) fn is_future(&self) -> bool {
@@ -113,7 +113,7 @@ impl State {
     /// Claims the future for its job, which polls it.
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
-        // The claim is later than the last poll and than what has woken it, in the order of this word.
+        // The claim is later than the last poll and than its wake-up, in the order of this word.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
@@ -171,7 +171,7 @@ impl State {
         self.0.fetch_or(CLAIMED, Relaxed) & CLAIMED == 0
     }
 
-    /// Whether somebody has claimed the closure.
+    /// Returns whether a thread has claimed the closure.
     pub(super) fn is_claimed(&self) -> bool {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
     }
@@ -190,7 +190,7 @@ impl State {
         self.0.load(Relaxed) & COUNTED != 0 // Relaxed: as in `be_counted`
     }
 
-    /// Leaves it to who comes to its job to take it off the count. `false` if somebody has come there.
+    /// Leaves it to the thread that comes to its job to take it off the count. `false` if one has come.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: one of two sees the other's bit
     }
@@ -202,7 +202,7 @@ impl State {
 
     /// Its closure goes back to the caller, who drops the job next.
     pub(super) fn hand_back(&self) {
-        self.0.fetch_or(HANDED_BACK, Relaxed); // Relaxed: nobody else has the job
+        self.0.fetch_or(HANDED_BACK, Relaxed); // Relaxed: no other thread has the job
     }
 
     pub(super) fn is_handed_back(&self) -> bool {
@@ -219,7 +219,7 @@ impl State {
         }
     }
 
-    /// Whether somebody has asked for cancellation.
+    /// Returns whether a thread has asked for cancellation.
     pub(super) fn is_asked(&self) -> bool {
         self.0.load(Relaxed) & ASKED != 0 // Relaxed: as in `ask`
     }
@@ -238,7 +238,7 @@ impl State {
         self.0.load(RESULT.acquire()) & DONE != 0
     }
 
-    /// The handle has left a waker. `false` if the task is done: then nobody has seen it.
+    /// The handle has left a waker. `false` if the task is done: then no thread has seen the waker.
     pub(super) fn wait(&self) -> bool {
         let order = both(RESULT.acquire(), WAITER.release());
         self.0.fetch_or(WAITED_FOR, order) & DONE == 0
@@ -263,7 +263,7 @@ impl State {
     /// One more reference, unless there is none left.
     pub(super) fn try_refer(&self) -> bool {
         let one_more = |state| (state >= REFERENCE).then_some(state + REFERENCE);
-        // Relaxed: a lock keeps the task from being freed, and orders what was before.
+        // Relaxed: a lock keeps the task from being freed, and orders earlier accesses.
         self.0.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 

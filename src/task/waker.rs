@@ -24,7 +24,7 @@ impl<W: Wakes> Table<W> {
 
     /// # Safety
     ///
-    /// 1. A waker keeps what is there.
+    /// 1. A waker keeps the task.
     unsafe fn of<'a>(data: *const ()) -> &'a W {
         // SAFETY: I4 — 1.
         let task = unsafe { &*data.cast::<W>() };

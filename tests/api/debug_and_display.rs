@@ -126,8 +126,8 @@ fn errors_say_what_is_wrong() {
     injector.close();
     says(injector.try_push(1).unwrap_err(), "the injector is closed");
     let reason = Reason::Full;
-    says(SpawnError { f: (), reason }, "its maximum of jobs");
-    says(PushError { input: (), reason }, "its maximum of jobs");
+    says(SpawnError { f: (), reason }, "the executor is full");
+    says(PushError { input: (), reason }, "the executor is full");
     says(Reason::Closed, "no further jobs");
     says(WouldDeadlock, "cannot wait for the pool");
     says(ShutdownError::WouldDeadlock, "cannot wait for the pool");

@@ -46,7 +46,7 @@ fn a_deque_holds_its_maximum_and_no_more() {
             assert_eq!(worker.max_capacity(), Some(most));
             assert!((0..most).all(|item| worker.try_push(item).is_ok()));
             assert_eq!(worker.try_push(99), Err(Full(99)));
-            assert!(panic_of(|| worker.push(99)).contains(&format!("maximum of {most} items")));
+            assert!(panic_of(|| worker.push(99)).contains(&format!("maximum capacity is {most}")));
             assert!(worker.pop().is_some());
             assert_eq!(worker.try_push(99), Ok(()), "there is room again");
         }
