@@ -327,5 +327,7 @@ impl<T> Worker<T> {
 
 #[cold]
 fn full(max_capacity: usize) -> ! {
-    panic!("push to a full deque, whose maximum capacity is {max_capacity}; `try_push` returns the item");
+    panic!(
+        "push to a full deque, whose maximum capacity is {max_capacity}; `try_push` returns the item"
+    );
 }

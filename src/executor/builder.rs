@@ -33,7 +33,8 @@ pub struct TaskBuilder<'a> {
 }
 
 impl<'a> TaskBuilder<'a> {
-    /// Returns a builder for a task of this executor, in its [context](Executor::context) if it has one.
+    /// Returns a builder for a task of this executor, in its [context](Executor::context) if it has
+    /// one.
     ///
     /// # Examples
     ///
@@ -109,8 +110,8 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Drops the task if it has not begun by `deadline`; then its handle reports
-    /// [`is_expired`](crate::task::JoinError::is_expired). The task expires when it would begin, not
-    /// before. A task that has begun is not interrupted.
+    /// [`is_expired`](crate::task::JoinError::is_expired). The task expires when it would begin,
+    /// not before. A task that has begun is not interrupted.
     ///
     /// # Examples
     ///

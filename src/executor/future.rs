@@ -17,8 +17,8 @@ impl Futures {
     /// Returns a way to poll futures by jobs of this executor.
     ///
     /// The futures keep the executor alive. If the executor [reports its end](Executor::end), they
-    /// are dropped at that moment. If it is full when futures are woken, one thread for all of
-    /// them offers their jobs until the executor has room, because an accepted future is never refused.
+    /// are dropped at that moment. If it is full when futures are woken, one thread for all of them
+    /// offers their jobs until the executor has room, because an accepted future is never refused.
     ///
     /// # Examples
     ///
@@ -72,8 +72,8 @@ struct Over<E> {
     _end: Mutex<Option<(CancelToken, Link)>>,
 }
 
-/// The jobs that the executor had no room for, and whether each is to go behind the others. There is a thread
-/// that offers them again while this is `Some`.
+/// The jobs that the executor had no room for, and whether each is to go behind the others. There
+/// is a thread that offers them again while this is `Some`.
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 /// Ends the futures of an executor when it is woken.
@@ -114,8 +114,8 @@ fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, 
 }
 
 impl<E: Executor + 'static> Over<E> {
-    /// Offers a job to the full executor until it has room. Another thread does this, since the calling
-    /// thread may hold locks that the job takes.
+    /// Offers a job to the full executor until it has room. Another thread does this, since the
+    /// calling thread may hold locks that the job takes.
     #[cold]
     fn offer_later(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let mut backlog = self.backlog.lock();

@@ -296,8 +296,9 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns the context that goes with the tasks that are [built](TaskBuilder::on) for this executor. By default
-    /// `None`. A [job](Self::execute) that is submitted as such has no context.
+    /// Returns the context that goes with the tasks that are [built](TaskBuilder::on) for this
+    /// executor. By default `None`. A [job](Self::execute) that is submitted as such has no
+    /// context.
     ///
     /// # Examples
     ///

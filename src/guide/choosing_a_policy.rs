@@ -154,7 +154,8 @@
 //! the others next to nothing.
 //!
 //! A queue of high priority waits until a thread is free. If tasks are long, keep a thread for it
-//! with [`reserve`](crate::fair::Builder::reserve). That thread is idle when there is no urgent task.
+//! with [`reserve`](crate::fair::Builder::reserve). That thread is idle when there is no urgent
+//! task.
 //!
 //! # Capacity
 //!

@@ -151,8 +151,8 @@
 //! [`Queue::join`](crate::fair::Queue::join), [`Queue::scope`](crate::fair::Queue::scope) and
 //! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
 //! [`FairScheduler`](crate::FairScheduler), over any executor. Halves and jobs are parts of a task
-//! of that queue: they are served under its weight, its `max_parallel` and its priority, and charged
-//! to it wherever they run. So a tenant that sorts in parallel gets no more than its share:
+//! of that queue: they are served under its weight, its `max_parallel` and its priority, and
+//! charged to it wherever they run. So a tenant that sorts in parallel gets no more than its share:
 //!
 //! ```
 //! use filch::fair::{FairScheduler, Queue};

@@ -116,7 +116,8 @@
 //!
 //! # Futures
 //!
-//! A job polls a future each time it is woken. A future can await the handle of a closure. Other code calls `join`:
+//! A job polls a future each time it is woken. A future can await the handle of a closure. Other
+//! code calls `join`:
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -140,8 +141,8 @@
 //!
 //! # Timers and sockets
 //!
-//! Futures of a pool or a queue may use tokio's timers and sockets: a runtime drives them, on its own
-//! threads, and wakes the future. The future needs the runtime while it is polled, and a
+//! Futures of a pool or a queue may use tokio's timers and sockets: a runtime drives them, on its
+//! own threads, and wakes the future. The future needs the runtime while it is polled, and a
 //! [context](crate::task::ContextFlow) is entered around each poll:
 //!
 //! ```text

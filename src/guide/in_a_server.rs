@@ -1,8 +1,8 @@
 //! In a server: tokio for the connections, filch for the computations.
 //!
-//! A server that computes has two kinds of work. Connections wait most of the time, and each wants a
-//! thread for microseconds: that is what tokio is made for. Computations never wait, and each wants
-//! a thread for milliseconds. On the same threads, computations delay the connections. On
+//! A server that computes has two kinds of work. Connections wait most of the time, and each wants
+//! a thread for microseconds: that is what tokio is made for. Computations never wait, and each
+//! wants a thread for milliseconds. On the same threads, computations delay the connections. On
 //! `spawn_blocking` or rayon, the requests of a busy client delay everybody's, because these take
 //! the oldest task first, or leave the sharing to the kernel.
 //!
@@ -12,13 +12,13 @@
 //!        └────── tokio: writes the response ◀─────────┴──────────────────────┘
 //! ```
 //!
-//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. `compat/tower` has
-//! its layer as a crate.
+//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. `compat/tower`
+//! has its layer as a crate.
 //!
 //! # A request
 //!
-//! The handler awaits the handle of a task, on any runtime. `cancel_on_drop` passes on that the client
-//! has gone: axum and hyper then drop the handler's future, and with it the handle.
+//! The handler awaits the handle of a task, on any runtime. `cancel_on_drop` passes on that the
+//! client has gone: axum and hyper then drop the handler's future, and with it the handle.
 //!
 //! ```
 //! use filch::executor::Reason;
@@ -64,15 +64,16 @@
 //!
 //! # Spans
 //!
-//! With the feature `tracing`, give the scheduler the context
-//! `CurrentSpan`: a task then runs inside the span of the request that spawned it. A scheduler whose
-//! tasks need tokio's timers or sockets takes a [`ContextFlow`](crate::task::ContextFlow) whose
-//! `capture` returns `Handle::current()`, and whose `enter` holds the guard of `handle.enter()`.
+//! With the feature `tracing`, give the scheduler the context `CurrentSpan`: a task then runs
+//! inside the span of the request that spawned it. A scheduler whose tasks need tokio's timers or
+//! sockets takes a [`ContextFlow`](crate::task::ContextFlow) whose `capture` returns
+//! `Handle::current()`, and whose `enter` holds the guard of `handle.enter()`.
 //!
 //! # Metrics
 //!
-//! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. These are worth an alert:
-//! a rising `filch_queue_refused_total`, and the quantile 0.99 of `filch_queue_wait_seconds`.
+//! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. These are worth an
+//! alert: a rising `filch_queue_refused_total`, and the quantile 0.99 of
+//! `filch_queue_wait_seconds`.
 //!
 //! # The end
 //!

@@ -55,11 +55,12 @@
 //!   nothing: on the only thread of a pool that can have no other, it always times out.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
 //!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. When
-//!   such tasks have taken half of the stack that was left where the first was waited for, a further [`join`](crate::JoinHandle::join) or
-//!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) that would run one returns an error that
-//!   [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels, or 340
-//!   (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; on
-//!   stacks of which nothing is known, such as coroutines', they may take 128 KiB. Recursion by `scope` and by the
+//!   such tasks have taken half of the stack that was left where the first was waited for, a
+//!   further [`join`](crate::JoinHandle::join) or [`TaskGroup::wait`](crate::task::TaskGroup::wait)
+//!   that would run one returns an error that [`is_deadlock`](crate::task::JoinError::is_deadlock):
+//!   after some 1,700 levels, or 340 (`task/depth.rs`).
+//!   [`stack_size`](crate::pool::Builder::stack_size) makes room for more; on stacks of which
+//!   nothing is known, such as coroutines', they may take 128 KiB. Recursion by `scope` and by the
 //!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
 //!   nothing either. On the only worker of a pool that can have no other thread, joining a future's
@@ -162,8 +163,8 @@
 //! charged once more.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
-//! costs as much as one that computes for the same time. A wait in [`join`](crate::fair::Queue::join)
-//! or [`scope`](crate::fair::Queue::scope) is not charged.
+//! costs as much as one that computes for the same time. A wait in
+//! [`join`](crate::fair::Queue::join) or [`scope`](crate::fair::Queue::scope) is not charged.
 //!
 //! *A fork takes a lock*, which one thread usually has to itself; above 15 threads that fork in the
 //! same queue at once, the others share one.

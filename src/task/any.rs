@@ -24,7 +24,8 @@ impl Entry {
         &self.0
     }
 
-    /// The task, which the caller runs: a future that has been polled is not to be dropped with its job.
+    /// The task, which the caller runs: a future that has been polled is not to be dropped with its
+    /// job.
     pub(super) fn into_task(self) -> AnyTask {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: I6 — the entry is not used any more, so it is taken once.
@@ -60,7 +61,8 @@ impl AnyTask {
         self.0.run(count)
     }
 
-    /// Drops the closure for the server of its queue, unless another thread has claimed it. Returns whether it has.
+    /// Drops the closure for the server of its queue, unless another thread has claimed it. Returns
+    /// whether it has.
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
         let is_ours = self.0.state().claim();
         if is_ours {
@@ -86,8 +88,8 @@ impl AnyTask {
         self.0.state().hand_back();
     }
 
-    /// From now on the queue counts it, and its claimer takes it off the count (I8). Does nothing if the
-    /// task is of another queue, or a thread has claimed it.
+    /// From now on the queue counts it, and its claimer takes it off the count (I8). Does nothing
+    /// if the task is of another queue, or a thread has claimed it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.0.state().be_counted(self.0.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -139,7 +141,8 @@ impl AnyTask {
         self.0.state().is_claimed()
     }
 
-    /// The same for all tasks that the same threads may run while they wait for them. `None`: no thread may.
+    /// The same for all tasks that the same threads may run while they wait for them. `None`: no
+    /// thread may.
     pub(super) fn kin(&self) -> Option<Kin> {
         if self.0.state().is_future() {
             return None;
@@ -231,7 +234,8 @@ impl<D: Refers + ?Sized> Drop for Reference<D> {
             self.abandon();
             let (_, watch) = self.counted();
             watch.changed();
-            // SAFETY: I4 — the last. Nothing is in the places any more: I1, I2 and I3 say who took it.
+            // SAFETY: I4 — the last. Nothing is in the places any more: I1, I2 and I3 say who took
+            // it.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }

@@ -17,7 +17,8 @@ pub(crate) struct StackKind {
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
-/// The kind of jobs that hold a pointer to such an end. A static, so that it is told from all others by its address.
+/// The kind of jobs that hold a pointer to such an end. A static, so that it is told from all
+/// others by its address.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
@@ -65,7 +66,8 @@ impl Job {
         self.is_half() && ptr::eq(ours(), head)
     }
 
-    /// The job of a scope that began in `depth` services of this thread; `None` if it began on another thread.
+    /// The job of a scope that began in `depth` services of this thread; `None` if it began on
+    /// another thread.
     ///
     /// # Safety
     ///
@@ -112,8 +114,8 @@ impl Job {
         ptr::eq(kind, &ON_STACK) || is_scoped(kind)
     }
 
-    /// Whether a copy, which may be of the words of several jobs, is that of a half, of a job of this scope, or of a job of
-    /// a scope that began in more services than `depth`.
+    /// Whether a copy, which may be of the words of several jobs, is that of a half, of a job of
+    /// this scope, or of a job of a scope that began in more services than `depth`.
     pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
         let kind = kind_of(words);
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
@@ -126,8 +128,8 @@ impl Job {
         is_scoped(kind) && kind.addr() & !TAG == scope
     }
 
-    /// Whether a copy, which may be of the words of several jobs, is that of a job of a scope that began on another thread
-    /// than the one that has spawned the job.
+    /// Whether a copy, which may be of the words of several jobs, is that of a job of a scope that
+    /// began on another thread than the one that has spawned the job.
     pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
         kind_of(words).addr() & TAG == FOREIGN
     }

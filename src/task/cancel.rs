@@ -15,17 +15,19 @@ use core::task::{Context, Poll, Waker};
 
 /// Tells tasks and listeners that their work is no longer wanted, and the reason, if there is one.
 ///
-/// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and alone; a token can have
-/// several parents ([`any`](Self::any)). A child, a task and a queue keep the tokens above them: cancelling a token
-/// reaches all its descendants, even if every handle in between has been dropped. When a token goes, its parents
-/// forget it: a parent that lives as long as the process does not collect the tokens of requests.
+/// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and alone; a
+/// token can have several parents ([`any`](Self::any)). A child, a task and a queue keep the tokens
+/// above them: cancelling a token reaches all its descendants, even if every handle in between has
+/// been dropped. When a token goes, its parents forget it: a parent that lives as long as the
+/// process does not collect the tokens of requests.
 ///
 /// # Progress
 ///
-/// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Linking a child, a task or a waker takes a lock for a few
-/// instructions, and so does its end. Cancelling takes the lock of each token below, one after
-/// another, for as long as it takes to mark it; tasks and wakers are told outside of the locks, on the thread that
-/// cancels. Nothing here recurses: a chain of tokens may have any length.
+/// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Linking a child, a task or a waker
+/// takes a lock for a few instructions, and so does its end. Cancelling takes the lock of each
+/// token below, one after another, for as long as it takes to mark it; tasks and wakers are told
+/// outside of the locks, on the thread that cancels. Nothing here recurses: a chain of tokens may
+/// have any length.
 ///
 /// # Examples
 ///
@@ -134,17 +136,18 @@ impl CancelToken {
         CancelToken(Arc::new(Node { links, shared }))
     }
 
-    /// Cancels the token and all tokens below it. Returns whether it was not cancelled before: `true` for one call.
+    /// Cancels the token and all tokens below it. Returns whether it was not cancelled before:
+    /// `true` for one call.
     ///
-    /// Marks all tokens first. Then it tells the tasks and the wakers of the tokens that it has marked: their tasks that
-    /// have not begun are done when this returns, and the closures have been dropped on this thread. Those that run are
-    /// asked to end. A token that another call has marked is that call's to tell, which may still be at it when this
-    /// returns.
+    /// Marks all tokens first. Then it tells the tasks and the wakers of the tokens that it has
+    /// marked: their tasks that have not begun are done when this returns, and the closures have
+    /// been dropped on this thread. Those that run are asked to end. A token that another call has
+    /// marked is that call's to tell, which may still be at it when this returns.
     ///
     /// # Panics
     ///
-    /// Goes on with the first panic of a closure's destructor or of a waker, after all tasks and wakers have been told.
-    /// Further payloads are dropped.
+    /// Goes on with the first panic of a closure's destructor or of a waker, after all tasks and
+    /// wakers have been told. Further payloads are dropped.
     ///
     /// # Examples
     ///
@@ -281,7 +284,8 @@ impl Shared {
         true
     }
 
-    /// Marks it as cancelled, and returns those that are to be told. `None` if it was cancelled before.
+    /// Marks it as cancelled, and returns those that are to be told. `None` if it was cancelled
+    /// before.
     fn close(&self, reason: Option<&Text>) -> Option<Vec<Listener>> {
         let mut fate = self.fate.lock();
         if matches!(*fate, Fate::Cancelled(_)) {

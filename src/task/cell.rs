@@ -54,7 +54,8 @@ pub(super) trait Unfinished: Send + Sync {
     fn home(&self) -> Home;
     fn limited(&self) -> Option<&Limited>;
 
-    /// Claims it and runs it. Returns `false` if another thread has claimed it, or if it is too late.
+    /// Claims it and runs it. Returns `false` if another thread has claimed it, or if it is too
+    /// late.
     fn run(&self, count: Count<'_>) -> bool;
 
     /// Runs the closure, with the result to the handle.
@@ -128,7 +129,8 @@ impl Ended {
     }
 }
 
-/// How its queue's server takes a task off the count (I8). `None`: another thread has claimed it, and the gate takes it off.
+/// How its queue's server takes a task off the count (I8). `None`: another thread has claimed it,
+/// and the gate takes it off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
 /// The settings of a new task.
@@ -275,8 +277,9 @@ impl<T> Core<T> {
         self.deadline
     }
 
-    /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the queue is not idle.
-    /// `has_job` tells whether a job of it is in the queue, if it is not the server that ends it.
+    /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the
+    /// queue is not idle. `has_job` tells whether a job of it is in the queue, if it is not the
+    /// server that ends it.
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
         match (count, &self.limited) {

@@ -98,8 +98,8 @@ per_thread! {
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
-/// Whether this is a thread of that executor: also before and after it is a worker, to the last of its destructors; or one
-/// that drops the executor's jobs.
+/// Whether this is a thread of that executor: also before and after it is a worker, to the last of
+/// its destructors; or one that drops the executor's jobs.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame without a task and without a queue is a worker's, or of such a thread.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -119,8 +119,8 @@ pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
     enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
 }
 
-/// Runs `f` as a worker of this executor, whose thread this is from now on; with the worker's place, if another thread can
-/// take that.
+/// Runs `f` as a worker of this executor, whose thread this is from now on; with the worker's
+/// place, if another thread can take that.
 pub(crate) fn as_worker<R>(
     home: Home,
     place: Option<&(dyn Ticket + 'static)>,
@@ -148,7 +148,8 @@ pub(crate) fn as_server<R>(
 /// The frames of a thread that is going to wait, on its stack, for the tasks that it waits for.
 pub(crate) struct Waiter(Frame);
 
-// SAFETY: I5 — the frame stays, and does not change, until the wait is over, and no other thread knows it longer.
+// SAFETY: I5 — the frame stays, and does not change, until the wait is over, and no other thread
+// knows it longer.
 unsafe impl Send for Waiter {}
 // SAFETY: I5 — as above.
 unsafe impl Sync for Waiter {}
@@ -179,7 +180,8 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Home) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // A server of a queue can be told to stop and is no task; nor is it a part of an outer frame.
+        // A server of a queue can be told to stop and is no task; nor is it a part of an outer
+        // frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
         // By the outer frame: there may be copies of the frame itself.
@@ -196,7 +198,8 @@ pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
 
-/// Looks at the frames of this thread, of the threads that wait for it, and of those that wait for them.
+/// Looks at the frames of this thread, of the threads that wait for it, and of those that wait for
+/// them.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     // By a list, and each once: scopes in scopes may be deep, and a thread may wait for itself.
     let mut next: Vec<Frame> = frames().take(1).collect();
@@ -220,8 +223,8 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     false
 }
 
-/// Runs `f`, which blocks. Meanwhile others may take the place of this thread in its pool, and wherever it has a ticket.
-/// Within another such section, `f` just runs.
+/// Runs `f`, which blocks. Meanwhile others may take the place of this thread in its pool, and
+/// wherever it has a ticket. Within another such section, `f` just runs.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     struct Back;
 
@@ -269,8 +272,8 @@ fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether this thread may run a task of this executor while it waits for it: because it runs a job of the same,
-/// perhaps below others, or is a thread of it.
+/// Whether this thread may run a task of this executor while it waits for it: because it runs a job
+/// of the same, perhaps below others, or is a thread of it.
 pub(crate) fn may_run(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
@@ -297,7 +300,8 @@ fn frames() -> impl Iterator<Item = Frame> {
 /// Returns whether a handle or token has cancelled the task that this thread runs, or the
 /// [queue](crate::fair::Queue) of that task.
 ///
-/// `false` outside of tasks. Asking does not interrupt anything: a task that wants to end early looks.
+/// `false` outside of tasks. Asking does not interrupt anything: a task that wants to end early
+/// looks.
 ///
 /// # Examples
 ///

@@ -1,7 +1,8 @@
 //! How far down the stack tasks go that run inside those that wait for them.
 //!
-//! The outermost wait that runs a task inside begins a *measure*: the tasks inside may take half of the stack that is left
-//! there. A wait on another stack of the same thread, such as a coroutine's, begins a measure of its own.
+//! The outermost wait that runs a task inside begins a *measure*: the tasks inside may take half of
+//! the stack that is left there. A wait on another stack of the same thread, such as a coroutine's,
+//! begins a measure of its own.
 
 use crate::sync::thread::{per_thread, stack_bounds, stack_pointer};
 use core::cell::Cell;
@@ -25,7 +26,8 @@ per_thread! {
 
 #[derive(Clone, Copy)]
 struct Measure {
-    /// The part of the stack that is measured: addresses below the outermost wait. They fall as calls nest.
+    /// The part of the stack that is measured: addresses below the outermost wait. They fall as
+    /// calls nest.
     low: usize,
     high: usize,
     /// Below this address there is no room for a further task.
@@ -50,7 +52,8 @@ impl Measure {
     }
 }
 
-/// A worker begins. Where the system does not say how large its stack is, it has `bytes`, or what `std` gives a thread.
+/// A worker begins. Where the system does not say how large its stack is, it has `bytes`, or what
+/// `std` gives a thread.
 pub(super) fn has_stack(bytes: Option<usize>) {
     let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
     let bounds = stack_bounds().unwrap_or_else(|| {

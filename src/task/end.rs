@@ -9,7 +9,8 @@ use crate::sync::thread;
 pub(crate) struct End(Mutex<Option<CancelToken>>);
 
 impl End {
-    /// The token. This calls `has_ended` under a lock; a thread that ends the executor tells the token afterwards.
+    /// The token. This calls `has_ended` under a lock; a thread that ends the executor tells the
+    /// token afterwards.
     pub(crate) fn token(&self, has_ended: impl FnOnce() -> bool) -> CancelToken {
         let mut end = self.0.lock();
         let token = end.get_or_insert_with(CancelToken::new).clone();

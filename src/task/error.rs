@@ -11,7 +11,8 @@ use std::io;
 /// The payload that a handle gets if a group has the one of the panic.
 pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 
-/// Why a task has no result: it panicked, was dropped before its end, or would have waited for itself.
+/// Why a task has no result: it panicked, was dropped before its end, or would have waited for
+/// itself.
 ///
 /// A task is dropped unfinished if it is cancelled, refused by its executor, or expires:
 /// [`is_cancelled`](Self::is_cancelled) is true for all three.
@@ -90,7 +91,8 @@ pub enum Reason {
     Closed,
     /// It is at its capacity, or has no thread to run the job. It may have room later.
     Full,
-    /// It would wait for itself: a scheduler's executor hands its tickets to a queue of the same scheduler.
+    /// It would wait for itself: a scheduler's executor hands its tickets to a queue of the same
+    /// scheduler.
     WouldDeadlock,
     /// It takes closures only: [`Executor::futures`](crate::Executor::futures) returns `None`.
     NoFutures,
@@ -100,7 +102,9 @@ impl Reason {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Reason::Closed => "the executor takes no further jobs",
-            Reason::Full => "the executor is full: it is at its capacity, or has no thread to run the job",
+            Reason::Full => {
+                "the executor is full: it is at its capacity, or has no thread to run the job"
+            }
             Reason::WouldDeadlock => "the executor would wait for itself",
             Reason::NoFutures => "the executor takes no futures",
         }
@@ -118,8 +122,8 @@ impl fmt::Display for Reason {
 /// The payload of a panic.
 struct Payload(Box<dyn Any + Send>);
 
-// SAFETY: I7 — the only use of a `&Payload` is `message`, which looks at the two types that `panic!`
-// makes; both are `Sync`.
+// SAFETY: I7 — the only use of a `&Payload` is `message`, which looks at the two types that
+// `panic!` makes; both are `Sync`.
 unsafe impl Sync for Payload {}
 
 impl Payload {
@@ -146,8 +150,8 @@ impl JoinError {
         }
     }
 
-    /// Drops the error, and the panic of its payload's destructor. Not to be called under a lock: the
-    /// payload is the user's.
+    /// Drops the error, and the panic of its payload's destructor. Not to be called under a lock:
+    /// the payload is the user's.
     pub(crate) fn discard(self) {
         if let Ok(payload) = self.try_into_panic() {
             thread::forget_if_it_panics(payload);
@@ -195,7 +199,8 @@ impl JoinError {
         matches!(self.0, Kind::Dropped(_))
     }
 
-    /// Returns the origin of the cancellation, or `None` if the task panicked, was refused, or expired.
+    /// Returns the origin of the cancellation, or `None` if the task panicked, was refused, or
+    /// expired.
     ///
     /// # Examples
     ///
@@ -239,8 +244,8 @@ impl JoinError {
         matches!(self.0, Kind::Dropped(Cause::Expired))
     }
 
-    /// Whether the wait could not end on this thread: the task would wait for itself, or the stack has no room for the
-    /// task that it waits for.
+    /// Whether the wait could not end on this thread: the task would wait for itself, or the stack
+    /// has no room for the task that it waits for.
     ///
     /// # Examples
     ///
@@ -264,7 +269,8 @@ impl JoinError {
         matches!(self.0, Kind::WouldDeadlock)
     }
 
-    /// The reason that was given for the cancellation, or that the executor has for its refusal. `None` if there is none.
+    /// The reason that was given for the cancellation, or that the executor has for its refusal.
+    /// `None` if there is none.
     ///
     /// # Examples
     ///

@@ -143,8 +143,8 @@ where
     /// Puts it on the roll of the living. If that is closed, returns why.
     fn enroll(&self) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(self as &dyn Unfinished))?;
-        // Relaxed: no canceller knows it yet, or the caller has claimed it. Only the thread that closes
-        // the roll may know it, and does not need the index.
+        // Relaxed: no canceller knows it yet, or the caller has claimed it. Only the thread that
+        // closes the roll may know it, and does not need the index.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -155,7 +155,8 @@ where
         AnyTask(Reference(NonNull::from(self as &dyn Unfinished)))
     }
 
-    /// Gives a job to the executor, for which there is a reference. If that is refused, the future ends here.
+    /// Gives a job to the executor, for which there is a reference. If that is refused, the future
+    /// ends here.
     fn submit(&self, is_last: bool) {
         let task = AnyTask(Reference(NonNull::from(self as &dyn Unfinished)));
         let job = Job::of_task(Entry::new(task));

@@ -28,16 +28,16 @@ pub(crate) trait Gate: Send + Sync {
     /// Whether there is a place now.
     fn has_place(&self) -> bool;
 
-    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there is no
-    /// place. In an ordered queue, the tasks before it run first.
+    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there
+    /// is no place. In an ordered queue, the tasks before it run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
     /// Runs a task in the place that this thread has already, further up its stack, unless another
     /// thread has claimed it.
     fn run_inside(&self, task: &AnyTask);
 
-    /// Takes a counted task off the count, before a thread other than the server of the queue ends it.
-    /// `has_job` tells whether its job is still in the queue.
+    /// Takes a counted task off the count, before a thread other than the server of the queue ends
+    /// it. `has_job` tells whether its job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
     /// Tells the queue that the task has ended.
@@ -46,17 +46,19 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns whether the queue holds so many tombstones that a further one stays in its count.
     fn is_littered(&self) -> bool;
 
-    /// From now on, the waker is woken when there is a place again. The caller tries once more afterwards.
+    /// From now on, the waker is woken when there is a place again. The caller tries once more
+    /// afterwards.
     fn watch(&self, waker: Waker) -> usize;
 
     /// Takes the waker with this number back.
     fn unwatch(&self, number: usize);
 }
 
-/// How a [`Queue`](crate::fair::Queue) limits which threads may run its tasks while they wait for them.
+/// How a [`Queue`](crate::fair::Queue) limits which threads may run its tasks while they wait for
+/// them.
 ///
-/// Only this crate makes one; an executor of your own that is a wrapper around a queue hands it on, as
-/// [`Executor::limited`](crate::Executor::limited) shows.
+/// Only this crate makes one; an executor of your own that is a wrapper around a queue hands it on,
+/// as [`Executor::limited`](crate::Executor::limited) shows.
 #[derive(Clone)]
 pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 
@@ -65,7 +67,8 @@ pub(crate) trait Own {
     /// Whose worker it is.
     fn home(&self) -> Home;
 
-    /// The job of this task, which the caller claims, if it is at hand. Otherwise it stays, for the owner to sweep.
+    /// The job of this task, which the caller claims, if it is at hand. Otherwise it stays, for the
+    /// owner to sweep.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
     /// How large its thread's stack is, if that was said.
@@ -102,16 +105,19 @@ pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R
 /// This thread's own queue, for the length of a call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it returns.
+    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it
+    // returns.
     Some(unsafe { &*own })
 }
 
-/// The job of a task that the caller is about to claim, if it is at hand in this thread's own queue.
+/// The job of a task that the caller is about to claim, if it is at hand in this thread's own
+/// queue.
 pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
     own().filter(|own| own.home() == task.home())?.take_out(task)
 }
 
-/// Where a thread sleeps that waits for tasks. Others may take its place meanwhile: in its pool, and wherever it serves.
+/// Where a thread sleeps that waits for tasks. Others may take its place meanwhile: in its pool,
+/// and wherever it serves.
 pub(crate) enum Bed<'a> {
     /// A worker's, whose pool sees to it.
     Worker(&'a dyn Own),
@@ -127,7 +133,8 @@ impl Bed<'_> {
         }
     }
 
-    /// Spins for some microseconds if the thread is a worker, whose place another thread would take.
+    /// Spins for some microseconds if the thread is a worker, whose place another thread would
+    /// take.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
         let mut patience = Patience::full();
         while own().is_some() && !is_over() && patience.lasts() {}
@@ -209,7 +216,8 @@ pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
 }
 
-/// Whether this thread may run the task, now or as soon as there is a place, but has not the stack for it.
+/// Whether this thread may run the task, now or as soon as there is a place, but has not the stack
+/// for it.
 pub(super) fn is_too_deep(task: &AnyTask) -> bool {
     depth::is_exhausted()
         && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))

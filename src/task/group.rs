@@ -19,8 +19,9 @@ use core::{fmt, mem, ptr};
 
 /// Tasks that are waited for together.
 ///
-/// Tasks come into it by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as jobs, at any time, from
-/// any thread, and into any executors. When it has come to its end it can be used again.
+/// Tasks come into it by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as jobs, at
+/// any time, from any thread, and into any executors. When it has come to its end it can be used
+/// again.
 ///
 /// # Examples
 ///
@@ -60,7 +61,8 @@ struct Shared {
 
 #[derive(Default)]
 struct Rest {
-    /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to run.
+    /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to
+    /// run.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
     /// The first failure.
     first: Option<JoinError>,
@@ -95,21 +97,26 @@ impl TaskGroup {
         self.group.0.pending.load(GROUP.acquire())
     }
 
-    /// Waits until every task of the group has run or was dropped unrun, those included that come meanwhile.
+    /// Waits until every task of the group has run or was dropped unrun, those included that come
+    /// meanwhile.
     ///
-    /// On a worker it runs those that have not begun and were given to the same executor, and those of a
-    /// [queue](crate::fair::Queue) as soon as the queue may run one more. While it sleeps another thread may take its place, as
-    /// in [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). All that the tasks did happens before this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again for as many.
+    /// On a worker it runs those that have not begun and were given to the same executor, and those
+    /// of a [queue](crate::fair::Queue) as soon as the queue may run one more. While it sleeps
+    /// another thread may take its place, as in
+    /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). All that the tasks did happens before
+    /// this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again
+    /// for as many.
     ///
     /// # Errors
     ///
     /// The first failure since a wait last returned one: a panic, or a task that was cancelled. The
     /// other tasks have ended all the same.
     ///
-    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member of the group, or a
-    /// job of a [scope](crate::ThreadPool::scope) for which a member waits; or if a task of the group can begin only in
-    /// places of its queue that have threads which wait for the caller in that way; or if the thread would run a task of
-    /// the group, but tasks that wait for each other have taken half of its stack. The group stays as it is.
+    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member
+    /// of the group, or a job of a [scope](crate::ThreadPool::scope) for which a member waits; or
+    /// if a task of the group can begin only in places of its queue that have threads which wait
+    /// for the caller in that way; or if the thread would run a task of the group, but tasks that
+    /// wait for each other have taken half of its stack. The group stays as it is.
     ///
     /// # Examples
     ///
@@ -126,7 +133,8 @@ impl TaskGroup {
         self.group.wait()
     }
 
-    /// Blocks until the tasks have ended, like [`wait`](Self::wait), for at most `time`. Runs none of them.
+    /// Blocks until the tasks have ended, like [`wait`](Self::wait), for at most `time`. Runs none
+    /// of them.
     ///
     /// Returns `None` if there are tasks left by then: on a thread that runs a member, always.
     ///
@@ -145,8 +153,8 @@ impl TaskGroup {
         self.group.sleep(clock::after(time)).then(|| self.group.outcome())
     }
 
-    /// Returns a future that is ready when every task of the group has run or was dropped unrun, as [`wait`](Self::wait) is. It
-    /// runs none of the tasks, and takes no thread.
+    /// Returns a future that is ready when every task of the group has run or was dropped unrun, as
+    /// [`wait`](Self::wait) is. It runs none of the tasks, and takes no thread.
     ///
     /// It is never ready while a member of the group awaits it.
     ///
@@ -193,14 +201,15 @@ impl Group {
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // Relaxed: a bound on what is kept. A listed task that has not begun is pending, so half of the list goes.
+        // Relaxed: a bound on what is kept. A listed task that has not begun is pending, so half of
+        // the list goes.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
         }
     }
 
-    /// A task of the group that a waiting worker may run. Its executor has accepted it, so it is not
-    /// refused after a worker has run it.
+    /// A task of the group that a waiting worker may run. Its executor has accepted it, so it is
+    /// not refused after a worker has run it.
     pub(crate) fn add(&self, task: AnyTask) {
         let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
         let mut rest = self.0.rest.lock();
@@ -248,11 +257,13 @@ impl Group {
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Whether there is a task that can begin only in a place that does not become free before this thread goes on.
+    /// Whether there is a task that can begin only in a place that does not become free before this
+    /// thread goes on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {
-            // One may have come since we looked that a thread of the queue, as we may be, runs at once.
+            // One may have come since we looked that a thread of the queue, as we may be, runs at
+            // once.
             !may_run_here(tasks)
                 && limit(tasks).is_some_and(gate::is_hopeless)
                 && !tasks.iter().all(AnyTask::is_claimed)
@@ -297,11 +308,13 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
         drop(rest);
-        // Not under the lock: a task may be the last that has its executor, of which the destructor is the user's.
+        // Not under the lock: a task may be the last that has its executor, of which the destructor
+        // is the user's.
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
-    /// Waits, without running anything, until nothing is pending. `false` if the deadline comes first.
+    /// Waits, without running anything, until nothing is pending. `false` if the deadline comes
+    /// first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
         Bed::hesitate(|| self.is_done());
         Bed::with(|park| {

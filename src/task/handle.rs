@@ -16,19 +16,21 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-/// A handle to a task, which is a closure or a future: blocks until it is done, or is awaited itself.
+/// A handle to a task, which is a closure or a future: blocks until it is done, or is awaited
+/// itself.
 ///
 /// Dropping it detaches the task, which runs all the same; a future runs as long as it has a waker.
 ///
 /// # Waiting on a worker
 ///
-/// A thread that runs a job of an executor and waits for a task of the same executor runs the task itself if
-/// it has not begun, in whatever queue it is. It runs no other task meanwhile, so waiting adds no dependency
-/// that was not asked for. If the task runs elsewhere already, the thread sleeps, and another takes its place if there is other
-/// work: in its [pool](crate::ThreadPool), up to [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose
-/// queue it serves. In an ordered
-/// [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread runs the tasks before it first, which have to end
-/// before it begins in any case. A future is not polled by a thread that waits for it: in a future, `.await` its handle.
+/// A thread that runs a job of an executor and waits for a task of the same executor runs the task
+/// itself if it has not begun, in whatever queue it is. It runs no other task meanwhile, so waiting
+/// adds no dependency that was not asked for. If the task runs elsewhere already, the thread
+/// sleeps, and another takes its place if there is other work: in its [pool](crate::ThreadPool), up
+/// to [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose queue it
+/// serves. In an ordered [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread runs the
+/// tasks before it first, which have to end before it begins in any case. A future is not polled by
+/// a thread that waits for it: in a future, `.await` its handle.
 ///
 /// # Examples
 ///
@@ -64,7 +66,8 @@ pub struct JoinHandle<T> {
 pub enum Cancel {
     /// It was not running and never will. The closure or the future has been dropped.
     Dequeued,
-    /// It runs; [`is_cancelled`](super::is_cancelled) tells it. A future is dropped if the poll leaves it pending.
+    /// It runs; [`is_cancelled`](super::is_cancelled) tells it. A future is dropped if the poll
+    /// leaves it pending.
     Requested,
     /// It was done, or cancelled, before.
     Finished,
@@ -77,17 +80,18 @@ impl<T> JoinHandle<T> {
 
     /// Waits until the task is done, and returns its result.
     ///
-    /// On a worker of the task's executor it runs the task if that has not begun, and, for a task of a
-    /// [queue](crate::fair::Queue), as soon as the queue may run one more. All that the task did happens before
-    /// this returns.
+    /// On a worker of the task's executor it runs the task if that has not begun, and, for a task
+    /// of a [queue](crate::fair::Queue), as soon as the queue may run one more. All that the task
+    /// did happens before this returns.
     ///
     /// # Errors
     ///
-    /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for itself, which
-    /// is noticed even if there are others in between that this thread runs. Also if it can begin only in a place of
-    /// its queue, and the threads in those places wait for the caller, which is a job of their
-    /// [scope](crate::ThreadPool::scope); and if the thread would run the task, but tasks that wait for each other
-    /// have taken half of its stack. Then [`is_deadlock`](JoinError::is_deadlock) is true, and the task runs later.
+    /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for
+    /// itself, which is noticed even if there are others in between that this thread runs. Also if
+    /// it can begin only in a place of its queue, and the threads in those places wait for the
+    /// caller, which is a job of their [scope](crate::ThreadPool::scope); and if the thread would
+    /// run the task, but tasks that wait for each other have taken half of its stack. Then
+    /// [`is_deadlock`](JoinError::is_deadlock) is true, and the task runs later.
     ///
     /// # Panics
     ///
@@ -137,8 +141,9 @@ impl<T> JoinHandle<T> {
 
     /// Blocks until the task is done, for at most `time`.
     ///
-    /// Does not run the task, since that could take longer: on a worker, a task that has not begun stays where it
-    /// is. A waker that a poll has left is forgotten, so a handle that comes back is to be polled again.
+    /// Does not run the task, since that could take longer: on a worker, a task that has not begun
+    /// stays where it is. A waker that a poll has left is forgotten, so a handle that comes back is
+    /// to be polled again.
     ///
     /// # Errors
     ///
@@ -184,9 +189,10 @@ impl<T> JoinHandle<T> {
 
     /// Cancels the task if it has not begun, and asks it to end otherwise. Says which.
     ///
-    /// A task that has not begun is done at once: its closure is dropped, on this thread, and its place in the
-    /// queue is empty. A future is dropped at once, on this thread, also after it has begun; if it is being polled, the
-    /// thread that polls it drops it after the poll. Does not wait.
+    /// A task that has not begun is done at once: its closure is dropped, on this thread, and its
+    /// place in the queue is empty. A future is dropped at once, on this thread, also after it has
+    /// begun; if it is being polled, the thread that polls it drops it after the poll. Does not
+    /// wait.
     ///
     /// # Panics
     ///
@@ -246,7 +252,8 @@ impl<T> JoinHandle<T> {
         unsafe { task.core().result.take() }
     }
 
-    /// Sleeps until the task is done, or this or another thread has claimed it to run it in a free place.
+    /// Sleeps until the task is done, or this or another thread has claimed it to run it in a free
+    /// place.
     #[cold]
     fn wait_for_place(&mut self) {
         let Some(limited) = self.core().limited.clone() else { return };
@@ -257,7 +264,8 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // The claimer wakes us when it is done; a thread that frees a place, when there is one.
+                // The claimer wakes us when it is done; a thread that frees a place, when there is
+                // one.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);
                 }
@@ -302,7 +310,8 @@ impl<T> JoinHandle<T> {
         false
     }
 
-    /// Takes the waker back, if there is one. `false` if the task is done: then the finisher has it.
+    /// Takes the waker back, if there is one. `false` if the task is done: then the finisher has
+    /// it.
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;
@@ -319,8 +328,9 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    /// Runs nothing, unlike [`join`](JoinHandle::join): a `block_on` of the handle on the only thread that could run the
-    /// task never returns, unless it is inside [`blocking`](crate::pool::blocking).
+    /// Runs nothing, unlike [`join`](JoinHandle::join): a `block_on` of the handle on the only
+    /// thread that could run the task never returns, unless it is inside
+    /// [`blocking`](crate::pool::blocking).
     ///
     /// # Panics
     ///

@@ -5,7 +5,8 @@ use core::num::NonZeroU64;
 
 /// Identifies an executor within the process.
 ///
-/// [`Executor::id`](crate::Executor::id) says what it is for. No two calls of [`new`](Self::new) return the same.
+/// [`Executor::id`](crate::Executor::id) says what it is for. No two calls of [`new`](Self::new)
+/// return the same.
 ///
 /// # Examples
 ///
@@ -21,7 +22,8 @@ use core::num::NonZeroU64;
 pub struct ExecutorId(NonZeroU64);
 
 impl ExecutorId {
-    /// Returns an id that nothing else in the process has: for an executor of your own, which keeps it.
+    /// Returns an id that nothing else in the process has: for an executor of your own, which keeps
+    /// it.
     ///
     /// # Examples
     ///

@@ -14,8 +14,8 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 
 /// A closure that runs once: four words, of which three hold the captured values.
 ///
-/// A closure that captures more is boxed. A job that is dropped unrun drops the closure; its handle, if
-/// there is one ([`Job::with_handle`]), reports that it was cancelled.
+/// A closure that captures more is boxed. A job that is dropped unrun drops the closure; its
+/// handle, if there is one ([`Job::with_handle`]), reports that it was cancelled.
 ///
 /// # Examples
 ///
@@ -31,7 +31,8 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 /// ```
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    /// Its table; in the bits that the alignment leaves, for a job of a scope, the scope's depth and one.
+    /// Its table; in the bits that the alignment leaves, for a job of a scope, the scope's depth
+    /// and one.
     pub(super) kind: NonNull<Kind>,
     /// A reference to the job gives no access to these words, so closures need not be `Sync`.
     pub(super) capture: Capture,
@@ -39,7 +40,8 @@ pub struct Job {
 
 // SAFETY: I6 — a kind is only read, and the captured values are `Send`.
 unsafe impl Send for Job {}
-// SAFETY: I6 — a kind is only read, and a reference to a job gives no access to the captured values.
+// SAFETY: I6 — a kind is only read, and a reference to a job gives no access to the captured
+// values.
 unsafe impl Sync for Job {}
 
 /// The operations on the words of a job (I6).
@@ -52,7 +54,8 @@ pub(crate) struct Kind {
 /// The bits of the pointer to a kind that are not of its address.
 pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 
-/// The kind of jobs that hold an `Entry`. A static, so that it is told from all others by its address.
+/// The kind of jobs that hold an `Entry`. A static, so that it is told from all others by its
+/// address.
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
 /// A closure that lies in the words themselves.
@@ -174,8 +177,8 @@ impl Job {
 
     /// Runs the closure, and returns whether there was something to run.
     ///
-    /// There is not if the job is a tombstone: its handle has cancelled it meanwhile, or has run it itself.
-    /// Schedulers that count turns do not count those.
+    /// There is not if the job is a tombstone: its handle has cancelled it meanwhile, or has run it
+    /// itself. Schedulers that count turns do not count those.
     ///
     /// # Panics
     ///

@@ -11,8 +11,9 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The futures of an executor that have gone to sleep and have not ended, and, of one that may not drop its jobs, those that
-/// have not begun: for the executor to end them, also those without a waker.
+/// The futures of an executor that have gone to sleep and have not ended, and, of one that may not
+/// drop its jobs, those that have not begun: for the executor to end them, also those without a
+/// waker.
 ///
 /// It does not keep them: a future goes with its last waker, job and handle.
 #[derive(Default)]
@@ -24,7 +25,8 @@ enum Roll {
     Closed(Cause),
 }
 
-/// A future that is not kept. It takes itself off the roll, under the lock, before it is freed (I4).
+/// A future that is not kept. It takes itself off the roll, under the lock, before it is freed
+/// (I4).
 struct Weak(NonNull<dyn Unfinished>);
 
 // SAFETY: I4 — under the lock the task is there, and it is `Sync`.
@@ -52,9 +54,9 @@ impl Living {
         }
     }
 
-    /// Ends all futures, and refuses those that are still to come. They end at once, on this thread, but for those that are being
-    /// polled, which end with the poll. Returns how many have ended at once. `panicked` gets the panics of destructors
-    /// and wakers.
+    /// Ends all futures, and refuses those that are still to come. They end at once, on this
+    /// thread, but for those that are being polled, which end with the poll. Returns how many have
+    /// ended at once. `panicked` gets the panics of destructors and wakers.
     pub(crate) fn end(
         &self,
         cause: impl Into<Cause>,

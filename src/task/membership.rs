@@ -8,7 +8,8 @@ use super::{Settings, cell, current};
 use alloc::boxed::Box;
 
 impl TaskGroup {
-    /// Returns this group with a context, which goes with each job that this handle [makes](Self::job).
+    /// Returns this group with a context, which goes with each job that this handle
+    /// [makes](Self::job).
     ///
     /// The tasks of a [builder](crate::executor::TaskBuilder::group) have their executor's context.
     ///
@@ -37,9 +38,10 @@ impl TaskGroup {
 
     /// Makes a job that belongs to the group until it has run or is dropped.
     ///
-    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A thread that waits for the
-    /// group does not run it: only tasks of [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the
-    /// group with their executor. One allocation.
+    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A
+    /// thread that waits for the group does not run it: only tasks of
+    /// [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the group with
+    /// their executor. One allocation.
     ///
     /// # Examples
     ///

@@ -29,8 +29,8 @@
 //!   It is the claimer's if it was set when `DONE` was.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
-//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, and goes before
-//!   the data that it points to.
+//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, and goes
+//!   before the data that it points to.
 //! - **I6** The words of a job hold the closure that its table of functions was made for, until it
 //!   has run or was dropped. The table of a scope's jobs is in the scope, which waits for them; the
 //!   others are statics.
@@ -38,9 +38,9 @@
 //! - **I8** A task that is `COUNTED` is taken off its queue's count once, before `DONE` is set: by
 //!   its claimer.
 //! - **I9** A future's claim is given back after a poll that leaves it pending. Only its job polls
-//!   it, and there is at most one. The job is made by the thread that sets `HAS_JOB` while the future
-//!   is not claimed, or while that thread gives the claim back. A thread that keeps the claim ends
-//!   the future: it drops it, and sets `DONE`.
+//!   it, and there is at most one. The job is made by the thread that sets `HAS_JOB` while the
+//!   future is not claimed, or while that thread gives the claim back. A thread that keeps the
+//!   claim ends the future: it drops it, and sets `DONE`.
 
 mod any;
 mod awaited;

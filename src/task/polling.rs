@@ -13,14 +13,14 @@ pub(crate) trait Polling: Send + Sync {
     /// The futures to end with the executor.
     fn living(&self) -> &Living;
 
-    /// Whether all jobs are dropped that it has when `living` is ended, and after that. If so, a future with a job need not be
-    /// among the living.
+    /// Whether all jobs are dropped that it has when `living` is ended, and after that. If so, a
+    /// future with a job need not be among the living.
     fn drops_jobs(&self) -> bool {
         false
     }
 
-    /// Whether it drops its jobs, and the origin of that. A submitter asks after its submission, since
-    /// its job may have come too late to be dropped.
+    /// Whether it drops its jobs, and the origin of that. A submitter asks after its submission,
+    /// since its job may have come too late to be dropped.
     fn is_over(&self) -> Option<CancelledBy> {
         None
     }
@@ -38,7 +38,8 @@ pub(crate) trait Polling: Send + Sync {
     /// Takes a job that polls a future which has been woken: while it was being polled, perhaps.
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
 
-    /// A future comes to its end. Returns whether its first job was still kept for later; then it is gone.
+    /// A future comes to its end. Returns whether its first job was still kept for later; then it
+    /// is gone.
     fn forget(&self, _number: u64) -> bool {
         false
     }

@@ -33,8 +33,8 @@ const HAS_DEADLINE: usize = 1 << 12;
 /// References are counted from here on (I4).
 const REFERENCE: usize = 1 << 13;
 
-/// How far a task has come, whether it is to be cancelled, and how many references it has. Each transition is one
-/// read-modify-write, so transitions at the same time have one order.
+/// How far a task has come, whether it is to be cancelled, and how many references it has. Each
+/// transition is one read-modify-write, so transitions at the same time have one order.
 pub(super) struct State(AtomicUsize);
 
 /// The outcome of a request to cancel.
@@ -141,7 +141,8 @@ impl State {
         }
     }
 
-    /// The future is woken. Returns whether the caller makes the job that polls it; then there is a reference for that.
+    /// The future is woken. Returns whether the caller makes the job that polls it; then there is a
+    /// reference for that.
     pub(super) fn wake(&self) -> bool {
         let woken = |state| match state & (CLAIMED | HAS_JOB) {
             0 => (state | HAS_JOB) + REFERENCE,
@@ -159,7 +160,8 @@ impl State {
         self.0.load(POLLED.acquire());
     }
 
-    /// Whether there is a job that polls the future, which may be the caller. Does not change while it is claimed.
+    /// Whether there is a job that polls the future, which may be the caller. Does not change while
+    /// it is claimed.
     pub(super) fn has_job(&self) -> bool {
         self.0.load(Relaxed) & HAS_JOB != 0 // Relaxed: the caller's claim is in the same word
     }
@@ -176,8 +178,8 @@ impl State {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
     }
 
-    /// Has it counted, unless it has been claimed, or others than the caller may claim it who do not know that it is. Returns
-    /// whether it is. To be called once.
+    /// Has it counted, unless it has been claimed, or others than the caller may claim it who do
+    /// not know that it is. Returns whether it is. To be called once.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);
@@ -190,12 +192,14 @@ impl State {
         self.0.load(Relaxed) & COUNTED != 0 // Relaxed: as in `be_counted`
     }
 
-    /// Leaves it to the thread that comes to its job to take it off the count. `false` if one has come.
+    /// Leaves it to the thread that comes to its job to take it off the count. `false` if one has
+    /// come.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: one of two sees the other's bit
     }
 
-    /// The caller has come to its job. Returns whether it is left to the caller to take it off the count.
+    /// The caller has come to its job. Returns whether it is left to the caller to take it off the
+    /// count.
     pub(super) fn is_left(&self) -> bool {
         self.0.fetch_or(POPPED, Relaxed) & LEFT != 0 // Relaxed: as in `leave`
     }
