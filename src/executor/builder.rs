@@ -49,10 +49,6 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Sets the context that is captured when the task is spawned, in place of the executor's.
-    ///
-    /// # Examples
-    ///
-    /// See [`Flow`].
     pub fn context(mut self, context: &'a Flow) -> Self {
         self.context = Some(context);
         self

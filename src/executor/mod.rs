@@ -288,10 +288,6 @@ pub trait Executor: Send + Sync {
     /// futures are refused with the reason [`NoFutures`](Reason::NoFutures).
     ///
     /// Futures keep the returned value, and not the executor that returned it.
-    ///
-    /// # Examples
-    ///
-    /// See [`Futures::over`].
     fn futures(&self) -> Option<Futures> {
         None
     }

@@ -57,10 +57,6 @@ impl Stepper {
     /// # Panics
     ///
     /// Panics if `threads` is zero, or if the system cannot start a thread.
-    ///
-    /// # Examples
-    ///
-    /// See [`Stepper`].
     #[must_use]
     pub fn new(seed: u64, threads: usize) -> Self {
         assert!(threads > 0, "a stepper has at least one thread");
@@ -111,10 +107,6 @@ impl Stepper {
     }
 
     /// Returns the virtual time, which starts at zero.
-    ///
-    /// # Examples
-    ///
-    /// See [`advance`](Self::advance).
     #[must_use]
     pub fn now(&self) -> Duration {
         Duration::from_nanos(self.turns.now())
@@ -149,10 +141,6 @@ impl Stepper {
     /// # Panics
     ///
     /// Panics where [`step`](Self::step) does.
-    ///
-    /// # Examples
-    ///
-    /// See [`Stepper`].
     pub fn run_until_idle(&self) {
         self.turns.run();
     }

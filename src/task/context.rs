@@ -140,10 +140,6 @@ impl Flow {
     }
 
     /// Erases the type of a context.
-    ///
-    /// # Examples
-    ///
-    /// See [`Flow`].
     pub fn new<C: ContextFlow>(context: C) -> Self {
         Flow(Unwatched::new(context))
     }

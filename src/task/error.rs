@@ -201,10 +201,6 @@ impl JoinError {
 
     /// Returns the origin of the cancellation, or `None` if the task panicked, was refused, or
     /// expired.
-    ///
-    /// # Examples
-    ///
-    /// See [`CancelledBy`].
     #[must_use]
     pub fn cancelled_by(&self) -> Option<CancelledBy> {
         match self.0 {
@@ -235,10 +231,6 @@ impl JoinError {
     }
 
     /// Whether the task had not begun by its [deadline](crate::executor::TaskBuilder::deadline).
-    ///
-    /// # Examples
-    ///
-    /// See [`deadline`](crate::executor::TaskBuilder::deadline).
     #[must_use]
     pub fn is_expired(&self) -> bool {
         matches!(self.0, Kind::Dropped(Cause::Expired))

@@ -59,10 +59,6 @@ pub struct TaskSpan {
 
 impl TaskSpan {
     /// Spans with this as their field `queue`.
-    ///
-    /// # Examples
-    ///
-    /// See [`TaskSpan`].
     #[must_use]
     pub fn of(queue: impl Into<Text>) -> Self {
         TaskSpan { queue: queue.into() }

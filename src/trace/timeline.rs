@@ -81,10 +81,6 @@ impl Timeline {
     /// Returns a context that records tasks under this name. It is for a
     /// [pool](crate::pool::Builder::context), for all [queues](crate::fair::Builder::context), or
     /// for [one queue](crate::fair::QueueBuilder::context). A pair of contexts is a context too.
-    ///
-    /// # Examples
-    ///
-    /// See [`Timeline`].
     #[must_use]
     pub fn record(&self, name: impl Into<Text>) -> Record {
         Record::new(&self.0, self.0.name(name.into()))
@@ -92,10 +88,6 @@ impl Timeline {
 
     /// Returns a hook for [`on_thread_park`](crate::pool::Builder::on_thread_park), which records
     /// that a worker falls asleep.
-    ///
-    /// # Examples
-    ///
-    /// See [`Timeline`].
     pub fn parks(&self) -> impl Fn(usize) + Send + Sync + use<> {
         let tracks = Unwatched::clone(&self.0);
         move |_| {
@@ -106,10 +98,6 @@ impl Timeline {
 
     /// Returns a hook for [`on_thread_unpark`](crate::pool::Builder::on_thread_unpark), which
     /// records that a worker has woken up.
-    ///
-    /// # Examples
-    ///
-    /// See [`Timeline`].
     pub fn unparks(&self) -> impl Fn(usize) + Send + Sync + use<> {
         let tracks = Unwatched::clone(&self.0);
         move |_| {
@@ -124,10 +112,6 @@ impl Timeline {
     }
 
     /// Takes the recorded slices, ordered by when they began. A slice is recorded when it ends.
-    ///
-    /// # Examples
-    ///
-    /// See [`Slice`].
     #[must_use]
     pub fn take(&self) -> Vec<Slice> {
         let mut slices = self.0.take();
@@ -136,10 +120,6 @@ impl Timeline {
     }
 
     /// Returns the number of slices that were left out because a thread had recorded its maximum.
-    ///
-    /// # Examples
-    ///
-    /// See [`with_capacity`](Self::with_capacity).
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.lost()
@@ -154,10 +134,6 @@ impl Timeline {
     /// # Errors
     ///
     /// Returns the first error of `out`.
-    ///
-    /// # Examples
-    ///
-    /// See [`Timeline`].
     pub fn write_chrome(
         &self,
         slices: &[Slice],
