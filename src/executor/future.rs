@@ -157,7 +157,7 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
                 }
             }
         });
-        // What was refused for another reason has a destructor of the user's.
+        // A future that was refused for another reason has a destructor of the user's.
         thread::completes(|| drop(offered));
     }
 }

@@ -99,7 +99,7 @@ impl AnyTask {
         self.0.state().is_counted()
     }
 
-    /// Whether it is left to the caller, who has come to its job, to take it off the count.
+    /// Returns whether the caller, which has come to its job, must take it off the count.
     pub(crate) fn is_left(&self) -> bool {
         self.0.state().is_left()
     }
@@ -204,7 +204,7 @@ pub(super) struct Reference<D: Refers + ?Sized>(pub(super) NonNull<D>);
 
 // SAFETY: I4 — the count is atomic, and the task is `Send` and `Sync`.
 unsafe impl<D: Refers + ?Sized + Send + Sync> Send for Reference<D> {}
-// SAFETY: I4 — as above.
+// SAFETY: I4 — a shared reference changes only the atomic count, and the task is `Sync`.
 unsafe impl<D: Refers + ?Sized + Send + Sync> Sync for Reference<D> {}
 
 impl<T> Reference<dyn Task<T>> {

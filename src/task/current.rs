@@ -151,7 +151,7 @@ pub(crate) struct Waiter(Frame);
 // SAFETY: I5 — the frame stays, and does not change, until the wait is over, and no other thread
 // knows it longer.
 unsafe impl Send for Waiter {}
-// SAFETY: I5 — as above.
+// SAFETY: I5 — other threads only read the frame, which does not change meanwhile.
 unsafe impl Sync for Waiter {}
 
 impl Waiter {

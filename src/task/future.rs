@@ -38,7 +38,7 @@ struct FutureCell<F: Future> {
     has_token: bool,
     /// Where it keeps its link to the token.
     link: Mutex<Option<Link>>,
-    /// Who has asked for its cancellation first.
+    /// The origin of the first request to cancel it.
     cause: Mutex<Option<Cause>>,
     /// I9.
     body: Place<Body<F>>,

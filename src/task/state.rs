@@ -154,7 +154,7 @@ impl State {
         before.unwrap_or_else(|same| same) & (CLAIMED | HAS_JOB) == 0
     }
 
-    /// The caller, who has claimed the future, drops it.
+    /// The caller has claimed the future, and drops it.
     pub(super) fn begin_end(&self) {
         // A load is enough: the claim is later than the last poll, in the order of this word.
         self.0.load(POLLED.acquire());
