@@ -52,10 +52,11 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let chosen: Vec<_> =
         EXAMPLES.iter().filter(|it| only.is_none_or(|only| only == it.0)).collect();
     let apart = chosen.iter().filter(|it| APART.contains(&it.0));
+    // Optimized, and as `cargo test` builds their dependencies.
     let mut builds = vec![vec!["--examples".to_owned()]];
     builds.extend(apart.map(|it| vec!["--package".to_owned(), format!("filch-{}", it.0)]));
     for build in builds {
-        if !cargo::stable().args(["build", "--release"]).args(build).status()?.success() {
+        if !cargo::stable().args(["build", "--profile", "test"]).args(build).status()?.success() {
             return Err("the examples cannot be built".into());
         }
     }
@@ -99,7 +100,7 @@ fn run(name: &str, arguments: &[&str], log: &Path) -> Result<(End, f64)> {
         true => format!("filch-{name}"),
         false => format!("examples/{name}"),
     };
-    let mut command = Command::new(folders::target_dir()?.join("release").join(program));
+    let mut command = Command::new(folders::target_dir()?.join("debug").join(program));
     command.args(arguments).env("RUST_BACKTRACE", "0");
     process::run(process::log_to(&mut command, log)?, Some(LIMIT))
 }

@@ -33,7 +33,8 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
         return Err(reason.into());
     }
     let mut build = cargo::stable();
-    build.args(["test", "--release", "--package", "filch", "--test", "stress"]);
+    // As `cargo test` builds them, so that they are not built again.
+    build.args(["test", "--test", "stress"]);
     MODULES.iter().for_each(|(target, _)| _ = build.args(["--test", target]));
     let binaries = cargo::build_tests(build)?;
     let mut runs: Vec<(&TestBinary, Option<String>)> = Vec::new();
