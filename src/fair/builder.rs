@@ -85,7 +85,8 @@ impl Builder {
     /// beside long ones, unless that many urgent tasks run. By default none are kept.
     ///
     /// Each priority may have its own reservation; for the same one, the last call counts. If the
-    /// executor shrinks to `threads` or fewer, lower queues still get one thread. A thread that
+    /// executor shrinks to `threads` or fewer, lower queues still get one thread. If it grows, the
+    /// scheduler learns of it with the next task or at the end of a quantum. A thread that
     /// [waits](crate::JoinHandle::join) for a task of a lower queue and runs it does not count.
     ///
     /// # Panics

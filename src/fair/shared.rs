@@ -267,7 +267,8 @@ impl Shared {
     #[inline]
     fn look_after_by(this: &Arc<Self>, line: &Line, serve: impl FnOnce(&Arc<Self>)) {
         if this.is_shown(line) {
-            if this.tiers.reserves.has_room(line.tier()) {
+            let tier = line.tier();
+            if this.tiers.reserves.has_room(tier) || this.has_grown_for(tier) {
                 serve(this);
             }
         } else if this.is_ended.load(Relaxed) {
@@ -275,6 +276,13 @@ impl Shared {
             // tasks.
             Shared::cancel_all(this);
         }
+    }
+
+    /// Asks the executor for its parallelism. Returns whether the tier has room now.
+    #[cold]
+    fn has_grown_for(&self, tier: usize) -> bool {
+        self.refresh_most_tickets();
+        self.tiers.reserves.has_room(tier)
     }
 
     /// Puts a queue into the ready set, if it is ready. Returns whether it is there.

@@ -120,3 +120,29 @@ fn nonsense_is_refused() {
     assert_eq!(text, "no priority is below the lowest");
     assert!(catch_unwind(AssertUnwindSafe(|| drop(four().reserve(Priority::Normal, 0)))).is_err());
 }
+
+/// Two tasks of a lower queue, of which one is kept from running until the pool has grown and one more is
+/// spawned.
+#[test]
+fn the_scheduler_learns_with_the_next_task_that_its_pool_has_grown() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(2).unwrap();
+        let fair = FairScheduler::builder(pool.clone()).reserve(Priority::Highest, 1).build();
+        let batch = fair.queue("batch").build().unwrap();
+        let urgent = fair.queue("urgent").priority(Priority::Highest).build().unwrap();
+        let ((begins, has_begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
+        let running = batch.spawn(move || {
+            begins.send(()).unwrap();
+            let _ = ends.recv();
+        });
+        has_begun.recv().unwrap();
+        let held_back = batch.spawn(|| 7);
+        done(urgent.spawn(|| ()));
+        assert!(!held_back.is_finished(), "the other thread is kept");
+        pool.resize(3).unwrap();
+        let next = batch.spawn(|| 8);
+        assert_eq!((done(held_back), done(next)), (7, 8));
+        end.send(()).unwrap();
+        done(running);
+    });
+}

@@ -71,21 +71,21 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         ),
         all_only("tools", 75, [tools()]),
         all_only("examples", 50, [ours(&["examples"])?]),
-        all_only("benches", 75, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
+        all_only("benches", 55, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
         Step { skipped: api::missing(), ..all_only("api", 15, [ours(&["api"])?]) },
         all_only("package", 10, [cargo(&["package", "--package", "filch", "--allow-dirty"])]),
         Step { skipped: targets::missing(), ..all_only("targets", 15, targets::checks()) },
         all_only("fairness", 40, [fairness()]),
         all_only("schedules", 45, [ours(&["shuttle"])?]),
         Step { skipped: spin::missing(), ..all_only("spin", 15, [ours(&["spin"])?]) },
-        Step { skipped: valgrind::missing(), ..all_only("valgrind", 60, [ours(&["valgrind"])?]) },
+        Step { skipped: valgrind::missing(), ..all_only("valgrind", 40, [ours(&["valgrind"])?]) },
         all_only("reclamation", 120, [ours(&["reclaim"])?]),
-        all_only("defects", 100, [ours(&["defects"])?]),
-        all_only("audit", 295, [ours(&["orderings", "--quick"])?]),
+        all_only("defects", 200, [ours(&["defects"])?]),
+        all_only("audit", 275, [ours(&["orderings", "--quick"])?]),
         Step { skipped: nightly::missing(), ..all_only("sanitizers", 165, [ours(&["sanitize"])?]) },
         Step {
             skipped: nightly::missing_for_fuzz(),
-            ..all_only("fuzz", 130, [ours(&["fuzz", "--seconds", "10"])?])
+            ..all_only("fuzz", 90, [ours(&["fuzz", "--seconds", "10"])?])
         },
         // Of what the steps above have found.
         all_only("proof", 5, [ours(&["prove", "--from-reports"])?]),

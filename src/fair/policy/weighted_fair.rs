@@ -147,8 +147,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // In this order, because the slot's last queue may have left the slot in the ready set: a pick that charges the new
-        // time has read the new estimate, and one that has read the new number charges the new time.
+        // In this order, because the slot's last queue may have left the slot in the ready set: a
+        // pick that charges the new time has read the new estimate, and one that has read the new
+        // number charges the new time. Where the processor reorders these accesses, one pick may
+        // charge the new queue the old estimate, and not give it back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
