@@ -297,8 +297,9 @@ impl Executor for Queue {
         self.shared().executor.parallelism().min(limit)
     }
 
+    /// Returns whether the queue was cancelled, or the executor below, whose end drops its tasks.
     fn is_cancelled(&self) -> bool {
-        self.line().life.look().is_cancelled()
+        self.line().life.look().is_cancelled() || self.shared().is_executor_cancelled()
     }
 
     /// Returns `true`: further jobs wait in the queue.

@@ -197,6 +197,11 @@ impl Executor for FairScheduler {
         self.shared.executor.parallelism()
     }
 
+    /// Whether the default queue was, or the executor below.
+    fn is_cancelled(&self) -> bool {
+        self.default.is_cancelled()
+    }
+
     fn enforces_parallelism(&self) -> bool {
         true
     }

@@ -156,7 +156,7 @@ impl Shared {
     }
 
     /// Returns whether the executor runs nothing more of what is queued.
-    fn is_executor_cancelled(&self) -> bool {
+    pub(super) fn is_executor_cancelled(&self) -> bool {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 

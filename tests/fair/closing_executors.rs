@@ -1,12 +1,13 @@
 //! Tasks that wait in queues while the executor below closes: no accepted task is forgotten.
 
-use crate::common::waiting::{MINUTE, done};
+use crate::common::waiting::{MINUTE, done, in_a_minute};
 use filch::Job;
 use filch::executor::Executor;
 use filch::fair::{FairScheduler, Queue};
-use filch::pool::Shutdown;
+use filch::pool::{self, Shutdown};
 use filch::task::TaskGroup;
 use filch::{LockedPool, ThreadPool};
+use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -70,4 +71,42 @@ fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
             assert!(!runs(&executor, || shut(Shutdown::Cancel), is_nested));
         }
     }
+}
+
+/// The queue two levels below is ended while a task waits, in `blocking`, for another of its queue. The
+/// queue between them still runs a ticket, and so accepts the ticket that its scheduler then drops.
+fn ends_two_levels_below(end: fn(&Queue)) {
+    in_a_minute(move || {
+        let pool = ThreadPool::new(5).unwrap();
+        for round in 0..2000_u32 {
+            let below = FairScheduler::over(pool.clone());
+            let between = FairScheduler::over(below.default_queue().clone());
+            let between: Arc<dyn Executor> = match round % 2 {
+                0 => Arc::new(between.default_queue().clone()),
+                _ => Arc::new(between),
+            };
+            let fair = Arc::new(FairScheduler::over(between));
+            let same = Arc::clone(&fair);
+            let task = fair.spawn(move || {
+                // Dropped with the task.
+                let (ends, has_ended) = mpsc::channel::<()>();
+                let inner = same.spawn(move || drop(ends));
+                let _ = pool::blocking(|| has_ended.recv());
+                drop(inner);
+            });
+            (0..round % 64 * 16).for_each(|_| spin_loop());
+            end(below.default_queue());
+            let _ = task.join();
+        }
+    });
+}
+
+#[test]
+fn a_task_that_is_waited_for_is_cancelled_with_a_queue_two_levels_below() {
+    ends_two_levels_below(|it| _ = it.cancel());
+}
+
+#[test]
+fn a_task_is_waited_for_while_a_queue_two_levels_below_drains() {
+    ends_two_levels_below(|it| _ = it.close());
 }
