@@ -371,7 +371,7 @@ fn a_refused_task_says_why() {
     let pool = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 2).build().unwrap();
     let error = ended(pool.spawn(|| 7)).unwrap_err();
     assert!(error.is_cancelled());
-    assert!(error.to_string().ends_with("or has no thread to run them"), "{error}");
+    assert!(error.to_string().ends_with("or has no thread to run the job"), "{error}");
     let group = TaskGroup::new();
     drop(pool.task().group(&group).spawn(|| 7));
     assert_eq!(group.wait().unwrap_err().reason(), error.reason());
