@@ -158,37 +158,50 @@ fn a_handle_tells_that_its_job_was_dropped_and_otherwise_the_scope_does() {
     assert!(message.starts_with("a job of the scope has not run"), "{message}");
 }
 
-/// The job is still queued, as a tombstone, when the pool drops what is queued.
+/// The job is still queued, as a tombstone, when the pool takes what is queued. It drops that of a thread
+/// from outside, and lays that of a worker aside.
 #[test]
 fn a_job_that_its_handle_has_run_is_not_missed() {
-    let (pool, [closes, closed]) = (tight(2), <[Arc<Meeting>; 2]>::default());
-    let (same, begins, is_closed) = (pool.clone(), closes.clone(), closed.clone());
-    let busy = Arc::new(Meeting::default());
-    let other = busy.clone();
-    pool.spawn_detached(move || other.of(2)).unwrap();
-    let task = pool.spawn(move || {
-        same.scope(|scope| {
-            let result = scope.spawn_with_handle(|| 7).join().unwrap();
-            begins.of(2);
-            is_closed.of(2);
-            busy.of(2);
-            // The other worker drops it.
-            while same.metrics().workers.iter().any(|it| it.local_queue_depth > 0) {
+    for is_outside in [false, true] {
+        let (pool, [closes, closed]) = (tight(2), <[Arc<Meeting>; 2]>::default());
+        let (same, begins, is_closed) = (pool.clone(), closes.clone(), closed.clone());
+        let busy = Arc::new(Meeting::default());
+        let other = busy.clone();
+        pool.spawn_detached(move || other.of(2)).unwrap();
+        let scope = move || {
+            let result = AtomicUsize::new(0);
+            same.scope(|scope| {
+                let job = || {
+                    result.store(scope.spawn_with_handle(|| 7).join().unwrap(), SeqCst);
+                    begins.of(2);
+                    is_closed.of(2);
+                    busy.of(2);
+                    while same.metrics().workers.iter().any(|it| it.local_queue_depth > 0) {
+                        thread::yield_now();
+                    }
+                };
+                if is_outside { scope.spawn(job) } else { job() }
+            });
+            result.into_inner()
+        };
+        let ends: Box<dyn FnOnce() -> usize> = if is_outside {
+            let thread = thread::spawn(scope);
+            Box::new(|| thread.join().unwrap())
+        } else {
+            let task = pool.spawn(scope);
+            Box::new(|| done(task))
+        };
+        closes.of(2);
+        thread::scope(|threads| {
+            threads.spawn(|| pool.shutdown(Shutdown::Cancel).unwrap());
+            while pool.spawn_detached(|| ()).is_ok() {
                 thread::yield_now();
             }
-            result
-        })
-    });
-    closes.of(2);
-    thread::scope(|threads| {
-        threads.spawn(|| pool.shutdown(Shutdown::Cancel).unwrap());
-        while pool.spawn_detached(|| ()).is_ok() {
-            thread::yield_now();
-        }
-        thread::sleep(Duration::from_millis(5));
-        closed.of(2);
-    });
-    assert_eq!(done(task), 7);
+            thread::sleep(Duration::from_millis(5));
+            closed.of(2);
+        });
+        assert_eq!(ends(), 7, "from outside: {is_outside}");
+    }
 }
 
 /// Another job of the scope may want a lock that the thread holds which waits for this one.
