@@ -168,6 +168,25 @@ impl Queue {
         }
     }
 
+    /// Calls `f` with the queue whose task this thread runs; with `None` if it runs none, or if no
+    /// handle of the queue is left. Until the task has ended, the queue then has one handle more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::Queue;
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    ///
+    /// let queue = fair.queue("tenant").build()?;
+    /// let weight = || Queue::with_current(|queue| queue.map(|it| it.metrics().weight));
+    /// assert_eq!(queue.spawn(weight).join()?, Some(1));
+    /// assert_eq!(weight(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_current<R>(f: impl FnOnce(Option<&Queue>) -> R) -> R {
+        f(Serving::innermost().and_then(Serving::queue))
+    }
+
     /// Runs a closure as a task of this queue, and returns what it returns.
     ///
     /// Inside a task of this queue, that is a call. Elsewhere the closure waits for its turn in the

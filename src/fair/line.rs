@@ -3,6 +3,7 @@
 use super::counters::Counters;
 use super::flight::Flight;
 use super::fork::Forks;
+use super::handle::Handle;
 use super::joiners::Joiners;
 use super::life::{Life, MAX_TASKS};
 use super::once::Once;
@@ -12,7 +13,7 @@ use crate::injector::Injector;
 use crate::steal::Steal;
 use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text, Weak};
 use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
 
 /// The greatest weight of a queue.
@@ -68,6 +69,8 @@ pub(super) struct Line {
     pub(super) flight: Flight,
     /// Its futures that have not ended.
     pub(super) living: Living,
+    /// The handle of its present or last queue, as long as the user has one.
+    pub(super) handle: Mutex<Option<Weak<Handle>>>,
 }
 
 /// The settings of a queue.
@@ -105,6 +108,7 @@ impl Line {
             link: Mutex::default(),
             flight: Flight::default(),
             living: Living::default(),
+            handle: Mutex::default(),
         }
     }
 

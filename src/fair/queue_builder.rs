@@ -9,7 +9,7 @@ use super::queue::Queue;
 use super::shared::Shared;
 use super::tiers::Priority;
 use crate::executor::Futures;
-use crate::sync::{Arc, Text, Unwatched};
+use crate::sync::{Arc, Text, Unwatched, weak};
 use crate::task::{CancelToken, ContextFlow, ExecutorId, Flow};
 use alloc::task::Wake;
 use core::fmt;
@@ -297,6 +297,7 @@ impl<'a> QueueBuilder<'a> {
         let polls = Polls { queue: queue.clone(), id, limited: limited.clone() };
         let futures = Futures(Unwatched::new(polls));
         let queue = Queue(Arc::new(Handle { id, queue, token, limited, futures, context }));
+        *line.handle.lock() = Some(weak(&queue.0));
         queue.cancel_with_token();
         Ok(queue)
     }

@@ -3,10 +3,12 @@
 use super::fork::Latch;
 use super::line::Line;
 use super::policy::{Pick, Service};
+use super::queue::Queue;
 use super::shared::Shared;
+use crate::sync::Weak;
 use crate::sync::thread::per_thread;
 use crate::task::{ExecutorId, current};
-use core::cell::Cell;
+use core::cell::{Cell, OnceCell};
 use core::ptr;
 use core::time::Duration;
 
@@ -29,6 +31,8 @@ pub(super) struct Serving {
     pub(super) latch: Cell<*const Latch>,
     /// The shard of the queue's forks that is lent to it.
     pub(super) shard: Cell<Option<usize>>,
+    /// A handle of the queue, once one was asked for; `None` if the user has none left.
+    pub(super) queue: OnceCell<Option<Queue>>,
 }
 
 /// What is left to charge at the end of a frame.
@@ -57,6 +61,16 @@ impl Serving {
     #[inline]
     pub(super) fn of<'a>(line: &Line) -> Option<&'a Self> {
         Serving::innermost().filter(|it| it.home == line.id())
+    }
+
+    /// Returns a handle of the queue, if there is one.
+    pub(super) fn queue(&self) -> Option<&Queue> {
+        let find = || {
+            // SAFETY: I6 — the frame is within a call of the scheduler's.
+            let line = unsafe { &*self.shared }.table.get(self.slot)?;
+            line.handle.lock().as_ref().and_then(Weak::upgrade).map(Queue)
+        };
+        self.queue.get_or_init(find).as_ref()
     }
 
     /// Returns how long the queue has not been served since the frame began, in nanoseconds.
@@ -123,6 +137,7 @@ impl Shared {
             pick: Cell::new(pick),
             latch: Cell::new(ptr::null()),
             shard: Cell::new(None),
+            queue: OnceCell::new(),
         };
         let back = Back(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
         let end = f();

@@ -1,11 +1,15 @@
 //! One job for each worker.
 
+use super::registry::Seat;
+use super::scope::Scope;
 use super::worker::PINNED;
 use super::{Shared, ThreadPool};
 use crate::executor::Reason;
+use crate::injector::Injector;
 use crate::sync::{Relaxed, Unwatched};
-use crate::task::{self, JoinError};
+use crate::task::{self, Flow, Job, JoinError};
 use alloc::vec::Vec;
+use core::task::Waker;
 
 impl ThreadPool {
     /// Runs a closure once on each thread of the pool, and returns what it returned, in the order of the workers'
@@ -38,27 +42,117 @@ impl ThreadPool {
         }
         Shared::start(shared)?;
         let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
-        let crew = shared.crew.lock();
+        let mut tasks = Vec::new();
+        shared.pin_each(|seat| {
+            let (f, index) = (Unwatched::clone(&f), seat.index);
+            let call = move || f(index);
+            let (job, handle) = match context {
+                None => task::task(call, None, None),
+                Some(context) => task::task(context.around(call), None, None),
+            };
+            tasks.push((index, handle));
+            (&seat.pinned, job)
+        })?;
+        tasks.sort_by_key(|(index, _)| *index);
+        Ok(tasks.into_iter().map(|(_, handle)| handle.join()).collect())
+    }
+
+    /// Spawns a closure that is called once on each thread of the pool, with the worker's index, and does not wait. On
+    /// any thread.
+    ///
+    /// A worker calls it before its next job, or in a wait, since no other thread can: there it may be a stranger,
+    /// which wants a lock that the thread holds. Starts the threads if there are none yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Reason::Closed`] after [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has not one thread to start
+    /// the pool with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(2)?;
+    /// pool.spawn_broadcast(|index| println!("this is worker {index}")).unwrap();
+    /// pool.shutdown(filch::pool::Shutdown::Drain).unwrap();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_broadcast<F>(&self, f: F) -> Result<(), Reason>
+    where
+        F: Fn(usize) + Send + Sync + 'static,
+    {
+        let shared = self.shared();
+        Shared::start(shared)?;
+        let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
+        shared.pin_each(|seat| {
+            let (f, index) = (Unwatched::clone(&f), seat.index);
+            (&seat.urgent, Flow::job(context, move || f(index)))
+        })
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Spawns a closure that is called once on each thread of the pool, with the worker's index, as
+    /// [`ThreadPool::spawn_broadcast`] does. The scope waits for all.
+    ///
+    /// # Errors
+    ///
+    /// As there; the closure has not been called then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    ///
+    /// let (pool, calls) = (filch::ThreadPool::new(2)?, AtomicUsize::new(0));
+    /// pool.scope(|scope| scope.spawn_broadcast(|_| drop(calls.fetch_add(1, Relaxed)))).unwrap();
+    /// assert_eq!(calls.into_inner(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_broadcast<F>(&'scope self, f: F) -> Result<(), Reason>
+    where
+        F: Fn(usize) + Send + Sync + 'scope,
+    {
+        let (core, shared) = (self.core(), self.pool().shared());
+        Shared::start(shared)?;
+        let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
+        shared.pin_each(|seat| {
+            let (f, index) = (Unwatched::clone(&f), seat.index);
+            let call = move || match core.check() {
+                Ok(()) => f(index),
+                Err(error) => core.failures.cut(error),
+            };
+            core.countdown.add();
+            let job = match context {
+                None => core.job(None, call),
+                Some(context) => core.job(None, context.around(call)),
+            };
+            (&seat.urgent, job)
+        })
+    }
+}
+
+impl Shared {
+    /// Pins a job to each worker, where `make` says.
+    fn pin_each<'a>(
+        &'a self,
+        mut make: impl FnMut(&Seat) -> (&Injector<Job>, Job),
+    ) -> Result<(), Reason> {
+        let crew = self.crew.lock();
         if crew.is_closing {
             return Err(Reason::Closed);
         }
-        let mut tasks = shared.registry.with(|seats| {
-            let pin = |seat: &super::registry::Seat| {
-                let (f, index) = (Unwatched::clone(&f), seat.index);
-                let call = move || f(index);
-                let (job, handle) = match context {
-                    None => task::task(call, None, None),
-                    Some(context) => task::task(context.around(call), None, None),
-                };
-                shared.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
-                seat.pinned.push(job);
-                (index, handle)
+        let bells: Vec<Waker> = self.registry.with(|seats| {
+            let mut pin = |seat: &Seat| {
+                let (queue, job) = make(seat);
+                self.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
+                queue.push(job);
+                seat.bell.clone()
             };
-            seats.iter().map(|seat| pin(seat)).collect::<Vec<_>>()
+            seats.iter().map(|seat| pin(seat)).collect()
         });
         drop(crew);
-        shared.idle.searchers.notify_all();
-        tasks.sort_by_key(|(index, _)| *index);
-        Ok(tasks.into_iter().map(|(_, handle)| handle.join()).collect())
+        bells.into_iter().for_each(Waker::wake);
+        self.idle.searchers.notify_all();
+        Ok(())
     }
 }

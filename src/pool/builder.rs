@@ -62,6 +62,8 @@ pub(super) struct Settings {
     pub(super) on_thread_stop: Option<Hook>,
     pub(super) on_thread_park: Option<Hook>,
     pub(super) on_thread_unpark: Option<Hook>,
+    /// Another starts the threads.
+    pub(super) is_hosted: bool,
 }
 
 impl Settings {
@@ -91,7 +93,7 @@ impl Settings {
 /// ```
 #[must_use = "a builder is no pool"]
 #[derive(Clone)]
-pub struct Builder(Settings);
+pub struct Builder(pub(super) Settings);
 
 macro_rules! hooks {
     ($($(#[$meta:meta])* $name:ident: $when:literal;)*) => {
@@ -140,6 +142,7 @@ impl Builder {
             on_thread_stop: None,
             on_thread_park: None,
             on_thread_unpark: None,
+            is_hosted: false,
         })
     }
 
@@ -312,6 +315,15 @@ impl Builder {
     /// assert_eq!(error.to_string(), "a pool needs at least one thread");
     /// ```
     pub fn build(self) -> io::Result<ThreadPool> {
+        let start = self.0.start;
+        let pool = self.make()?;
+        if start == Start::Eager {
+            Shared::start_all(pool.shared())?;
+        }
+        Ok(pool)
+    }
+
+    pub(super) fn make(self) -> io::Result<ThreadPool> {
         let mut settings = self.0;
         let threads = match settings.num_threads {
             Some(threads) => at_least_one(threads)?,
@@ -322,13 +334,13 @@ impl Builder {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
         }
         settings.max_threads = settings.max_threads.max(threads.get());
-        let start = settings.start;
-        let pool = ThreadPool::from_handle(Handle::new(Arc::new(Shared {
+        let missing = if settings.is_hosted { 0 } else { MISSING };
+        Ok(ThreadPool::from_handle(Handle::new(Arc::new(Shared {
             id: ExecutorId::new(),
             injector: Injector::new(),
             shelf: Default::default(),
             idle: Idle::new(),
-            attention: CachePadded::new(AtomicUsize::new(MISSING)),
+            attention: CachePadded::new(AtomicUsize::new(missing)),
             registry: Registry::new(),
             crew: Mutex::new(Crew::new(threads.get())),
             present: AtomicUsize::new(0),
@@ -336,11 +348,7 @@ impl Builder {
             end: End::default(),
             settings,
             panicked: AtomicUsize::new(0),
-        })));
-        if start == Start::Eager {
-            Shared::start_all(pool.shared())?;
-        }
-        Ok(pool)
+        }))))
     }
 }
 

@@ -8,9 +8,9 @@ use super::{GONE, Shared, at_least_one, name_of};
 use crate::deque::Worker;
 use crate::executor::Reason;
 use crate::idle::{Park, ThreadPark};
-use crate::injector::Injector;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Relaxed};
+use crate::task::Job;
 use alloc::format;
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
@@ -31,6 +31,16 @@ pub(super) struct Crew {
     taken: Vec<bool>,
     /// What threads have done that have gone.
     pub(super) gone: WorkerMetrics,
+    /// Dropping the last handle does not wait for the threads.
+    pub(super) is_background: bool,
+}
+
+/// A worker's place in the pool, before a thread comes to live in it.
+pub(super) struct Vacancy {
+    pub(super) shared: Arc<Shared>,
+    pub(super) seat: Arc<Seat>,
+    pub(super) deque: Worker<Job>,
+    pub(super) bell: ThreadPark,
 }
 
 impl Crew {
@@ -43,6 +53,7 @@ impl Crew {
             threads: Vec::new(),
             taken: Vec::new(),
             gone: WorkerMetrics::default(),
+            is_background: false,
         }
     }
 
@@ -91,7 +102,8 @@ impl Shared {
     pub(super) fn start_all(this: &Arc<Self>) -> io::Result<()> {
         let mut crew = this.crew.lock();
         // Relaxed: it is written under the lock.
-        if this.attention.load(Relaxed) & MISSING == 0 || crew.is_closing {
+        let attention = this.attention.load(Relaxed);
+        if attention & MISSING == 0 || crew.is_closing || this.settings.is_hosted {
             return Ok(());
         }
         let result = Shared::fill(this, &mut crew);
@@ -108,7 +120,7 @@ impl Shared {
     /// Starts the threads that are missing. If the system has none to give, the next spawn from outside tries again.
     fn fill(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let mut result = Ok(());
-        while crew.is_too_small() && crew.alive < this.settings.max_threads && result.is_ok() {
+        while crew.is_too_small() && this.may_start(crew) && result.is_ok() {
             result = Shared::start_one(this, crew);
         }
         if result.is_err() {
@@ -120,19 +132,41 @@ impl Shared {
     /// Starts a thread for the jobs that a closing pool still has, if all of its threads are blocked.
     fn start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let is_needed = crew.alive <= crew.blocked && this.is_there_work();
-        if is_needed && crew.alive < this.settings.max_threads {
+        if is_needed && this.may_start(crew) {
             return Shared::start_one(this, crew);
         }
         Ok(())
     }
 
+    fn may_start(&self, crew: &Crew) -> bool {
+        crew.alive < self.settings.max_threads && !self.settings.is_hosted
+    }
+
     /// Starts a thread. On an error the caller lets go of the lock and calls `give_up`.
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        let vacancy = Shared::add_vacancy(this, crew);
+        let seat = Arc::clone(&vacancy.seat);
+        let name = name_of(&this.settings.thread_name, seat.index);
+        match thread::spawn(name, this.settings.stack_size, move || Local::live(vacancy)) {
+            Ok(thread) => {
+                crew.threads[seat.index] = Some(thread);
+                Ok(())
+            }
+            Err(error) => {
+                this.remove_vacancy(crew, &seat);
+                Err(error)
+            }
+        }
+    }
+
+    /// A thread is to come.
+    pub(super) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew) -> Vacancy {
         let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
         let seat = Arc::new(Seat {
             index,
             stealer: deque.stealer(),
-            pinned: Injector::new(),
+            pinned: Default::default(),
+            urgent: Default::default(),
             held: CachePadded::new(Held::new()),
             services: Default::default(),
             bell: bell.unparker(),
@@ -142,21 +176,15 @@ impl Shared {
         this.registry.add(&seat);
         this.idle.activate();
         this.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
-        let (shared, same_seat) = (Arc::clone(this), Arc::clone(&seat));
-        let body = move || Local::live(shared, same_seat, deque, bell);
-        let name = name_of(&this.settings.thread_name, index);
-        match thread::spawn(name, this.settings.stack_size, body) {
-            Ok(thread) => {
-                crew.threads[index] = Some(thread);
-                crew.alive += 1;
-                Ok(())
-            }
-            Err(error) => {
-                this.registry.remove(&seat);
-                crew.taken[index] = false;
-                Err(error)
-            }
-        }
+        crew.alive += 1;
+        Vacancy { shared: Arc::clone(this), seat, deque, bell }
+    }
+
+    /// No thread comes. The caller lets go of the lock, and then does what `give_up` does.
+    pub(super) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
+        self.registry.remove(seat);
+        crew.taken[seat.index] = false;
+        crew.alive -= 1;
     }
 
     /// A thread that was about to start does not. Not under the lock: wakers of the user's may be woken.
@@ -170,6 +198,10 @@ impl Shared {
     /// Sets how many threads there are to be.
     pub(super) fn resize(this: &Arc<Self>, threads: usize) -> io::Result<()> {
         let threads = at_least_one(threads)?.get();
+        if this.settings.is_hosted {
+            let error = "another starts the threads of this pool";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, error));
+        }
         if threads > this.settings.max_threads {
             let most = format!("the pool has {} threads at most", this.settings.max_threads);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, most));
@@ -281,7 +313,7 @@ impl Shared {
     /// pins jobs to it.
     pub(super) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
-        if !seat.pinned.is_empty() || is_discharged && crew.is_closing {
+        if seat.has_pinned() || is_discharged && crew.is_closing {
             crew.alive += usize::from(is_discharged);
             if crew.is_too_large() {
                 this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: it is looked into under the lock

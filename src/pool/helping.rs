@@ -35,7 +35,7 @@ use core::time::Duration;
 
 /// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
 /// run, so it is not told of every job.
-const PAUSE: Duration = Duration::from_millis(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
 /// What a worker waits for: the address of the half, or of the kind of the scope's jobs.
 pub(super) type Latch = usize;
@@ -166,7 +166,8 @@ impl Local {
     /// service is over, so no thread could take it out of a waiting worker's deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
-        self.run(job);
+        // A job that is pinned to us may be one that nobody waits for.
+        self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
                 self.run(job);
@@ -179,7 +180,7 @@ impl Local {
     /// Takes a job of the scope that this worker waits for, or one that another thread waits for and that comes of what ends
     /// the latch. `raids` has it take halves, too, that their owner holds; otherwise it asks for them.
     fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
-        if let Some(job) = self.shared.shelf.take_of(latch) {
+        if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(latch)) {
             return Some(job);
         }
         let job = self.shared.registry.with(|seats| {
@@ -223,8 +224,8 @@ impl Local {
             loop {
                 self.bell.borrow_mut().park(timeout);
                 let is_recalled = is_taken && !self.seat.relies_on_others.load(Relaxed); // Relaxed: the bell orders it
-                let is_told = is_recalled || self.shared.shelf.len() > 0;
-                if is_over() || timeout.is_some() || is_told {
+                let has_some = self.shared.shelf.len() > 0 || !self.seat.urgent.is_empty();
+                if is_over() || timeout.is_some() || is_recalled || has_some {
                     break;
                 }
             }

@@ -20,6 +20,8 @@ pub(super) struct Seat {
     pub(super) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.
     pub(super) pinned: Injector<Job>,
+    /// Jobs for this worker, which it also runs while it waits: no other can.
+    pub(super) urgent: Injector<Job>,
     /// The halves of `join`s that it holds.
     pub(super) held: CachePadded<Held>,
     /// What it runs that others wait for.
@@ -27,6 +29,12 @@ pub(super) struct Seat {
     /// Wakes it while it waits for a half of a `join`, or for a scope.
     pub(super) bell: Waker,
     pub(super) counters: Counters,
+}
+
+impl Seat {
+    pub(super) fn has_pinned(&self) -> bool {
+        !self.pinned.is_empty() || !self.urgent.is_empty()
+    }
 }
 
 /// The seats that are taken: a snapshot that is replaced when a worker comes or goes, so that thieves need no

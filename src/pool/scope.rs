@@ -191,7 +191,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
 impl Core {
     #[inline]
-    fn job<F: FnOnce() + Send>(&self, depth: Option<usize>, f: F) -> Job {
+    pub(super) fn job<F: FnOnce() + Send>(&self, depth: Option<usize>, f: F) -> Job {
         // SAFETY: I7 — `scope` waits for the job before the kind goes, which is for closures, or anything that they borrow.
         unsafe { Job::scoped(&raw const self.kind, depth, Closure::new(f)) }
     }

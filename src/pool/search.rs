@@ -129,7 +129,7 @@ impl Local {
     /// Whether something has to be done that is not a job to be found.
     pub(super) fn is_called(&self) -> bool {
         // Relaxed: `attend` looks closer.
-        self.shared.attention.load(Relaxed) & SURPLUS != 0 || !self.seat.pinned.is_empty()
+        self.shared.attention.load(Relaxed) & SURPLUS != 0 || self.seat.has_pinned()
     }
 
     /// Takes a job from another worker, and a batch after it. A half of a `join` and a job of a scope come alone: they are run
@@ -167,6 +167,17 @@ impl Local {
                 relax();
             }
         })
+    }
+
+    /// Takes a job from another worker, and nothing after it.
+    pub(super) fn steal_one(&self) -> Option<Job> {
+        let job = self.shared.registry.with(|seats| {
+            let (before, after) = seats.split_at(self.random() % seats.len().max(1));
+            let mut others = after.iter().chain(before).filter(|it| it.index != self.seat.index);
+            others.find_map(|it| it.stealer.steal_some(|_, _| true))
+        });
+        let job = job.inspect(|_| self.seat.counters.stole(1));
+        job.or_else(|| self.raid())
     }
 
     /// Asks the other workers to offer the halves that they hold. Returns whether there are any.

@@ -145,6 +145,28 @@ impl ThreadPool {
     }
 }
 
+impl ThreadPool {
+    /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, and does not wait for the threads; nor does a thread
+    /// that drops the last handle. On any thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::pool::Shutdown;
+    ///
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// let task = pool.spawn(|| 7);
+    /// pool.shutdown_background(Shutdown::Drain);
+    /// assert!(pool.spawn_detached(|| ()).is_err());
+    /// assert_eq!(task.join().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown_background(&self, how: Shutdown) {
+        self.shared().crew.lock().is_background = true;
+        self.shared().close(how);
+    }
+}
+
 impl LockedPool {
     /// Waits until everything accepted has run, what jobs spawned included.
     ///
@@ -366,10 +388,10 @@ impl Shared {
 }
 
 impl Drop for Handle {
-    /// As `shutdown(Drain)`; a thread of the pool that drops it does not wait.
+    /// As `shutdown(Drain)`; a thread of the pool that drops it does not wait, and none does after `shutdown_background`.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);
-        if !self.0.is_own_thread() {
+        if !self.0.is_own_thread() && !self.0.crew.lock().is_background {
             self.0.wait_until_gone(None);
         }
     }

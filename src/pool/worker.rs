@@ -1,10 +1,12 @@
 //! The life of a worker: find a job and run it, or sleep.
 
+use super::crew::Vacancy;
 use super::helping::Depth;
 use super::registry::Seat;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
+use crate::injector::Injector;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
 use crate::sync::{Arc, Relaxed, thread};
@@ -93,7 +95,8 @@ impl Local {
     }
 
     /// The life of a worker's thread.
-    pub(super) fn live(shared: Arc<Shared>, seat: Arc<Seat>, deque: Worker<Job>, bell: ThreadPark) {
+    pub(super) fn live(vacancy: Vacancy) {
+        let Vacancy { shared, seat, deque, bell } = vacancy;
         let home = Some(shared.id);
         let park = thread::catch(|| shared.settings.park(seat.index)).unwrap_or_else(|payload| {
             shared.report(payload);
@@ -156,6 +159,14 @@ impl Local {
         }
     }
 
+    /// As `run`; a panic is reported.
+    pub(super) fn run_caught(&self, job: Job) {
+        if let Err(payload) = thread::catch(|| self.run(job)) {
+            self.seat.counters.polled();
+            self.shared.report(payload);
+        }
+    }
+
     /// The next job; sleeps until there is one. `None` if it is time to leave.
     #[inline]
     fn next(&self) -> Option<Job> {
@@ -186,8 +197,7 @@ impl Local {
     /// Does what it is called for. Returns whether that is to leave.
     #[cold]
     fn attend(&self) -> bool {
-        while let Some(job) = self.seat.pinned.steal().success() {
-            self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
+        while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
             self.run(job);
         }
         // Relaxed: what it is about is looked at under a lock, or found in a queue. After the pinned jobs, which may take long.
@@ -200,6 +210,17 @@ impl Local {
             return true;
         }
         false
+    }
+
+    /// A job for this worker, which it also runs while it waits.
+    pub(super) fn take_urgent(&self) -> Option<Job> {
+        self.take_from(&self.seat.urgent)
+    }
+
+    fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
+        let job = pinned.steal().success()?;
+        self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
+        Some(job)
     }
 
     /// Drops what is queued. Handles say that it was cancelled.

@@ -131,6 +131,11 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, ..Frame::on(home) }, f)
 }
 
+/// Says that this thread, which was a worker, goes on as none.
+pub(crate) fn leave() {
+    let _ = MEMBER_OF.try_with(|it| it.set(None));
+}
+
 /// Runs `f` as a server of a queue, on the threads of another executor.
 pub(crate) fn as_server<R>(
     home: Home,

@@ -15,6 +15,7 @@ mod nightly;
 mod orderings;
 mod plants;
 mod prove;
+mod rayon;
 mod reclaim;
 mod sanitize;
 mod shuttle;
@@ -41,7 +42,7 @@ use std::process::ExitCode;
 type Entry = (fn() -> clap::Command, fn(&ArgMatches) -> Result);
 
 /// In the order of the help: the whole, models and proofs, tools that run tests, the rest.
-const COMMANDS: [Entry; 17] = [
+const COMMANDS: [Entry; 18] = [
     (verify::usage, verify::command),
     (prove::usage, prove::command),
     (suite::usage, suite::command),
@@ -56,6 +57,7 @@ const COMMANDS: [Entry; 17] = [
     (sanitize::usage, sanitize::command),
     (valgrind::usage, valgrind::command),
     (mutants::usage, mutants::command),
+    (rayon::usage, rayon::command),
     (examples::usage, examples::command),
     (api::usage, api::command),
     (versus::usage, versus::command),

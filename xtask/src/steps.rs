@@ -70,6 +70,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
             ],
         ),
         all_only("tools", 75, [tools()]),
+        all_only("rayon", 60, [ours(&["rayon"])?]),
         all_only("examples", 50, [ours(&["examples"])?]),
         all_only("benches", 55, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
         Step { skipped: api::missing(), ..all_only("api", 15, [ours(&["api"])?]) },

@@ -1,0 +1,42 @@
+//! rayon-core's public interface, on the threads of [filch](../filch/index.html).
+//!
+//! One line in a program's `Cargo.toml` puts rayon, and all that is written with it, on filch's
+//! pool:
+//!
+//! ```toml
+//! [patch.crates-io]
+//! rayon-core = { path = "filch/compat/rayon-core" }
+//! ```
+//!
+//! What is new then:
+//!
+//! - A thread that waits in `join` or in a scope runs only jobs that come of what it waits for. So
+//!   a lock that is held across a `par_iter` cannot deadlock. rayon's threads run any job.
+//! - Inside a task of a [`filch::fair::Queue`], the free functions work on that queue: a `par_iter`
+//!   gets the queue's weight, limit and priority, and the queue is charged for it.
+//!
+//! A pool has as many threads as it was built with, as rayon's has. A thread that waits for
+//! *another* pool runs any job of its own pool meanwhile, as rayon's does: no other thread could
+//! take its place.
+
+mod broadcast;
+mod builder;
+mod error;
+mod join;
+mod pool;
+mod registry;
+mod scope;
+mod spawn;
+
+pub use broadcast::{BroadcastContext, broadcast, spawn_broadcast};
+#[allow(deprecated)]
+pub use builder::{Configuration, initialize};
+pub use builder::{ThreadBuilder, ThreadPoolBuilder};
+pub use error::ThreadPoolBuildError;
+pub use filch::pool::Yield;
+pub use join::{FnContext, join, join_context};
+pub use pool::ThreadPool;
+pub use pool::{current_num_threads, current_thread_has_pending_tasks, current_thread_index};
+pub use pool::{max_num_threads, yield_local, yield_now};
+pub use scope::{Scope, ScopeFifo, in_place_scope, in_place_scope_fifo, scope, scope_fifo};
+pub use spawn::{spawn, spawn_fifo};

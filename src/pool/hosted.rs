@@ -1,0 +1,262 @@
+//! What a layer over a pool needs that starts the threads itself, or that promises another rule of waiting.
+
+use super::builder::Builder;
+use super::crew::Vacancy;
+use super::helping::PAUSE;
+use super::idle::Waited;
+use super::scope::sleep_until;
+use super::worker::{DISCARD, Local, MISSING};
+use super::{Shared, Shutdown, ThreadPool};
+use crate::idle::Park;
+use crate::sync::{Arc, Relaxed};
+use crate::task::{Job, current};
+use alloc::vec::Vec;
+use core::fmt;
+use core::task::Waker;
+use std::io;
+
+impl Builder {
+    /// A pool whose threads are started by `host`, which gets each worker and calls
+    /// [`run`](WorkerThread::run) on the thread that is to be it: threads of a runtime, scoped threads, threads
+    /// with names of their own.
+    ///
+    /// The pool has so many threads and no more: it does not start one for a thread that blocks, and cannot be
+    /// [resized](ThreadPool::resize).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`build`](Self::build), and that of `host`: then the pool is closed, and the threads that were started
+    /// leave.
+    ///
+    /// # Examples
+    ///
+    /// Threads that borrow:
+    ///
+    /// ```
+    /// let words = vec!["a", "few", "words"];
+    /// std::thread::scope(|scope| {
+    ///     let pool = filch::ThreadPool::builder().num_threads(2).build_with(|worker| {
+    ///         scope.spawn(|| {
+    ///             worker.run();
+    ///             assert_eq!(words.len(), 3);
+    ///         });
+    ///         Ok(())
+    ///     })?;
+    ///     assert_eq!(pool.join(|| 6, || 7), (6, 7));
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn build_with(
+        mut self,
+        mut host: impl FnMut(WorkerThread) -> io::Result<()>,
+    ) -> io::Result<ThreadPool> {
+        self.0.is_hosted = true;
+        let pool = self.make()?;
+        let workers = WorkerThread::all_of(pool.shared());
+        let result = workers.into_iter().try_for_each(&mut host);
+        result.inspect_err(|_| pool.shutdown_background(Shutdown::Drain))?;
+        Ok(pool)
+    }
+}
+
+/// A worker of a pool whose threads are started by another: [`Builder::build_with`](Builder::build_with).
+///
+/// If it is dropped, the pool has one thread less. A pool that has none left refuses jobs with
+/// [`Reason::Full`](crate::executor::Reason::Full).
+#[must_use = "the pool waits for the thread that runs it"]
+pub struct WorkerThread(Option<Vacancy>);
+
+impl WorkerThread {
+    /// One for each thread that the pool is to have.
+    pub(super) fn all_of(shared: &Arc<Shared>) -> Vec<Self> {
+        let mut crew = shared.crew.lock();
+        let more = 0..crew.target;
+        more.map(|_| WorkerThread(Some(Shared::add_vacancy(shared, &mut crew)))).collect()
+    }
+
+    /// The worker's index: from zero to the number of threads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let builder = filch::ThreadPool::builder().num_threads(2);
+    /// let pool = builder.build_with(|worker| {
+    ///     let thread = std::thread::Builder::new().name(format!("renderer {}", worker.index()));
+    ///     thread.spawn(|| worker.run())?;
+    ///     Ok(())
+    /// })?;
+    /// let task = pool.spawn(|| std::thread::current().name().unwrap().starts_with("renderer"));
+    /// assert!(task.join().unwrap());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.0.as_ref().map_or(0, |it| it.seat.index)
+    }
+
+    /// Runs jobs on this thread, until the pool is shut down and has none left.
+    ///
+    /// # Panics
+    ///
+    /// Panics on a thread that is a worker of a pool already.
+    pub fn run(mut self) {
+        assert!(Local::current().is_none(), "this thread is a worker of a pool already");
+        if let Some(vacancy) = self.0.take() {
+            Local::live(vacancy);
+            current::leave();
+        }
+    }
+}
+
+impl Drop for WorkerThread {
+    fn drop(&mut self) {
+        let Some(Vacancy { shared, seat, .. }) = self.0.take() else { return };
+        let mut crew = shared.crew.lock();
+        shared.remove_vacancy(&mut crew, &seat);
+        if crew.alive == 0 {
+            shared.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
+        }
+        drop(crew);
+        let urgent = core::iter::from_fn(|| seat.urgent.steal().success());
+        let pinned = core::iter::from_fn(|| seat.pinned.steal().success());
+        urgent.chain(pinned).for_each(|job| shared.drop_caught(job));
+        shared.idle.rest();
+        shared.go();
+    }
+}
+
+impl fmt::Debug for WorkerThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerThread").field("index", &self.index()).finish_non_exhaustive()
+    }
+}
+
+/// What [`yield_now`] has done.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Yield {
+    /// It has run a job.
+    Executed,
+    /// It has found none.
+    Idle,
+}
+
+/// Runs a job that waits for a worker of the pool, whatever it is. `None` on a thread of no [`ThreadPool`].
+///
+/// The job may be a stranger: it may want a lock that this thread holds. If it panics, the
+/// [panic handler](Builder::panic_handler) is called.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{self, Yield};
+///
+/// let pool = filch::ThreadPool::new(1)?;
+/// let same = pool.clone();
+/// let task = pool.spawn(move || {
+///     same.spawn_detached(|| ()).unwrap();
+///     [pool::yield_now(), pool::yield_now()]
+/// });
+/// assert_eq!(task.join().unwrap(), [Some(Yield::Executed), Some(Yield::Idle)]);
+/// assert_eq!(pool::yield_now(), None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn yield_now() -> Option<Yield> {
+    Local::current().map(|local| local.run_some(local.take_any()))
+}
+
+/// Runs a job that is in this worker's own deque, as [`yield_now`] does.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{self, Yield};
+///
+/// let pool = filch::ThreadPool::new(1)?;
+/// assert_eq!(pool.spawn(pool::yield_local).join().unwrap(), Some(Yield::Idle));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn yield_local() -> Option<Yield> {
+    Local::current().map(|local| local.run_some(local.take_own()))
+}
+
+/// Waits, and on a worker runs whatever jobs there are meanwhile: for a wait that can only end if they run, and whose
+/// thread nobody replaces.
+///
+/// `tell` gets the waker that is to be woken once `is_over` returns `true`.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool;
+/// use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+/// use std::sync::Arc;
+///
+/// let pool = filch::ThreadPool::new(1)?;
+/// let (same, is_done) = (pool.clone(), Arc::new(AtomicBool::new(false)));
+/// let task = pool.spawn(move || {
+///     let other = is_done.clone();
+///     // There is one thread, and it waits for a job that it has to run itself.
+///     pool::run_until(|| is_done.load(SeqCst), |waker| {
+///         same.spawn_detached(move || {
+///             other.store(true, SeqCst);
+///             waker.wake();
+///         }).unwrap();
+///     });
+/// });
+/// task.join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
+    match Local::current() {
+        Some(local) => local.run_until(is_over, tell),
+        None => sleep_until(is_over, tell),
+    }
+}
+
+impl Local {
+    fn run_some(&self, job: Option<Job>) -> Yield {
+        job.map_or(Yield::Idle, |job| {
+            self.run_caught(job);
+            Yield::Executed
+        })
+    }
+
+    fn take_own(&self) -> Option<Job> {
+        // Relaxed: whoever drops what is queued finds what we leave.
+        if self.shared.attention.load(Relaxed) & DISCARD != 0 {
+            return None;
+        }
+        self.offer_held();
+        self.take_urgent().or_else(|| self.pop_above_floor())
+    }
+
+    /// Any job. One at a time: a batch would lie above the floor of what this worker runs (I9).
+    fn take_any(&self) -> Option<Job> {
+        self.take_own().or_else(|| self.take_one()).or_else(|| self.steal_one())
+    }
+
+    fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
+        tell(self.seat.bell.clone());
+        let idle = &self.shared.idle;
+        while !is_over() {
+            if let Some(job) = self.take_any() {
+                self.run_caught(job);
+                continue;
+            }
+            let work = || (self.shared.is_there_work(), false);
+            let mut bell = self.bell.borrow_mut();
+            match idle.wait(&mut *bell, None, &is_over, work, || self.take_any()) {
+                Waited::Over => return,
+                Waited::Helps(job) => {
+                    drop(bell);
+                    self.run_caught(job);
+                }
+                Waited::Aside => {
+                    idle.searchers.notify_one();
+                    bell.park(Some(PAUSE));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `cargo xtask rayon`: rayon's own tests, and those of rayon-core, on filch's threads.
+//!
+//! They come from the registry, in the versions of our lock file: rayon as it is, but for the patch
+//! that everybody uses; of rayon-core the tests alone, as a package of their own, which use what
+//! `compat/rayon-core` offers.
+
+use clap::ArgMatches;
+use runner::folders::{self, relative};
+use runner::table::Table;
+use runner::{Result, all_well, cargo, process};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const COMPAT: &str = "compat/rayon-core";
+
+/// What a program adds to its manifest.
+const PATCH: &str = "\n[workspace]\n\n[patch.crates-io]\nrayon-core = { path = \"COMPAT\" }\n";
+
+/// A test that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// Tests of theirs that fail, and why. One that does not fail any more is an error, too.
+const KNOWN: [(&str, &str); 5] = [
+    ("mixed_fifo_lifo_order", MIXED),
+    ("mixed_fifo_order", MIXED),
+    ("mixed_lifo_fifo_order", MIXED),
+    ("mixed_lifo_order", MIXED),
+    ("use_current_thread_basic", "`use_current_thread` is refused"),
+];
+
+const MIXED: &str = "asks that the wait for a scope runs jobs of the scope around it: strangers";
+
+/// What a test of rayon-core's insides uses, and what it gets.
+const INSTEAD: [(&str, &str); 5] = [
+    ("#![cfg(test)]", ""),
+    ("crate::registry::in_worker(move |_, _|", "crate::scope(move |_|"),
+    ("Arc::clone(&thread_pool.registry)", "crate::Registry::of(&thread_pool)"),
+    ("use super::", "use crate::"),
+    ("crate::", "rayon_core_suite::"),
+];
+
+pub(crate) fn usage() -> clap::Command {
+    clap::Command::new("rayon").about("Run rayon's own tests, and rayon-core's, on filch's threads")
+}
+
+pub(crate) fn command(_: &ArgMatches) -> Result {
+    let sources = sources()?;
+    let source =
+        |name: &str| sources.get(name).ok_or_else(|| format!("Cargo.lock does not name {name}"));
+    let ground = folders::folder(folders::reports()?.join("rayon"))?;
+    let core = folders::folder(ground.join("rayon-core"))?;
+    let suite = Path::new(COMPAT).join("suite");
+    copy(&suite, &core)?;
+    write_manifest(&suite, &core, "")?;
+    copy_tests(source("rayon-core")?, &core)?;
+    let rayon = folders::folder(ground.join("rayon"))?;
+    copy(source("rayon")?, &rayon)?;
+    write_manifest(source("rayon")?, &rayon, PATCH)?;
+
+    let mut table = Table::new(&["package", "passed", "ignored", "refused", "seconds", "verdict"]);
+    let mut failures = Vec::new();
+    let packages: [(_, _, &[&str], _); 3] = [
+        ("compat", PathBuf::from(COMPAT), &[], &[][..]),
+        ("rayon-core", core, &["--tests"], &KNOWN[..]),
+        ("rayon", rayon, &["--lib", "--tests"], &[][..]),
+    ];
+    for (name, folder, what, known) in packages {
+        eprintln!("{name}");
+        let run = test(name, &folder, what)?;
+        let wrong = run.judge(known);
+        table.row([
+            name.to_owned(),
+            run.of("ok").count().to_string(),
+            run.of("ignored").count().to_string(),
+            run.of("FAILED")
+                .filter(|it| known.iter().any(|known| known.0 == *it))
+                .count()
+                .to_string(),
+            format!("{:.0}", run.seconds),
+            if wrong.is_empty() { "ok" } else { "FAILED" }.to_owned(),
+        ]);
+        failures
+            .extend(wrong.into_iter().map(|it| format!("{name}: {it}; {}", relative(&run.log))));
+    }
+    table.publish("rayon")?;
+    println!();
+    KNOWN.iter().for_each(|(test, why)| println!("{test} fails: {why}"));
+    all_well(failures)
+}
+
+/// Where the registry's packages lie, by name.
+fn sources() -> Result<BTreeMap<String, PathBuf>> {
+    let output = cargo::stable().args(["metadata", "--format-version", "1"]).output()?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata names no package")?;
+    let registered = packages.iter().filter(|it| !it["source"].is_null());
+    Ok(registered
+        .filter_map(|it| {
+            let manifest = Path::new(it["manifest_path"].as_str()?);
+            Some((it["name"].as_str()?.to_owned(), manifest.parent()?.to_owned()))
+        })
+        .collect())
+}
+
+/// Writes a file unless it is there already: cargo goes by the time of the last change.
+fn write(path: &Path, text: &[u8]) -> Result {
+    if fs::read(path).is_ok_and(|it| it == text) { Ok(()) } else { Ok(fs::write(path, text)?) }
+}
+
+/// Copies what cargo needs of a package.
+fn copy(from: &Path, to: &Path) -> Result {
+    for extension in ["rs", "toml", "lock", "md"] {
+        for file in folders::files(from, extension)? {
+            let place = to.join(file.strip_prefix(from)?);
+            place.parent().map_or(Ok(PathBuf::new()), |it| folders::folder(it.to_owned()))?;
+            let is_manifest = file.file_name().is_some_and(|it| it == "Cargo.toml");
+            // A manifest gets lines of ours.
+            if !is_manifest {
+                write(&place, &fs::read(&file)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a manifest of theirs, or of the suite, in which `rayon-core` is ours.
+fn write_manifest(from: &Path, to: &Path, lines: &str) -> Result {
+    let ours = std::path::absolute(COMPAT)?;
+    let text = fs::read_to_string(from.join("Cargo.toml"))? + lines;
+    let text = text.replace("\"COMPAT\"", &format!("{ours:?}"));
+    write(&to.join("Cargo.toml"), text.as_bytes())
+}
+
+/// Copies the tests in and beside rayon-core's source, as tests of a package beside it.
+fn copy_tests(from: &Path, to: &Path) -> Result {
+    let tests = folders::folder(to.join("tests"))?;
+    for file in folders::files(from, "rs")? {
+        let (name, folder) = (file.file_stem(), file.parent().and_then(Path::file_name));
+        let (name, folder) = (name.unwrap_or_default(), folder.unwrap_or_default());
+        if folder == "tests" {
+            write(&tests.join(name).with_extension("rs"), &fs::read(&file)?)?;
+        } else if name == "test" {
+            let text = fs::read_to_string(&file)?;
+            let text = INSTEAD.iter().fold(text, |text, (theirs, ours)| text.replace(theirs, ours));
+            let name = format!("in_{}.rs", folder.to_string_lossy());
+            write(&tests.join(name), text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// What the tests of a package have said.
+struct Run {
+    /// What became of each, by name.
+    verdicts: Vec<(String, String)>,
+    seconds: f64,
+    log: PathBuf,
+}
+
+fn test(name: &str, folder: &Path, what: &[&str]) -> Result<Run> {
+    let log = folders::reports()?.join(format!("rayon-{name}.log"));
+    let mut command = cargo::stable();
+    command.args(["test", "--no-fail-fast", "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    command.args(what).arg("--target-dir").arg(folders::target_dir()?.join("rayon"));
+    let (_, seconds) = process::run(process::log_to(&mut command, &log)?, Some(LIMIT))?;
+    let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    let verdicts = said.lines().filter_map(|line| {
+        let (test, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
+        Some((test.trim_end_matches(" - should panic").to_owned(), verdict.to_owned()))
+    });
+    Ok(Run { verdicts: verdicts.collect(), seconds, log })
+}
+
+impl Run {
+    /// The tests of which this became.
+    fn of<'a>(&'a self, verdict: &'a str) -> impl Iterator<Item = &'a str> {
+        let such = self.verdicts.iter().filter(move |it| it.1.starts_with(verdict));
+        such.map(|it| it.0.rsplit("::").next().unwrap_or(&it.0))
+    }
+
+    /// What is not as it should be.
+    fn judge(&self, known: &[(&str, &str)]) -> Vec<String> {
+        let is_known = |test: &str| known.iter().any(|it| it.0 == test);
+        let failed = self.of("FAILED").filter(|it| !is_known(it)).map(|it| format!("{it} fails"));
+        let cured =
+            self.of("ok").filter(|it| is_known(it)).map(|it| format!("{it} passes: strike it"));
+        let none = self.of("ok").next().is_none().then(|| "no test has passed".to_owned());
+        failed.chain(cured).chain(none).collect()
+    }
+}
