@@ -14,6 +14,7 @@ mod executors;
 #[path = "../common/heap.rs"]
 mod heap;
 mod held;
+mod hosted;
 mod known_bugs;
 mod leaving;
 mod places;

@@ -3,20 +3,29 @@
 use crate::usage::word;
 use clap::ArgMatches;
 use runner::folders::{self, relative};
+use runner::table::Table;
 use runner::{Result, cargo, process};
+use std::path::Path;
+use std::process::Command;
+
+/// How often each of two programs runs.
+const ROUNDS: usize = 11;
 
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("versus")
         .about("Measure our speed as a ratio to the rivals'")
         .arg(word(
             "STRUCTURE",
-            "deque (if none is named), injector, idle, pool, futures, waits or fair",
+            "deque (if none is named), injector, idle, pool, futures, waits, fair or iterators",
         ))
         .after_help("Example: cargo xtask versus pool")
 }
 
 pub(crate) fn command(given: &ArgMatches) -> Result {
     let structure = given.get_one::<String>("STRUCTURE").map_or("deque", String::as_str);
+    if structure == "iterators" {
+        return iterators();
+    }
     let tsv = folders::reports()?.join(format!("versus-{structure}.tsv"));
     let mut bench = cargo::stable();
     bench.args(["run", "--release", "--package", "filch-benches", "--bin", "versus", "--"]);
@@ -29,4 +38,71 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
         eprintln!("also in {}", relative(&tsv));
     }
     Ok(())
+}
+
+/// rayon's iterators on filch's threads, to the same on rayon's own. One program cannot have both, so two run by turns.
+fn iterators() -> Result {
+    let target = folders::target_dir()?;
+    let build = |arguments: &[&str], target: &Path| -> Result {
+        let mut command = cargo::stable();
+        command.args(["build", "--release"]).args(arguments).arg("--target-dir").arg(target);
+        let (end, _) = process::run(&mut command, None)?;
+        if end.is_success() { Ok(()) } else { Err("the benchmark does not build".into()) }
+    };
+    let on_filch = ["--manifest-path", "compat/rayon-core/Cargo.toml", "--example", "iterators"];
+    build(&["--package", "filch-benches", "--bin", "iterators"], &target)?;
+    build(&on_filch, &target.join("rayon"))?;
+    let programs =
+        [target.join("rayon/release/examples/iterators"), target.join("release/iterators")];
+
+    // Of each row: its name, and of each round both times.
+    let mut rows: Vec<(String, Vec<[f64; 2]>)> = Vec::new();
+    for round in 0..ROUNDS {
+        let mut times = [Vec::new(), Vec::new()];
+        for turn in [round % 2, 1 - round % 2] {
+            times[turn] = measured(&programs[turn])?;
+        }
+        let [ours, theirs] = times;
+        for (row, ((name, ours), (_, theirs))) in ours.into_iter().zip(theirs).enumerate() {
+            if round == 0 {
+                rows.push((name, Vec::new()));
+            }
+            rows[row].1.push([ours, theirs]);
+        }
+    }
+    let mut table =
+        Table::new(&["ns an item, median", "filch", "rayon", "/rayon", "goal", "verdict"]);
+    for (name, times) in rows {
+        let of = |value: fn(&[f64; 2]) -> f64| median(times.iter().map(value).collect());
+        let ratio = of(|it| it[0] / it[1]);
+        table.row([
+            name,
+            format!("{:.2}", of(|it| it[0])),
+            format!("{:.2}", of(|it| it[1])),
+            format!("{ratio:.2}"),
+            "1.05".to_owned(),
+            if ratio <= 1.05 { "ok" } else { "above goal" }.to_owned(),
+        ]);
+    }
+    table.publish("versus-iterators")
+}
+
+/// What a program prints of each row.
+fn measured(program: &Path) -> Result<Vec<(String, f64)>> {
+    let output = Command::new(program).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    let row = |line: &str| {
+        let (name, time) = line.split_once('\t')?;
+        Some((name.to_owned(), time.parse().ok()?))
+    };
+    let rows: Option<Vec<_>> = said.lines().map(row).collect();
+    match rows.filter(|it| output.status.success() && !it.is_empty()) {
+        Some(rows) => Ok(rows),
+        None => Err(format!("{} said: {said}", relative(program)).into()),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }

@@ -51,7 +51,8 @@ fn main() {
     let next = |it: &u64| Some(it.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let items: Vec<u64> = std::iter::successors(Some(1), next).take(ITEMS).collect();
     for (name, count, run) in ROWS {
-        let mut times: Vec<f64> = (0..15).map(|_| rayon::scope(|_| time(&items, count, run))).collect();
+        let mut times: Vec<f64> =
+            (0..15).map(|_| rayon::scope(|_| time(&items, count, run))).collect();
         times.sort_by(f64::total_cmp);
         println!("{name}\t{}", times[times.len() / 2]);
     }

@@ -1,0 +1,334 @@
+//! Pools whose threads another starts, broadcasts that also run in waits, and what layers over pools need.
+
+use crate::common::waiting::done;
+use crate::waiting::Meeting;
+use filch::ThreadPool;
+use filch::executor::Reason;
+use filch::pool::{self, Shutdown, ShutdownError, Yield};
+use filch::task::CancelToken;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+/// A pool on threads of ours.
+fn hosted(threads: usize) -> ThreadPool {
+    let start = |worker: pool::WorkerThread| {
+        thread::spawn(|| worker.run());
+        Ok(())
+    };
+    ThreadPool::builder().num_threads(threads).build_with(start).unwrap()
+}
+
+#[test]
+fn a_hosted_pool_has_as_many_threads_as_it_was_built_with() {
+    let pool = hosted(2);
+    assert_eq!(pool.metrics().num_workers, 2);
+    let indices = pool.broadcast(|index| (index, pool::worker_index())).unwrap();
+    let indices: Vec<_> = indices.into_iter().map(Result::unwrap).collect();
+    assert_eq!(indices, [(0, Some(0)), (1, Some(1))]);
+    assert_eq!(pool.resize(3).unwrap_err().kind(), io::ErrorKind::Unsupported);
+    assert_eq!(pool.resize(1).unwrap_err().kind(), io::ErrorKind::Unsupported);
+    // None takes the place of one that blocks.
+    let (sender, inbox) = channel::<()>();
+    let task = pool.spawn(move || pool::blocking(|| inbox.recv().is_err()));
+    assert_eq!(done(pool.spawn(|| 7)), 7);
+    assert_eq!(pool.metrics().num_workers, 2);
+    drop(sender);
+    assert!(done(task));
+    pool.shutdown(Shutdown::Drain).unwrap();
+}
+
+#[test]
+fn a_thread_that_was_a_worker_goes_on_as_none() {
+    let (cell, sender) = (Arc::new(OnceLock::<ThreadPool>::new()), channel());
+    let builder = ThreadPool::builder().num_threads(1);
+    let pool = builder.build_with(|worker| {
+        let (cell, sender) = (cell.clone(), sender.0.clone());
+        thread::spawn(move || {
+            worker.run();
+            assert_eq!(pool::worker_index(), None);
+            // It may wait for the pool in which it was.
+            let pool = cell.get().unwrap();
+            sender.send((pool.wait_idle(), pool.shutdown(Shutdown::Drain))).unwrap();
+        });
+        Ok(())
+    });
+    let pool = cell.get_or_init(|| pool.unwrap());
+    pool.spawn_detached(|| ()).unwrap();
+    pool.shutdown_background(Shutdown::Drain);
+    assert_eq!(sender.1.recv(), Ok((Ok(()), Ok(()))));
+}
+
+#[test]
+fn a_thread_is_a_worker_of_one_pool() {
+    let task = hosted(1).spawn(|| {
+        let builder = ThreadPool::builder().num_threads(1);
+        builder.build_with(|worker| {
+            worker.run();
+            Ok(())
+        })
+    });
+    let error = task.join().unwrap_err();
+    assert!(error.is_panic(), "{error}");
+}
+
+#[test]
+fn a_host_that_fails_leaves_no_thread() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let result = ThreadPool::builder().num_threads(3).build_with(|worker| {
+        if worker.index() == 2 {
+            return Err(io::Error::other("no third"));
+        }
+        running.fetch_add(1, SeqCst);
+        let running = running.clone();
+        thread::spawn(move || {
+            worker.run();
+            running.fetch_sub(1, SeqCst);
+        });
+        Ok(())
+    });
+    assert_eq!(result.unwrap_err().to_string(), "no third");
+    while running.load(SeqCst) > 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_worker_that_is_dropped_is_missing_and_without_any_the_pool_refuses() {
+    let mut workers = Vec::new();
+    let builder = ThreadPool::builder().num_threads(2);
+    let pool = builder.build_with(|worker| {
+        workers.push(worker);
+        Ok(())
+    });
+    let pool = pool.unwrap();
+    let called = Arc::new(AtomicUsize::new(0));
+    let calls = called.clone();
+    pool.spawn_broadcast(move |_| _ = calls.fetch_add(1, SeqCst)).unwrap();
+    let queued = pool.spawn(|| 7);
+    drop(workers.pop());
+    thread::spawn({
+        let worker = workers.pop().unwrap();
+        || worker.run()
+    });
+    assert_eq!(done(queued), 7);
+    pool.wait_idle().unwrap();
+    assert_eq!(called.load(SeqCst), 1, "of two workers, one came");
+
+    let pool = ThreadPool::builder().num_threads(2).build_with(|worker| {
+        drop(worker);
+        Ok(())
+    });
+    let pool = pool.unwrap();
+    let rejected = pool.spawn_detached(|| ()).unwrap_err();
+    assert_eq!(rejected.reason, Reason::Full);
+    assert_eq!(pool.spawn_broadcast(|_| ()), Err(Reason::Full));
+    assert_eq!(pool.join(|| 6, || 7), (6, 7), "here, since there is nobody else");
+    pool.shutdown(Shutdown::Drain).unwrap();
+}
+
+#[test]
+fn a_pool_that_is_shut_down_in_the_background_is_not_waited_for() {
+    for pool in [hosted(1), ThreadPool::new(1).unwrap()] {
+        let meeting = Arc::new(Meeting::default());
+        let (same, (sender, inbox)) = (meeting.clone(), channel());
+        pool.spawn_detached(move || same.of(2)).unwrap();
+        pool.spawn_detached(move || sender.send(7).unwrap()).unwrap();
+        pool.shutdown_background(Shutdown::Drain);
+        assert_eq!(pool.spawn_detached(|| ()).unwrap_err().reason, Reason::Closed);
+        let early = pool.shutdown_timeout(Shutdown::Drain, Duration::from_millis(1));
+        assert_eq!(early, Err(ShutdownError::StillRunning));
+        drop(pool);
+        meeting.of(2);
+        assert_eq!(inbox.recv(), Ok(7), "what was accepted runs");
+    }
+}
+
+/// Both wait for each other's call, so each has to make its own in its wait.
+#[test]
+fn broadcasts_of_workers_that_wait_for_each_other_come_to_an_end() {
+    for _ in 0..100 {
+        let pool = hosted(2);
+        let (meeting, calls) = (Meeting::default(), AtomicUsize::new(0));
+        let all = || {
+            meeting.of(2);
+            let call = |_| _ = calls.fetch_add(1, SeqCst);
+            pool.scope(|scope| scope.spawn_broadcast(call)).unwrap();
+        };
+        pool.join(all, all);
+        assert_eq!(calls.into_inner(), 4);
+    }
+}
+
+/// In each kind of wait: a half, a scope, a handle.
+#[test]
+fn a_worker_that_waits_makes_the_call_of_a_broadcast() {
+    for way in 0..3 {
+        let pool = hosted(2);
+        let (inner, release, calls) = (pool.clone(), Arc::new(Meeting::default()), channel());
+        let (begun, same) = (Arc::new(Meeting::default()), release.clone());
+        let begins = begun.clone();
+        let task = pool.spawn(move || {
+            let other = || {
+                begins.of(2);
+                pool::blocking(|| same.of(2));
+            };
+            match way {
+                0 => drop(inner.join(|| begun.of(2), other)),
+                1 => inner.scope(|scope| {
+                    scope.spawn(other);
+                    begun.of(2);
+                }),
+                _ => {
+                    let (begins, same) = (begins.clone(), same.clone());
+                    let handle = inner.spawn(move || {
+                        begins.of(2);
+                        same.of(2);
+                    });
+                    begun.of(2);
+                    handle.join().unwrap();
+                }
+            }
+        });
+        // The one that runs the other half makes its call afterwards; the one that waits for it, meanwhile.
+        let sender = calls.0.clone();
+        pool.spawn_broadcast(move |index| sender.send(index).unwrap()).unwrap();
+        let first = calls.1.recv().unwrap();
+        release.of(2);
+        let second = calls.1.recv().unwrap();
+        assert_eq!(first + second, 1);
+        task.join().unwrap();
+    }
+}
+
+/// A stranger: it may want a lock that the thread holds.
+#[test]
+fn a_worker_that_waits_does_not_make_the_call_of_the_broadcast_that_waits() {
+    let pool = hosted(2);
+    let (inner, lock) = (pool.clone(), Arc::new(Mutex::new(0)));
+    let (held, begun) = (lock.clone(), Arc::new(Meeting::default()));
+    let begins = begun.clone();
+    let task = pool.spawn(move || {
+        let _held = held.lock().unwrap();
+        let stolen = Meeting::default();
+        inner.join(
+            || stolen.of(2),
+            || {
+                stolen.of(2);
+                begins.of(2);
+                thread::sleep(Duration::from_millis(20));
+            },
+        );
+    });
+    begun.of(2);
+    let counts = lock.clone();
+    pool.broadcast(move |_| *counts.lock().unwrap() += 1).unwrap();
+    assert_eq!(*lock.lock().unwrap(), 2);
+    task.join().unwrap();
+}
+
+#[test]
+fn a_call_of_a_broadcast_that_panics_in_a_wait_is_reported() {
+    let reports = Arc::new(AtomicUsize::new(0));
+    let counts = reports.clone();
+    let builder = ThreadPool::builder().num_threads(2);
+    let builder = builder.panic_handler(move |_| _ = counts.fetch_add(1, SeqCst));
+    let pool = builder.build().unwrap();
+    let stolen = Meeting::default();
+    pool.join(
+        || stolen.of(2),
+        || {
+            stolen.of(2);
+            pool.spawn_broadcast(|_| panic!("too bad")).unwrap();
+            while reports.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
+        },
+    );
+    pool.wait_idle().unwrap();
+    assert_eq!(reports.load(SeqCst), 2);
+    let scope = || pool.scope(|scope| scope.spawn_broadcast(|_| panic!("a scope's own")));
+    let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(scope)).unwrap_err();
+    assert_eq!(payload.downcast_ref(), Some(&"a scope's own"));
+}
+
+#[test]
+fn a_broadcast_of_a_cancelled_scope_or_of_a_closed_pool_calls_nobody() {
+    let (pool, token) = (ThreadPool::new(2).unwrap(), CancelToken::new());
+    token.cancel();
+    let call = |_| panic!("it is cancelled");
+    let result = pool.scope_with(&token, |scope| scope.spawn_broadcast(call).unwrap());
+    assert!(result.unwrap_err().is_cancelled());
+    pool.shutdown(Shutdown::Drain).unwrap();
+    let call = |_| panic!("it is closed");
+    assert_eq!(pool.spawn_broadcast(call), Err(Reason::Closed));
+    assert_eq!(pool.scope(|scope| scope.spawn_broadcast(call)), Err(Reason::Closed));
+}
+
+/// What lies in a worker's own deque, in the injector, in another's deque, and a half that it has offered itself.
+#[test]
+fn a_worker_that_yields_runs_what_it_finds() {
+    let pool = hosted(1);
+    let (same, other) = (pool.clone(), pool.clone());
+    done(pool.spawn(move || {
+        assert_eq!([pool::yield_now(), pool::yield_local()], [Some(Yield::Idle); 2]);
+        thread::scope(|threads| {
+            threads.spawn(|| same.spawn_detached(|| ()).unwrap());
+        });
+        assert_eq!(pool::yield_local(), Some(Yield::Idle), "it is in the injector");
+        assert_eq!(pool::yield_now(), Some(Yield::Executed));
+        // A half of our own, which this thread runs before the first has ended.
+        let order = Mutex::new(Vec::new());
+        let note = |what| order.lock().unwrap().push(what);
+        same.join(
+            || {
+                assert_eq!(pool::yield_now(), Some(Yield::Executed));
+                note("first");
+            },
+            || note("second"),
+        );
+        assert_eq!(order.into_inner().unwrap(), ["second", "first"]);
+        same.spawn_detached(|| panic!("reported, and no panic of who yields")).unwrap();
+        assert_eq!(pool::yield_local(), Some(Yield::Executed));
+    }));
+    assert_eq!(other.metrics().panic_count, 1);
+    assert_eq!(pool::yield_now(), None);
+}
+
+/// Two pools of one thread: each waits for a job of the other's, which waits for one of the first's.
+#[test]
+fn workers_that_wait_for_each_others_pools_run_what_there_is() {
+    let pools = [hosted(1), hosted(1)];
+    let calls = Arc::new(AtomicUsize::new(0));
+    fn descend(pools: &[ThreadPool; 2], depth: usize, calls: &Arc<AtomicUsize>) {
+        calls.fetch_add(1, SeqCst);
+        if depth == 0 {
+            return;
+        }
+        let (pool, same, inner) = (pools[depth % 2].clone(), pools.clone(), calls.clone());
+        let task = pool.spawn(move || descend(&same, depth - 1, &inner));
+        let (is_over, (done, waiter)) = (AtomicUsize::new(0), channel());
+        let (end, waker) = channel::<std::task::Waker>();
+        let watch = thread::spawn(move || {
+            let waker = waker.recv().unwrap();
+            task.join().unwrap();
+            done.send(()).unwrap();
+            waker.wake();
+        });
+        let is_done = || {
+            is_over.load(SeqCst) == 1
+                || waiter.try_recv().is_ok_and(|()| {
+                    is_over.store(1, SeqCst);
+                    true
+                })
+        };
+        pool::run_until(is_done, |waker| end.send(waker).unwrap());
+        watch.join().unwrap();
+    }
+    let (same, inner) = (pools.clone(), calls.clone());
+    done(pools[0].spawn(move || descend(&same, 8, &inner)));
+    assert_eq!(calls.load(SeqCst), 9);
+}
