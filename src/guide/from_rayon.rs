@@ -1,9 +1,9 @@
 //! From rayon.
 //!
 //! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
-//! and also handles, cancellation and a shutdown that waits. It has no parallel iterators. A
-//! program that depends on `par_iter` keeps rayon, and may put filch's queues over rayon's threads,
-//! as the last section shows.
+//! and also handles, cancellation and a shutdown that waits. It has no parallel iterators of its
+//! own. A program that depends on `par_iter` keeps rayon. Then either rayon runs on filch's threads,
+//! by one line in `Cargo.toml`, or filch's queues run over rayon's, as the last sections show.
 //!
 //! # The same by other names
 //!
@@ -24,9 +24,11 @@
 //! | `broadcast(f)` | [`broadcast(f)`](crate::ThreadPool::broadcast), which waits and returns the results |
 //! | `current_num_threads()` | [`parallelism()`](crate::Executor::parallelism) |
 //! | `current_thread_index()` | [`worker_index`](crate::pool::worker_index) |
-//! | `yield_now()`, `yield_local()` | none: a task does not run other tasks before it ends |
-//! | dropping the pool: threads end later | dropping the last handle: runs all accepted tasks, and waits for the threads |
-//! | `par_iter`, `par_sort`, `ParallelBridge` | none: keep rayon for these |
+//! | `spawn_broadcast(f)` | [`spawn_broadcast(f)`](crate::ThreadPool::spawn_broadcast) |
+//! | `spawn_handler`, `build_scoped` | [`build_with`](crate::pool::Builder::build_with) |
+//! | `yield_now()`, `yield_local()` | [`yield_now`](crate::pool::yield_now), [`yield_local`](crate::pool::yield_local) |
+//! | dropping the pool: threads end later | dropping the last handle: runs all accepted tasks, and waits for the threads, unless after [`shutdown_background`](crate::ThreadPool::shutdown_background) |
+//! | `par_iter`, `par_sort`, `ParallelBridge` | rayon's, on filch's threads: see below |
 //!
 //! A pool for the whole program, with fork and join:
 //!
@@ -181,6 +183,31 @@
 //! assert!(numbers.is_sorted() && parallel == 42);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # rayon's programs on filch's threads
+//!
+//! `compat/rayon-core` has rayon-core's name and interface. With this line, rayon and all that is
+//! written with it run on filch's pool:
+//!
+//! ```toml
+//! [patch.crates-io]
+//! rayon-core = { path = "../filch/compat/rayon-core" }
+//! ```
+//!
+//! Then a thread that waits in a parallel iterator runs no strangers. And in a task of a
+//! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
+//!
+//! ```text
+//! let pool = rayon_core::ThreadPoolBuilder::new().build()?;
+//! let fair = FairScheduler::over(pool.as_filch().clone());
+//! let batch = fair.queue("batch").max_parallel(2).build()?;
+//! let online = fair.queue("online").weight(3).build()?;
+//! batch.spawn(|| numbers.par_sort());                        // on two threads at most
+//! let sum = online.install(|| items.par_iter().sum::<u64>()); // with three times its weight
+//! ```
+//!
+//! A pool of that package has the threads that it was built with, and no more, since rayon's users
+//! index by `current_thread_index`. So a thread with nothing to help sleeps in its wait.
 //!
 //! # Keeping rayon, and sharing its threads
 //!

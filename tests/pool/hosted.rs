@@ -170,29 +170,30 @@ fn a_worker_that_waits_makes_the_call_of_a_broadcast() {
         let pool = hosted(2);
         let (inner, release, calls) = (pool.clone(), Arc::new(Meeting::default()), channel());
         let (begun, same) = (Arc::new(Meeting::default()), release.clone());
-        let begins = begun.clone();
+        let [begins, both] = [begun.clone(), begun.clone()];
         let task = pool.spawn(move || {
             let other = || {
-                begins.of(2);
+                begins.of(3);
                 pool::blocking(|| same.of(2));
             };
             match way {
-                0 => drop(inner.join(|| begun.of(2), other)),
+                0 => drop(inner.join(|| begun.of(3), other)),
                 1 => inner.scope(|scope| {
                     scope.spawn(other);
-                    begun.of(2);
+                    begun.of(3);
                 }),
                 _ => {
                     let (begins, same) = (begins.clone(), same.clone());
                     let handle = inner.spawn(move || {
-                        begins.of(2);
+                        begins.of(3);
                         same.of(2);
                     });
-                    begun.of(2);
+                    begun.of(3);
                     handle.join().unwrap();
                 }
             }
         });
+        both.of(3);
         // The one that runs the other half makes its call afterwards; the one that waits for it, meanwhile.
         let sender = calls.0.clone();
         pool.spawn_broadcast(move |index| sender.send(index).unwrap()).unwrap();

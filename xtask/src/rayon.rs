@@ -23,11 +23,11 @@ const LIMIT: Duration = Duration::from_secs(900);
 
 /// Tests of theirs that fail, and why. One that does not fail any more is an error, too.
 const KNOWN: [(&str, &str); 5] = [
-    ("mixed_fifo_lifo_order", MIXED),
-    ("mixed_fifo_order", MIXED),
-    ("mixed_lifo_fifo_order", MIXED),
-    ("mixed_lifo_order", MIXED),
-    ("use_current_thread_basic", "`use_current_thread` is refused"),
+    ("in_scope::mixed_fifo_lifo_order", MIXED),
+    ("in_scope::mixed_fifo_order", MIXED),
+    ("in_scope::mixed_lifo_fifo_order", MIXED),
+    ("in_scope::mixed_lifo_order", MIXED),
+    ("use_current_thread::use_current_thread_basic", "`use_current_thread` is refused"),
 ];
 
 const MIXED: &str = "asks that the wait for a scope runs jobs of the scope around it: strangers";
@@ -60,7 +60,7 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
     write_manifest(source("rayon")?, &rayon, PATCH)?;
 
     let mut table = Table::new(&["package", "passed", "ignored", "refused", "seconds", "verdict"]);
-    let mut failures = Vec::new();
+    let (mut failures, mut passed) = (Vec::new(), 0);
     let packages: [(_, _, &[&str], _); 3] = [
         ("compat", PathBuf::from(COMPAT), &[], &[][..]),
         ("rayon-core", core, &["--tests"], &KNOWN[..]),
@@ -70,6 +70,7 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
         eprintln!("{name}");
         let run = test(name, &folder, what)?;
         let wrong = run.judge(known);
+        passed += run.of("ok").count();
         table.row([
             name.to_owned(),
             run.of("ok").count().to_string(),
@@ -87,6 +88,7 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
     table.publish("rayon")?;
     println!();
     KNOWN.iter().for_each(|(test, why)| println!("{test} fails: {why}"));
+    println!("\n{passed} tests passed, {} refused", KNOWN.len());
     all_well(failures)
 }
 
@@ -166,9 +168,15 @@ fn test(name: &str, folder: &Path, what: &[&str]) -> Result<Run> {
     command.args(what).arg("--target-dir").arg(folders::target_dir()?.join("rayon"));
     let (_, seconds) = process::run(process::log_to(&mut command, &log)?, Some(LIMIT))?;
     let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    let mut binary = String::new();
     let verdicts = said.lines().filter_map(|line| {
+        if let Some((_, rest)) = line.split_once("Running ") {
+            let file = rest.split_whitespace().find(|it| it.ends_with(".rs"));
+            binary = file.map(Path::new).and_then(Path::file_stem)?.to_string_lossy().into_owned();
+        }
         let (test, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
-        Some((test.trim_end_matches(" - should panic").to_owned(), verdict.to_owned()))
+        let test = test.trim_end_matches(" - should panic");
+        Some((format!("{binary}::{test}"), verdict.to_owned()))
     });
     Ok(Run { verdicts: verdicts.collect(), seconds, log })
 }
@@ -177,7 +185,7 @@ impl Run {
     /// The tests of which this became.
     fn of<'a>(&'a self, verdict: &'a str) -> impl Iterator<Item = &'a str> {
         let such = self.verdicts.iter().filter(move |it| it.1.starts_with(verdict));
-        such.map(|it| it.0.rsplit("::").next().unwrap_or(&it.0))
+        such.map(|it| it.0.as_str())
     }
 
     /// What is not as it should be.

@@ -169,7 +169,7 @@ fn detail(step: &str, log: &Path) -> String {
         "tools" | "fairness" => tests_in(&text),
         // Our own commands end with a sentence that sums them up.
         "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "defects"
-        | "audit" | "sanitizers" | "fuzz" => {
+        | "audit" | "sanitizers" | "fuzz" | "rayon" => {
             text.lines().next_back().unwrap_or_default().to_owned()
         }
         _ => String::new(),
