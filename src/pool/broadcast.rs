@@ -133,10 +133,7 @@ impl<'scope> Scope<'scope, '_> {
 
 impl Shared {
     /// Pins a job to each worker, where `make` says.
-    fn pin_each<'a>(
-        &'a self,
-        mut make: impl FnMut(&Seat) -> (&Injector<Job>, Job),
-    ) -> Result<(), Reason> {
+    fn pin_each(&self, mut make: impl FnMut(&Seat) -> (&Injector<Job>, Job)) -> Result<(), Reason> {
         let crew = self.crew.lock();
         if crew.is_closing {
             return Err(Reason::Closed);
