@@ -22,7 +22,7 @@ pub(crate) use panic::PanicHandler;
 pub use rejected::{Reason, Rejected, RejectedBatch, SpawnError};
 pub use thread_per_job::ThreadPerJob;
 
-pub use crate::task::gate::Limited;
+pub use crate::task::any::Limited;
 pub use crate::task::id::ExecutorId;
 pub use crate::task::polling::Futures;
 

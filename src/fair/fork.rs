@@ -18,16 +18,14 @@
 //! latch of the fork within which it was made. So a thread that waits finds the forks that come of
 //! its latch, and runs no others: they might want a lock that it holds.
 
-use super::line::Line;
-use super::serving::Serving;
-use super::shared::Shared;
 use crate::idle::Park;
 use crate::pool::Countdown;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed};
+use crate::sync::{AtomicBool, AtomicUsize, Relaxed};
 use crate::task::current::Waiter;
 use crate::task::{Bed, Job, OnStack, StackKind};
 use alloc::collections::VecDeque;
+use core::cell::Cell;
 use core::ptr;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;
@@ -115,17 +113,25 @@ pub(super) struct Forks {
 
 impl Forks {
     /// Returns the shard in which a thread that serves the queue offers its forks.
-    fn shard_of(&self, serving: Option<&Serving>) -> usize {
-        let Some(serving) = serving else { return self.use_shard(COMMON) };
-        serving.shard.get().unwrap_or_else(|| {
+    pub(super) fn shard_of(&self, owner: Option<&Owner>) -> usize {
+        let Some(owner) = owner else { return self.use_shard(COMMON) };
+        owner.shard.get().unwrap_or_else(|| {
             let lowest = |lent: usize| (!lent).trailing_zeros() as usize;
             let lend = |lent| (lowest(lent) < COMMON).then(|| lent | 1 << lowest(lent));
             // Relaxed: the shard's lock orders what its threads do.
             let lent = self.lent.fetch_update(Relaxed, Relaxed, lend);
             let shard = self.use_shard(lent.map_or(COMMON, lowest));
-            serving.shard.set(Some(shard));
+            owner.shard.set(Some(shard));
             shard
         })
+    }
+
+    /// Takes a shard back that was lent for a lease.
+    #[inline]
+    pub(super) fn give_back(&self, owner: &Owner) {
+        if let Some(shard) = owner.shard.get().filter(|it| *it < COMMON) {
+            self.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: as when it was lent
+        }
     }
 
     fn use_shard(&self, shard: usize) -> usize {
@@ -143,6 +149,15 @@ impl Forks {
         self.used().any(Shard::has_some)
     }
 
+    /// Offers a fork in this shard.
+    ///
+    /// # Safety
+    ///
+    /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
+    pub(super) unsafe fn offer(&self, shard: usize, head: *const Head) {
+        self.shards[shard].with(|offers| offers.push_back(Offer(head)));
+    }
+
     /// Takes an oldest fork.
     pub(super) fn take(&self) -> Option<Job> {
         let mut shards = self.used().filter(|it| it.has_some());
@@ -151,7 +166,7 @@ impl Forks {
 
     /// Takes a fork that comes of this latch. Looks under the lock of every shard: a thread that
     /// offers such a fork later sees what the caller has written before.
-    fn take_of(&self, latch: &Latch) -> Option<Job> {
+    pub(super) fn take_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|shard| {
             shard.with(|offers| {
                 let at = offers.iter().position(|it| it.head().comes_of(latch))?;
@@ -160,164 +175,8 @@ impl Forks {
         })
     }
 
-    /// Takes a fork back that was offered in this shard. Returns whether no thread has begun it.
-    #[inline]
-    pub(super) fn take_back(&self, shard: usize, head: &Head) -> bool {
-        self.shards[shard].with(|offers| {
-            let at = offers.iter().rposition(|it| ptr::eq(it.0, head));
-            at.and_then(|at| offers.remove(at)).is_some()
-        })
-    }
-}
-
-impl Line {
-    /// Takes a shard back that was lent for a lease.
-    #[inline]
-    pub(super) fn give_back(&self, shard: Option<usize>) {
-        if let (Some(shard), Some(forks)) = (shard.filter(|it| *it < COMMON), self.forks.get()) {
-            forks.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: as when it was lent
-        }
-    }
-}
-
-/// What a thread waits at: one half of a `join`, or the jobs of a scope.
-pub(super) struct Latch {
-    /// The latch of the fork within which this was made; null if it was made in no fork.
-    outer: *const Latch,
-    /// The frame of its owner.
-    owner: *const Serving,
-    countdown: Countdown,
-    waiter: Waiter,
-    /// Wakes its owner, once that waits.
-    bell: Mutex<Option<Waker>>,
-    /// Its owner sleeps and could run a fork.
-    is_asleep: AtomicBool,
-}
-
-// SAFETY: I7 — the pointers are to what stays as long as the latch; the owner's frame is compared only.
-unsafe impl Sync for Latch {}
-
-impl Latch {
-    pub(super) fn new(owner: &Serving) -> Self {
-        Latch {
-            outer: owner.latch.get(),
-            owner,
-            countdown: Countdown::default(),
-            waiter: Waiter::this_thread(),
-            bell: Mutex::default(),
-            is_asleep: AtomicBool::new(false),
-        }
-    }
-
-    fn is_owners(&self, serving: Option<&Serving>) -> bool {
-        serving.is_some_and(|it| ptr::eq(it, self.owner))
-    }
-
-    /// One more fork is to end before the wait does.
-    pub(super) fn add(&self, serving: Option<&Serving>) {
-        match self.is_owners(serving) {
-            true => self.countdown.add_own(),
-            false => self.countdown.add(),
-        }
-    }
-
-    /// Runs `f`, which does not panic, as a fork of this latch.
-    pub(super) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        let serving = Serving::innermost();
-        let outer = serving.map(|it| it.latch.replace(self));
-        let result = self.waiter.run_part(f);
-        if let Some((it, outer)) = serving.zip(outer) {
-            it.latch.set(outer);
-        }
-        result
-    }
-
-    /// A fork has ended.
-    ///
-    /// # Safety
-    ///
-    /// 1. I7 — it is one of this latch, and the caller forgets the latch.
-    pub(super) unsafe fn end(this: *const Self) {
-        // SAFETY: 1.
-        let is_own = unsafe { (*this).is_owners(Serving::innermost()) };
-        // SAFETY: 1. The reference is to atomic words only: they may go once they are written.
-        let countdown = unsafe { &(*this).countdown };
-        if is_own {
-            return countdown.end_own();
-        }
-        // SAFETY: 1 — called before the last fork has ended.
-        let bell = || unsafe { (*this).bell.lock().clone() };
-        if let Some(bell) = countdown.end(bell).flatten() {
-            bell.wake();
-        }
-    }
-
-    /// Wakes the owner if it sleeps: a fork that comes of this latch was offered.
-    fn stir(&self) {
-        // Relaxed: the owner has looked under the lock under which the fork was offered since, and so
-        // before; or it finds the fork.
-        if self.is_asleep.load(Relaxed) && self.is_asleep.swap(false, Relaxed) {
-            let bell = self.bell.lock().clone();
-            bell.iter().for_each(Waker::wake_by_ref);
-        }
-    }
-}
-
-impl Shared {
-    /// Offers a fork, and returns its shard. `latch` is the innermost at which another thread may
-    /// wait for it.
-    ///
-    /// # Safety
-    ///
-    /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
-    #[inline]
-    pub(super) unsafe fn offer(
-        this: &Arc<Self>,
-        line: &Line,
-        head: *const Head,
-        mut latch: *const Latch,
-    ) -> usize {
-        let forks = line.forks.get_or_make(Forks::default);
-        let shard = forks.shard_of(Serving::of(line));
-        Shared::put(|| forks.shards[shard].with(|offers| offers.push_back(Offer(head))));
-        if this.is_shown(line) && this.tiers.reserves.has_room(line.tier()) {
-            // Never serves here: this thread is in the middle of a task.
-            Shared::send_another(this);
-        }
-        // SAFETY: I7 — the caller runs within these.
-        while let Some(it) = unsafe { latch.as_ref() } {
-            it.stir();
-            latch = it.outer;
-        }
-        shard
-    }
-
-    /// Waits at a latch of the caller's: runs what comes of it, and sleeps if there is nothing.
-    #[cold]
-    pub(super) fn wait_at(&self, line: &Line, serving: &Serving, latch: &Latch) {
-        let Some(forks) = line.forks.get() else { return };
-        let is_over = || latch.countdown.is_over();
-        while !is_over() {
-            if let Some(fork) = forks.take_of(latch) {
-                fork.run();
-                continue;
-            }
-            Bed::hesitate(|| is_over() || forks.has_some());
-            if is_over() {
-                return;
-            }
-            let began = self.clock.nanos();
-            serving.settle(self, line, began);
-            let fork = forks.sleep_at(latch);
-            serving.add_away(self.clock.nanos().saturating_sub(began));
-            fork.into_iter().for_each(Job::run);
-        }
-    }
-}
-
-impl Forks {
     /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is over.
-    fn sleep_at(&self, latch: &Latch) -> Option<Job> {
+    pub(super) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
             latch.countdown.call();
@@ -331,5 +190,110 @@ impl Forks {
                 park.park(None);
             }
         })
+    }
+
+    /// Takes a fork back that was offered in this shard. Returns whether no thread has begun it.
+    #[inline]
+    pub(super) fn take_back(&self, shard: usize, head: &Head) -> bool {
+        self.shards[shard].with(|offers| {
+            let at = offers.iter().rposition(|it| ptr::eq(it.0, head));
+            at.and_then(|at| offers.remove(at)).is_some()
+        })
+    }
+}
+
+/// A frame in which a thread serves the queue, as forks know it.
+pub(super) struct Owner {
+    /// The latch of the innermost fork that the thread runs; null if it runs none.
+    pub(super) latch: Cell<*const Latch>,
+    /// The shard of the queue's forks that is lent to it.
+    shard: Cell<Option<usize>>,
+}
+
+impl Owner {
+    pub(super) fn new() -> Self {
+        Owner { latch: Cell::new(ptr::null()), shard: Cell::new(None) }
+    }
+}
+
+/// What a thread waits at: one half of a `join`, or the jobs of a scope.
+pub(super) struct Latch {
+    /// The latch of the fork within which this was made; null if it was made in no fork.
+    pub(super) outer: *const Latch,
+    owner: *const Owner,
+    pub(super) countdown: Countdown,
+    waiter: Waiter,
+    /// Wakes its owner, once that waits.
+    bell: Mutex<Option<Waker>>,
+    /// Its owner sleeps and could run a fork.
+    is_asleep: AtomicBool,
+}
+
+// SAFETY: I7 — the pointers are to what stays as long as the latch; the owner's frame is compared only.
+unsafe impl Sync for Latch {}
+
+impl Latch {
+    pub(super) fn new(owner: &Owner) -> Self {
+        Latch {
+            outer: owner.latch.get(),
+            owner,
+            countdown: Countdown::default(),
+            waiter: Waiter::this_thread(),
+            bell: Mutex::default(),
+            is_asleep: AtomicBool::new(false),
+        }
+    }
+
+    fn is_owners(&self, caller: Option<&Owner>) -> bool {
+        caller.is_some_and(|it| ptr::eq(it, self.owner))
+    }
+
+    /// One more fork is to end before the wait does.
+    pub(super) fn add(&self, caller: Option<&Owner>) {
+        match self.is_owners(caller) {
+            true => self.countdown.add_own(),
+            false => self.countdown.add(),
+        }
+    }
+
+    /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
+    /// frame.
+    pub(super) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
+        let outer = caller.map(|it| it.latch.replace(self));
+        let result = self.waiter.run_part(f);
+        if let Some((it, outer)) = caller.zip(outer) {
+            it.latch.set(outer);
+        }
+        result
+    }
+
+    /// A fork has ended. `caller` is this thread's innermost frame.
+    ///
+    /// # Safety
+    ///
+    /// 1. I7 — it is one of this latch, and the caller forgets the latch.
+    pub(super) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
+        // SAFETY: 1.
+        let is_own = unsafe { (*this).is_owners(caller) };
+        // SAFETY: 1. The reference is to atomic words only: they may go once they are written.
+        let countdown = unsafe { &(*this).countdown };
+        if is_own {
+            return countdown.end_own();
+        }
+        // SAFETY: 1 — called before the last fork has ended.
+        let bell = || unsafe { (*this).bell.lock().clone() };
+        if let Some(bell) = countdown.end(bell).flatten() {
+            bell.wake();
+        }
+    }
+
+    /// Wakes the owner if it sleeps: a fork that comes of this latch was offered.
+    pub(super) fn stir(&self) {
+        // Relaxed: the owner has looked under the lock under which the fork was offered since, and so
+        // before; or it finds the fork.
+        if self.is_asleep.load(Relaxed) && self.is_asleep.swap(false, Relaxed) {
+            let bell = self.bell.lock().clone();
+            bell.iter().for_each(Waker::wake_by_ref);
+        }
     }
 }

@@ -39,7 +39,7 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
         let half = unsafe { &*this };
         // SAFETY: 1.
         let b = unsafe { half.closure.take() };
-        let result = half.latch.run(|| {
+        let result = half.latch.run(Serving::owner(), || {
             thread::catch(|| match &half.context {
                 Some(context) => context.enter(b),
                 None => b(),
@@ -51,7 +51,7 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
         // SAFETY: 1.
         let latch = unsafe { &raw const (*this).latch };
         // SAFETY: 1 — the half may go from here on.
-        unsafe { Latch::end(latch) };
+        unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
 
@@ -129,7 +129,7 @@ impl Queue {
         let context = self.0.context.as_ref().map(Flow::capture);
         let mut half = Half {
             head: Head::new(&Half::<B, RB>::KIND, core::ptr::null()),
-            latch: Latch::new(serving),
+            latch: Latch::new(&serving.owner),
             context,
             closure: Place::empty(),
             result: Place::empty(),
@@ -138,8 +138,8 @@ impl Queue {
         // SAFETY: I7 — no other thread has it. Forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
-        half.latch.add(Some(serving));
-        let outer = serving.latch.get();
+        half.latch.add(Some(&serving.owner));
+        let outer = serving.owner.latch.get();
         // SAFETY: I7 — `a` is caught, and every way out is behind `take_back` or the wait.
         let shard = unsafe { Shared::offer(shared, line, &raw const half.head, outer) };
         let first = thread::catch(a);

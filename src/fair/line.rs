@@ -3,7 +3,6 @@
 use super::counters::Counters;
 use super::flight::Flight;
 use super::fork::Forks;
-use super::handle::Handle;
 use super::joiners::Joiners;
 use super::life::{Life, MAX_TASKS};
 use super::once::Once;
@@ -13,8 +12,10 @@ use crate::injector::Injector;
 use crate::steal::Steal;
 use crate::sync::lock::Mutex;
 use crate::sync::spin::relax;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text, Weak};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
 use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
+use alloc::boxed::Box;
+use core::any::Any;
 
 /// The greatest weight of a queue.
 pub(super) const MAX_WEIGHT: u64 = 1 << 32;
@@ -69,8 +70,9 @@ pub(super) struct Line {
     pub(super) flight: Flight,
     /// Its futures that have not ended.
     pub(super) living: Living,
-    /// The handle of its present or last queue, as long as the user has one.
-    pub(super) handle: Mutex<Option<Weak<Handle>>>,
+    /// A `Weak<Handle>` of its present or last queue, for `Serving`. Handles are built on lines, so a
+    /// line does not know their type.
+    pub(super) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
 /// The settings of a queue.

@@ -11,6 +11,7 @@ use super::tiers::Priority;
 use crate::executor::Futures;
 use crate::sync::{Arc, Text, Unwatched, weak};
 use crate::task::{CancelToken, ContextFlow, ExecutorId, Flow};
+use alloc::boxed::Box;
 use alloc::task::Wake;
 use core::fmt;
 use core::task::Waker;
@@ -297,7 +298,7 @@ impl<'a> QueueBuilder<'a> {
         let polls = Polls { queue: queue.clone(), id, limited: limited.clone() };
         let futures = Futures(Unwatched::new(polls));
         let queue = Queue(Arc::new(Handle { id, queue, token, limited, futures, context }));
-        *line.handle.lock() = Some(weak(&queue.0));
+        *line.handle.lock() = Some(Box::new(weak(&queue.0)));
         queue.cancel_with_token();
         Ok(queue)
     }

@@ -47,7 +47,7 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
         let job = *unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) };
         let ScopeJob { first, latch, f, .. } = job;
         // SAFETY: 1.
-        let result = unsafe { &*latch }.run(|| thread::catch(f));
+        let result = unsafe { &*latch }.run(Serving::owner(), || thread::catch(f));
         if let Err(payload) = result {
             let mut first = first.lock();
             let further = if first.is_none() { first.replace(payload) } else { Some(payload) };
@@ -55,7 +55,7 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
             further.into_iter().for_each(thread::forget_if_it_panics);
         }
         // SAFETY: 1 — the scope may go from here on.
-        unsafe { Latch::end(latch) };
+        unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
 
@@ -120,7 +120,7 @@ impl Queue {
     ) -> R {
         let scope = Scope {
             queue: self,
-            latch: Latch::new(serving),
+            latch: Latch::new(&serving.owner),
             first: Mutex::default(),
             _scope: PhantomData,
             _env: PhantomData,
@@ -166,7 +166,7 @@ impl<'scope> Scope<'scope, '_> {
         let latch = &raw const self.latch;
         let head = Head::new(&ScopeJob::<F>::KIND, latch);
         let job = Box::into_raw(Box::new(ScopeJob { head, first: &self.first, latch, f }));
-        self.latch.add(Serving::of(line));
+        self.latch.add(Serving::of(line).map(|it| &it.owner));
         // SAFETY: I7 — in a box that stays until the job has run; and the scope waits for it.
         unsafe { Shared::offer(shared, line, job.cast::<Head>(), latch) };
     }

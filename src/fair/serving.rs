@@ -1,13 +1,15 @@
-//! Which queue a thread is serving, and how much of its time the queue is charged for.
+//! Which queue a thread is serving, how much of its time the queue is charged for, and the forks
+//! that the thread offers and waits for.
 
-use super::fork::Latch;
+use super::fork::{Forks, Head, Latch, Owner};
+use super::handle::Handle;
 use super::line::Line;
 use super::policy::{Pick, Service};
 use super::queue::Queue;
 use super::shared::Shared;
-use crate::sync::Weak;
 use crate::sync::thread::per_thread;
-use crate::task::{ExecutorId, current};
+use crate::sync::{Arc, Weak};
+use crate::task::{Bed, ExecutorId, Job, current};
 use core::cell::{Cell, OnceCell};
 use core::ptr;
 use core::time::Duration;
@@ -27,10 +29,8 @@ pub(super) struct Serving {
     charged: Cell<u64>,
     /// The pick that began it, until the policy is told of it.
     pick: Cell<Pick>,
-    /// The latch of the innermost fork that this thread runs; null if it runs none.
-    pub(super) latch: Cell<*const Latch>,
-    /// The shard of the queue's forks that is lent to it.
-    pub(super) shard: Cell<Option<usize>>,
+    /// What its forks know of it.
+    pub(super) owner: Owner,
     /// A handle of the queue, once one was asked for; `None` if the user has none left.
     pub(super) queue: OnceCell<Option<Queue>>,
 }
@@ -57,6 +57,12 @@ impl Serving {
         SERVING.try_with(|it| unsafe { it.get().as_ref() }).unwrap_or(None)
     }
 
+    /// Returns the part of that frame that forks know.
+    #[inline]
+    pub(super) fn owner<'a>() -> Option<&'a Owner> {
+        Serving::innermost().map(|it| &it.owner)
+    }
+
     /// Returns the innermost frame of this thread, if it is of this queue.
     #[inline]
     pub(super) fn of<'a>(line: &Line) -> Option<&'a Self> {
@@ -68,7 +74,8 @@ impl Serving {
         let find = || {
             // SAFETY: I6 — the frame is within a call of the scheduler's.
             let line = unsafe { &*self.shared }.table.get(self.slot)?;
-            line.handle.lock().as_ref().and_then(Weak::upgrade).map(Queue)
+            let handle = line.handle.lock();
+            handle.as_ref()?.downcast_ref::<Weak<Handle>>()?.upgrade().map(Queue)
         };
         self.queue.get_or_init(find).as_ref()
     }
@@ -135,14 +142,15 @@ impl Shared {
             away: Cell::new(0),
             charged: Cell::new(0),
             pick: Cell::new(pick),
-            latch: Cell::new(ptr::null()),
-            shard: Cell::new(None),
+            owner: Owner::new(),
             queue: OnceCell::new(),
         };
         let back = Back(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
         let end = f();
         drop(back);
-        line.give_back(this.shard.get());
+        if let Some(forks) = line.forks.get() {
+            forks.give_back(&this.owner);
+        }
         let (whole, away) = (end.saturating_sub(start), this.away.get());
         if let Some(outer) = Serving::innermost() {
             // The work of a scheduler over a queue belongs to that queue; other tasks that run
@@ -157,5 +165,56 @@ impl Shared {
     /// scheduler.
     pub(super) fn current_slot(&self) -> Option<usize> {
         Serving::innermost().filter(|it| ptr::eq(it.shared, self)).map(|it| it.slot)
+    }
+
+    /// Offers a fork, and returns its shard. `latch` is the innermost at which another thread may
+    /// wait for it.
+    ///
+    /// # Safety
+    ///
+    /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
+    #[inline]
+    pub(super) unsafe fn offer(
+        this: &Arc<Self>,
+        line: &Line,
+        head: *const Head,
+        mut latch: *const Latch,
+    ) -> usize {
+        let forks = line.forks.get_or_make(Forks::default);
+        let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
+        // SAFETY: 1.
+        Shared::put(|| unsafe { forks.offer(shard, head) });
+        if this.is_shown(line) && this.tiers.reserves.has_room(line.tier()) {
+            // Never serves here: this thread is in the middle of a task.
+            Shared::send_another(this);
+        }
+        // SAFETY: I7 — the caller runs within these.
+        while let Some(it) = unsafe { latch.as_ref() } {
+            it.stir();
+            latch = it.outer;
+        }
+        shard
+    }
+
+    /// Waits at a latch of the caller's: runs what comes of it, and sleeps if there is nothing.
+    #[cold]
+    pub(super) fn wait_at(&self, line: &Line, serving: &Serving, latch: &Latch) {
+        let Some(forks) = line.forks.get() else { return };
+        let is_over = || latch.countdown.is_over();
+        while !is_over() {
+            if let Some(fork) = forks.take_of(latch) {
+                fork.run();
+                continue;
+            }
+            Bed::hesitate(|| is_over() || forks.has_some());
+            if is_over() {
+                return;
+            }
+            let began = self.clock.nanos();
+            serving.settle(self, line, began);
+            let fork = forks.sleep_at(latch);
+            serving.add_away(self.clock.nanos().saturating_sub(began));
+            fork.into_iter().for_each(Job::run);
+        }
     }
 }

@@ -1,46 +1,89 @@
-//! References to tasks.
+//! References to tasks of any result type, and the gates that such tasks pass.
 
-use super::cell::{Count, Task, Unfinished};
 use super::current::Home;
-use super::error::{CancelledBy, Cause};
-use super::gate::{self, Here, Limited};
-use super::handle::Cancel;
-use super::state::{Asked, State};
+use super::error::Cause;
+use super::state::{Ended, State};
+use crate::sync::Unwatched;
+use crate::sync::clock::{self, Instant};
 use crate::sync::place::Watch;
 use alloc::boxed::Box;
-use core::mem::ManuallyDrop;
+use core::fmt;
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
+use core::task::Waker;
 
-/// The reference to a task that its job holds.
-pub(super) struct Entry(ManuallyDrop<AnyTask>);
+/// The part of a task that depends on neither its closure nor its result.
+pub(super) struct Common {
+    pub(super) state: State,
+    /// Tells a model who uses the memory, and who frees it (I4).
+    pub(super) watch: Watch,
+    /// The executor that it was given to.
+    pub(super) home: Home,
+    /// The gate that limits which threads may run it.
+    pub(super) limited: Option<Limited>,
+    /// When it is too late to begin.
+    pub(super) deadline: Option<Instant>,
+}
 
-impl Entry {
-    pub(super) fn new(task: AnyTask) -> Self {
-        Entry(ManuallyDrop::new(task))
+/// A task of which one knows nothing.
+pub(super) trait Unfinished: Send + Sync {
+    fn common(&self) -> &Common;
+
+    /// Claims it and runs it. Returns `false` if another thread has claimed it, or if it is too
+    /// late.
+    fn run(&self, count: Count<'_>) -> bool;
+
+    /// Runs the closure, with the result to the handle.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed it.
+    unsafe fn run_claimed(&self, count: Count<'_>);
+
+    /// Drops the closure; the handle is told why.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed it.
+    unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>);
+
+    /// Why it is about to be asked to end, while it may be running.
+    fn note_cause(&self, _cause: &Cause) {}
+
+    /// The last reference goes, before it has come to its end perhaps.
+    fn abandon(&self) {}
+
+    /// Whether its deadline is over.
+    #[cold]
+    fn is_late(&self) -> bool {
+        self.common().deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    pub(super) fn task(&self) -> &AnyTask {
-        &self.0
-    }
-
-    /// The task, which the caller runs: a future that has been polled is not to be dropped with its
-    /// job.
-    pub(super) fn into_task(self) -> AnyTask {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: I6 — the entry is not used any more, so it is taken once.
-        unsafe { ManuallyDrop::take(&mut this.0) }
+    /// Runs it if it is not too late. Returns whether it has.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed it.
+    #[inline]
+    unsafe fn run_in_time(&self, count: Count<'_>) -> bool {
+        let Common { state, .. } = self.common();
+        if state.has_deadline() {
+            if self.is_late() {
+                // SAFETY: I1 — 1.
+                unsafe { self.cancel_claimed(Cause::Expired, count) };
+                return false;
+            }
+            state.meets_deadline();
+        }
+        // SAFETY: I1 — 1.
+        unsafe { self.run_claimed(count) };
+        true
     }
 }
 
-impl Drop for Entry {
-    /// If it has not run, no thread will run it.
-    fn drop(&mut self) {
-        // SAFETY: I6 — the entry is not used any more, so it is taken once.
-        let task = unsafe { ManuallyDrop::take(&mut self.0) };
-        task.drop_counted(CancelledBy::Executor.into(), None);
-    }
-}
+/// How its queue's server takes a task off the count (I8). `None`: another thread has claimed it,
+/// and the gate takes it off.
+pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
 /// The executor of a task, and the queue that limits it.
 pub(super) type Kin = (Home, Home);
@@ -49,6 +92,11 @@ pub(super) type Kin = (Home, Home);
 pub(crate) struct AnyTask(pub(super) Reference<dyn Unfinished>);
 
 impl AnyTask {
+    #[inline]
+    pub(super) fn state(&self) -> &State {
+        &self.0.common().state
+    }
+
     /// Runs it here, unless another thread has claimed it. Returns whether it has.
     #[inline]
     pub(crate) fn run(&self) -> bool {
@@ -64,7 +112,7 @@ impl AnyTask {
     /// Drops the closure for the server of its queue, unless another thread has claimed it. Returns
     /// whether it has.
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
-        let is_ours = self.0.state().claim();
+        let is_ours = self.state().claim();
         if is_ours {
             // SAFETY: I1 — claimed just now.
             unsafe { self.0.cancel_claimed(cause, count) };
@@ -74,39 +122,39 @@ impl AnyTask {
 
     /// Whether it is too late for it to begin. `false` once it has.
     pub(crate) fn is_expired(&self) -> bool {
-        self.0.state().has_deadline() && self.0.is_late()
+        self.state().has_deadline() && self.0.is_late()
     }
 
     /// Whether its queue counts it, or it has a deadline.
     #[inline]
     pub(crate) fn wants_care(&self) -> bool {
-        self.0.state().wants_care()
+        self.state().wants_care()
     }
 
     /// It was refused, and the caller has its closure again: a group is not told of it.
     pub(crate) fn hand_back(&self) {
-        self.0.state().hand_back();
+        self.state().hand_back();
     }
 
     /// From now on the queue counts it, and its claimer takes it off the count (I8). Does nothing
     /// if the task is of another queue, or a thread has claimed it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
-        self.0.state().be_counted(self.0.limited().is_some_and(|it| it.0.home() == queue))
+        self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
 
     /// Whether its queue counts it.
     pub(crate) fn is_counted(&self) -> bool {
-        self.0.state().is_counted()
+        self.state().is_counted()
     }
 
     /// Returns whether the caller, which has come to its job, must take it off the count.
     pub(crate) fn is_left(&self) -> bool {
-        self.0.state().is_left()
+        self.state().is_left()
     }
 
     /// One more reference.
     pub(crate) fn another(&self) -> AnyTask {
-        self.0.state().refer();
+        self.state().refer();
         AnyTask(Reference(self.0.0))
     }
 
@@ -115,107 +163,42 @@ impl AnyTask {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
-    /// Cancels it, or asks it to end.
-    pub(crate) fn cancel(&self, cause: impl Into<Cause>) -> Cancel {
-        let cause = cause.into();
-        let _job = if self.is_claimed() { None } else { gate::take_out(self) };
-        self.0.note_cause(&cause);
-        match self.0.state().ask() {
-            Asked::Claimed => {
-                // SAFETY: I1 — claimed just now.
-                unsafe { self.0.cancel_claimed(cause, None) };
-                Cancel::Dequeued
-            }
-            Asked::Noted => Cancel::Requested,
-            Asked::TooLate => Cancel::Finished,
-        }
-    }
-
     /// The executor that it was given to.
     pub(super) fn home(&self) -> Home {
-        self.0.home()
+        self.0.common().home
     }
 
     /// Whether it has begun, or never will.
     pub(crate) fn is_claimed(&self) -> bool {
-        self.0.state().is_claimed()
+        self.state().is_claimed()
     }
 
     /// The same for all tasks that the same threads may run while they wait for them. `None`: no
     /// thread may.
     pub(super) fn kin(&self) -> Option<Kin> {
-        if self.0.state().is_future() {
+        if self.state().is_future() {
             return None;
         }
-        let limiter = self.0.limited().map(|it| it.0.home());
-        let kin = (self.0.home(), limiter.flatten());
+        let limiter = self.limited().map(|it| it.0.home());
+        let kin = (self.home(), limiter.flatten());
         (kin.0.is_some() || limiter.is_some()).then_some(kin)
     }
 
     /// The gate that limits which threads may run it.
     pub(super) fn limited(&self) -> Option<&Limited> {
-        self.0.limited()
-    }
-
-    /// Runs it here, if this thread may.
-    pub(super) fn run_here(&self) -> Here {
-        if self.0.state().is_future() {
-            return Here::NotOurs;
-        }
-        gate::run_here(self.0.home(), self.0.limited(), self)
-    }
-
-    /// Whether this thread may.
-    pub(super) fn may_run_here(&self) -> bool {
-        gate::may_run_here(self.0.home(), self.0.limited())
-    }
-}
-
-/// A task, whose state counts references.
-pub(super) trait Refers {
-    fn counted(&self) -> (&State, &Watch);
-
-    /// The last reference goes.
-    fn abandon(&self);
-}
-
-impl<T> Refers for dyn Task<T> {
-    fn counted(&self) -> (&State, &Watch) {
-        (&self.core().state, self.core().watch())
-    }
-
-    fn abandon(&self) {
-        self.unfinished().abandon();
-    }
-}
-
-impl Refers for dyn Unfinished {
-    fn counted(&self) -> (&State, &Watch) {
-        (self.state(), self.watch())
-    }
-
-    fn abandon(&self) {
-        Unfinished::abandon(self);
+        self.0.common().limited.as_ref()
     }
 }
 
 /// One reference to a task (I4).
-pub(super) struct Reference<D: Refers + ?Sized>(pub(super) NonNull<D>);
+pub(super) struct Reference<D: Unfinished + ?Sized>(pub(super) NonNull<D>);
 
 // SAFETY: I4 — the count is atomic, and the task is `Send` and `Sync`.
-unsafe impl<D: Refers + ?Sized + Send + Sync> Send for Reference<D> {}
+unsafe impl<D: Unfinished + ?Sized + Send + Sync> Send for Reference<D> {}
 // SAFETY: I4 — a shared reference changes only the atomic count, and the task is `Sync`.
-unsafe impl<D: Refers + ?Sized + Send + Sync> Sync for Reference<D> {}
+unsafe impl<D: Unfinished + ?Sized + Send + Sync> Sync for Reference<D> {}
 
-impl<T> Reference<dyn Task<T>> {
-    /// Returns one more reference, which does not know the result type.
-    pub(super) fn any(&self) -> AnyTask {
-        self.core().state.refer();
-        AnyTask(Reference(NonNull::from(self.unfinished())))
-    }
-}
-
-impl<D: Refers + ?Sized> Deref for Reference<D> {
+impl<D: Unfinished + ?Sized> Deref for Reference<D> {
     type Target = D;
 
     #[inline]
@@ -225,18 +208,71 @@ impl<D: Refers + ?Sized> Deref for Reference<D> {
     }
 }
 
-impl<D: Refers + ?Sized> Drop for Reference<D> {
+impl<D: Unfinished + ?Sized> Drop for Reference<D> {
     #[inline]
     fn drop(&mut self) {
-        let (state, watch) = self.counted();
+        let Common { state, watch, .. } = self.common();
         watch.used();
         if state.release() {
             self.abandon();
-            let (_, watch) = self.counted();
-            watch.changed();
+            self.common().watch.changed();
             // SAFETY: I4 — the last. Nothing is in the places any more: I1, I2 and I3 say who took
             // it.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
+    }
+}
+
+/// The limit that tasks of an executor pass through to run on a thread that waits for them.
+pub(crate) trait Gate: Send + Sync {
+    /// The executor on whose threads they run.
+    fn base(&self) -> Home;
+
+    /// Which executor's they are.
+    fn home(&self) -> Home;
+
+    /// How many there are.
+    fn places(&self) -> usize;
+
+    /// Whether there is a place now.
+    fn has_place(&self) -> bool;
+
+    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there
+    /// is no place. In an ordered queue, the tasks before it run first.
+    fn try_pass(&self, task: &AnyTask) -> bool;
+
+    /// Runs a task in the place that this thread has already, further up its stack, unless another
+    /// thread has claimed it.
+    fn run_inside(&self, task: &AnyTask);
+
+    /// Takes a counted task off the count, before a thread other than the server of the queue ends
+    /// it. `has_job` tells whether its job is still in the queue.
+    fn ends(&self, how: Ended, has_job: bool);
+
+    /// Tells the queue that the task has ended.
+    fn has_ended(&self);
+
+    /// Returns whether the queue holds so many tombstones that a further one stays in its count.
+    fn is_littered(&self) -> bool;
+
+    /// From now on, the waker is woken when there is a place again. The caller tries once more
+    /// afterwards.
+    fn watch(&self, waker: Waker) -> usize;
+
+    /// Takes the waker with this number back.
+    fn unwatch(&self, number: usize);
+}
+
+/// How a [`Queue`](crate::fair::Queue) limits which threads may run its tasks while they wait for
+/// them.
+///
+/// Only this crate makes one; an executor of your own that is a wrapper around a queue hands it on,
+/// as [`Executor::limited`](crate::Executor::limited) shows.
+#[derive(Clone)]
+pub struct Limited(pub(crate) Unwatched<dyn Gate>);
+
+impl fmt::Debug for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Limited { .. }")
     }
 }

@@ -1,248 +1,37 @@
-//! The allocation of a task.
+//! The part of a task's allocation that closures and futures share.
 
-use super::any::{AnyTask, Entry, Reference};
-use super::current::{self, Home};
-use super::error::{CancelledBy, Cause, JoinError};
-use super::gate::{Gate, Limited};
-use super::handle::JoinHandle;
-use super::job::Job;
-use super::membership::Membership;
-use super::state::State;
-use crate::sync::clock::{self, Instant};
+use super::any::{AnyTask, Common, Count, Gate, Limited, Reference, Unfinished};
+use super::current::Home;
+use super::error::JoinError;
+use super::state::{Ended, State};
+use crate::sync::clock::Instant;
 use crate::sync::place::{Place, Watch};
 use crate::sync::{Unwatched, thread};
-use alloc::boxed::Box;
-use core::borrow::Borrow;
 use core::mem;
-use core::ptr::{self, NonNull};
+use core::ops::Deref;
+use core::ptr::NonNull;
 use core::task::Waker;
 
 /// The part of a task that does not depend on its closure.
 pub(super) struct Core<T> {
-    pub(super) state: State,
-    /// Tells a model who uses the memory, and who frees it (I4).
-    watch: Watch,
-    /// The executor that it was given to.
-    pub(super) home: Home,
-    /// The gate that limits which threads may run it.
-    pub(super) limited: Option<Limited>,
-    /// When it is too late to begin.
-    deadline: Option<Instant>,
+    common: Common,
     /// I3.
     pub(super) waker: Place<Waker>,
     /// I2.
     pub(super) result: Place<Result<T, JoinError>>,
 }
 
-/// The allocation.
-struct Cell<F, T> {
-    core: Core<T>,
-    /// I1. With the closure's membership in a group, which ends after it.
-    closure: Place<(F, Option<Membership>)>,
-}
-
 /// A task with a known result type.
-pub(super) trait Task<T>: Send + Sync {
+pub(super) trait Task<T>: Unfinished {
     fn core(&self) -> &Core<T>;
     fn unfinished(&self) -> &(dyn Unfinished + 'static);
 }
 
-/// A task of which one knows nothing.
-pub(super) trait Unfinished: Send + Sync {
-    fn state(&self) -> &State;
-    fn watch(&self) -> &Watch;
-    fn home(&self) -> Home;
-    fn limited(&self) -> Option<&Limited>;
-
-    /// Claims it and runs it. Returns `false` if another thread has claimed it, or if it is too
-    /// late.
-    fn run(&self, count: Count<'_>) -> bool;
-
-    /// Runs the closure, with the result to the handle.
-    ///
-    /// # Safety
-    ///
-    /// 1. The caller has claimed it.
-    unsafe fn run_claimed(&self, count: Count<'_>);
-
-    /// Drops the closure; the handle is told why.
-    ///
-    /// # Safety
-    ///
-    /// 1. The caller has claimed it.
-    unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>);
-
-    /// Why it is about to be asked to end, while it may be running.
-    fn note_cause(&self, _cause: &Cause) {}
-
-    /// The last reference goes, before it has come to its end perhaps.
-    fn abandon(&self) {}
-
-    fn deadline(&self) -> Option<Instant>;
-
-    /// Whether its deadline is over.
-    #[cold]
-    fn is_late(&self) -> bool {
-        self.deadline().is_some_and(|deadline| clock::now() >= deadline)
-    }
-
-    /// Runs it if it is not too late. Returns whether it has.
-    ///
-    /// # Safety
-    ///
-    /// 1. The caller has claimed it.
-    #[inline]
-    unsafe fn run_in_time(&self, count: Count<'_>) -> bool {
-        if self.state().has_deadline() {
-            if self.is_late() {
-                // SAFETY: I1 — 1.
-                unsafe { self.cancel_claimed(Cause::Expired, count) };
-                return false;
-            }
-            self.state().meets_deadline();
-        }
-        // SAFETY: I1 — 1.
-        unsafe { self.run_claimed(count) };
-        true
-    }
-}
-
-/// How a task has come to its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ended {
-    Returned,
-    Panicked,
-    /// By its queue.
-    Dropped,
-    /// By others.
-    Cancelled,
-}
-
-impl Ended {
-    pub(super) fn of<T, E: Borrow<JoinError>>(result: &Result<T, E>) -> Self {
-        match result.as_ref().map_err(Borrow::borrow) {
-            Ok(_) => Ended::Returned,
-            Err(error) if error.is_panic() => Ended::Panicked,
-            Err(error) if error.cancelled_by() == Some(CancelledBy::Queue) => Ended::Dropped,
-            Err(_) => Ended::Cancelled,
-        }
-    }
-}
-
-/// How its queue's server takes a task off the count (I8). `None`: another thread has claimed it,
-/// and the gate takes it off.
-pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
-
-/// The settings of a new task.
-#[derive(Default)]
-pub(crate) struct Settings {
-    pub(crate) home: Home,
-    pub(crate) limited: Option<Limited>,
-    pub(crate) member: Option<Membership>,
-    pub(crate) deadline: Option<Instant>,
-}
-
-/// Makes a task.
-pub(crate) fn task<T, F>(f: F, home: Home, limited: Option<Limited>) -> (Job, JoinHandle<T>)
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    task_of(f, Settings { home, limited, ..Settings::default() })
-}
-
-/// Makes a task, perhaps a member of a group.
-pub(crate) fn task_of<T, F>(f: F, settings: Settings) -> (Job, JoinHandle<T>)
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    let Settings { home, limited, member, deadline } = settings;
-    let core = Core::new(State::queued(deadline.is_some()), home, limited, deadline);
-    let cell = Cell { core, closure: Place::empty() };
-    let closure = (f, member);
-    // SAFETY: I1 — no other thread has it, and `closure` is forgotten in the next line.
-    unsafe { cell.closure.put(&closure) };
-    mem::forget(closure);
-    let cell = NonNull::from(Box::leak(Box::new(cell)));
-    let entry = Entry::new(AnyTask(Reference(cell as NonNull<dyn Unfinished>)));
-    let job = Job::of_task(entry);
-    (job, JoinHandle::new(Reference(cell as NonNull<dyn Task<T>>)))
-}
-
-impl<F, T> Task<T> for Cell<F, T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    fn core(&self) -> &Core<T> {
-        &self.core
-    }
-
-    fn unfinished(&self) -> &(dyn Unfinished + 'static) {
-        self
-    }
-}
-
-impl<F, T> Unfinished for Cell<F, T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    fn state(&self) -> &State {
-        &self.core.state
-    }
-
-    fn watch(&self) -> &Watch {
-        &self.core.watch
-    }
-
-    fn home(&self) -> Home {
-        self.core.home
-    }
-
-    fn limited(&self) -> Option<&Limited> {
-        self.core.limited.as_ref()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.core.deadline
-    }
-
-    fn run(&self, count: Count<'_>) -> bool {
-        // SAFETY: I1 — claimed just now.
-        self.core.state.claim() && unsafe { self.run_in_time(count) }
-    }
-
-    unsafe fn run_claimed(&self, count: Count<'_>) {
-        // SAFETY: I1 — 1.
-        let (f, member) = unsafe { self.closure.take() };
-        let group = member.as_ref().map_or(ptr::null(), Membership::group);
-        let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
-        let result = result.map_err(JoinError::panic);
-        let _counted = self.core.count(count, Ended::of(&result), true);
-        // Before the handle is told, and when the queue has room for another.
-        self.core.finish(match member {
-            Some(member) => member.end(result),
-            None => result,
-        });
-    }
-
-    unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
-        // SAFETY: I1 — 1.
-        let (f, member) = unsafe { self.closure.take() };
-        let error = JoinError::dropped(cause.clone());
-        let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
-        let is_told = !self.core.state.is_handed_back();
-        let member = member.map(|it| it.cancelled(is_told.then_some(error)));
-        // The waker may panic, and so may the closure: both at once would end the process.
-        let told = thread::catch(|| self.core.finish(Err(JoinError::dropped(cause))));
-        // Last but for the membership: a destructor that waits for the group waits for itself.
-        let dropped = thread::catch(|| match &member {
-            Some(member) => current::as_member(member.group(), || drop(f)),
-            None => drop(f),
-        });
-        go_on(told, dropped);
+impl<T> Reference<dyn Task<T>> {
+    /// Returns one more reference, which does not know the result type.
+    pub(super) fn any(&self) -> AnyTask {
+        self.core().state.refer();
+        AnyTask(Reference(NonNull::from(self.unfinished())))
     }
 }
 
@@ -258,6 +47,15 @@ pub(super) fn go_on(first: Result<(), thread::Payload>, second: Result<(), threa
     }
 }
 
+impl<T> Deref for Core<T> {
+    type Target = Common;
+
+    #[inline]
+    fn deref(&self) -> &Common {
+        &self.common
+    }
+}
+
 impl<T> Core<T> {
     pub(super) fn new(
         state: State,
@@ -265,16 +63,8 @@ impl<T> Core<T> {
         limited: Option<Limited>,
         deadline: Option<Instant>,
     ) -> Self {
-        let (watch, waker, result) = (Watch::new(), Place::empty(), Place::empty());
-        Core { state, watch, home, limited, deadline, waker, result }
-    }
-
-    pub(super) fn watch(&self) -> &Watch {
-        &self.watch
-    }
-
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        let common = Common { state, watch: Watch::new(), home, limited, deadline };
+        Core { common, waker: Place::empty(), result: Place::empty() }
     }
 
     /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the

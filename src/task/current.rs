@@ -1,6 +1,6 @@
 //! The frames of the tasks that this thread runs.
 
-use super::ExecutorId;
+use super::id::ExecutorId;
 use super::state::State;
 use crate::sync::thread::per_thread;
 use crate::sync::{AtomicBool, Relaxed};

@@ -1,6 +1,6 @@
 //! Tokens that are cancelled when an executor has ended.
 
-use super::CancelToken;
+use super::cancel::CancelToken;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
 

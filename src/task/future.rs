@@ -1,21 +1,20 @@
 //! Futures as tasks: each time one is woken, a job polls it.
 
-use super::any::{AnyTask, Entry, Reference};
-use super::cell::{self, Core, Count, Counted, Ended, Task, Unfinished};
+use super::any::{AnyTask, Common, Count, Reference, Unfinished};
+use super::cancel::{CancelToken, Link};
+use super::cell::{Core, Counted, Task, go_on};
 use super::context::Captured;
-use super::current::{self, Home};
+use super::current;
 use super::error::{CancelledBy, Cause, JoinError, Reason};
-use super::gate::Limited;
 use super::handle::JoinHandle;
 use super::job::Job;
 use super::membership::Membership;
 use super::polling::Polling;
-use super::state::{Rest, State};
+use super::state::{Ended, Rest, State};
 use super::waker::{self, Wakes};
-use super::{CancelToken, Link};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
-use crate::sync::place::{Place, Watch};
+use crate::sync::place::Place;
 use crate::sync::{AtomicUsize, Relaxed, Unwatched, thread};
 use alloc::boxed::Box;
 use core::future::Future;
@@ -99,13 +98,13 @@ impl NewFuture<'_> {
         let cell = unsafe { pointer.as_ref() };
         let begun = match cell.register(token) {
             // If it has been cancelled already, the job is a tombstone.
-            Ok(()) => cell.polling.begin(number, Job::of_task(Entry::new(task))),
+            Ok(()) => cell.polling.begin(number, Job::of_task(task)),
             Err(Some(cause)) => {
                 cell.core.state.have_no_job();
                 task.cancel(cause);
                 return Ok(handle);
             }
-            Err(None) => Err((Job::of_task(Entry::new(task)), Reason::Closed)),
+            Err(None) => Err((Job::of_task(task), Reason::Closed)),
         };
         match begun {
             Ok(()) => {
@@ -159,7 +158,7 @@ where
     /// ends here.
     fn submit(&self, is_last: bool) {
         let task = AnyTask(Reference(NonNull::from(self as &dyn Unfinished)));
-        let job = Job::of_task(Entry::new(task));
+        let job = Job::of_task(task);
         if let Err((job, reason)) = self.polling.submit(job, is_last) {
             let why = Cause::Cancelled(CancelledBy::Executor, Some(reason.as_str().into()));
             // Its destructor is no matter of the thread that wakes it.
@@ -236,7 +235,7 @@ where
         let ended = Ended::of(&Err::<(), _>(&error));
         let (is_out, _counted) = self.leave(count, ended, is_polled);
         drop(member.map(|it| it.cancelled(Some(error))));
-        cell::go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
+        go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
     }
 
     fn tell(
@@ -247,7 +246,7 @@ where
         let told = thread::catch(|| self.core.finish(result));
         if is_out {
             let ended = thread::catch(|| self.polling.ended(self.number));
-            return thread::catch(|| cell::go_on(told, ended));
+            return thread::catch(|| go_on(told, ended));
         }
         told
     }
@@ -284,24 +283,8 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    fn state(&self) -> &State {
-        &self.core.state
-    }
-
-    fn watch(&self) -> &Watch {
-        self.core.watch()
-    }
-
-    fn home(&self) -> Home {
-        self.core.home
-    }
-
-    fn limited(&self) -> Option<&Limited> {
-        self.core.limited.as_ref()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.core.deadline()
+    fn common(&self) -> &Common {
+        &self.core
     }
 
     fn note_cause(&self, cause: &Cause) {
@@ -315,7 +298,7 @@ where
 
     /// Polls it.
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        let Core { state, home, .. } = &self.core;
+        let Common { state, home, .. } = self.common();
         // SAFETY: I4 — the caller's reference keeps the task, and this one is not dropped.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(waker::raw(self)) });
         let poll = |Body { future, context, member }: &mut Body<F>| {
@@ -362,7 +345,7 @@ where
             Some(member) => member.end(result),
             None => result,
         };
-        cell::go_on(self.tell(result, is_out), Ok(()));
+        go_on(self.tell(result, is_out), Ok(()));
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {

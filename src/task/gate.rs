@@ -1,66 +1,18 @@
-//! Executors that limit how many tasks run at once, also on threads that wait for them.
+//! Threads that wait for tasks: which of the tasks they run meanwhile, and where they sleep.
 
-use super::any::AnyTask;
-use super::cell::Ended;
+use super::any::{AnyTask, Limited};
 use super::current::{self, Home};
 use super::depth;
+use super::error::Cause;
 use super::job::Job;
+use super::state::Cancel;
 use crate::idle::{Park, ThreadPark};
-use crate::sync::Unwatched;
 use crate::sync::spin::Patience;
 use crate::sync::thread::per_thread;
 use core::cell::Cell;
-use core::fmt;
+use core::ptr;
+use core::task::Waker;
 use core::time::Duration;
-use core::{ptr, task::Waker};
-
-/// The limit that tasks of an executor pass through to run on a thread that waits for them.
-pub(crate) trait Gate: Send + Sync {
-    /// The executor on whose threads they run.
-    fn base(&self) -> Home;
-
-    /// Which executor's they are.
-    fn home(&self) -> Home;
-
-    /// How many there are.
-    fn places(&self) -> usize;
-
-    /// Whether there is a place now.
-    fn has_place(&self) -> bool;
-
-    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there
-    /// is no place. In an ordered queue, the tasks before it run first.
-    fn try_pass(&self, task: &AnyTask) -> bool;
-
-    /// Runs a task in the place that this thread has already, further up its stack, unless another
-    /// thread has claimed it.
-    fn run_inside(&self, task: &AnyTask);
-
-    /// Takes a counted task off the count, before a thread other than the server of the queue ends
-    /// it. `has_job` tells whether its job is still in the queue.
-    fn ends(&self, how: Ended, has_job: bool);
-
-    /// Tells the queue that the task has ended.
-    fn has_ended(&self);
-
-    /// Returns whether the queue holds so many tombstones that a further one stays in its count.
-    fn is_littered(&self) -> bool;
-
-    /// From now on, the waker is woken when there is a place again. The caller tries once more
-    /// afterwards.
-    fn watch(&self, waker: Waker) -> usize;
-
-    /// Takes the waker with this number back.
-    fn unwatch(&self, number: usize);
-}
-
-/// How a [`Queue`](crate::fair::Queue) limits which threads may run its tasks while they wait for
-/// them.
-///
-/// Only this crate makes one; an executor of your own that is a wrapper around a queue hands it on,
-/// as [`Executor::limited`](crate::Executor::limited) shows.
-#[derive(Clone)]
-pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 
 /// A worker's own queue, out of which it can take a job that is claimed elsewhere.
 pub(crate) trait Own {
@@ -168,28 +120,53 @@ pub(super) enum Here {
     NoPlace,
 }
 
-/// Runs a task if this thread may.
-pub(super) fn run_here(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
-    depth::inside(|| run_inside(home, limited, task))
-}
-
-fn run_inside(home: Home, limited: Option<&Limited>, task: &AnyTask) -> Here {
-    if current::may_run(home) {
-        // Of a queue: in the place that this thread has already, and as a part of the task there.
-        match limited {
-            Some(Limited(gate)) => gate.run_inside(task),
-            None => {
-                let _job = take_out(task);
-                task.run();
-            }
+impl AnyTask {
+    /// Cancels it, or asks it to end.
+    pub(crate) fn cancel(&self, cause: impl Into<Cause>) -> Cancel {
+        let cause = cause.into();
+        let _job = if self.is_claimed() { None } else { take_out(self) };
+        self.0.note_cause(&cause);
+        let outcome = self.state().ask();
+        if outcome == Cancel::Dequeued {
+            // SAFETY: I1 — claimed just now.
+            unsafe { self.0.cancel_claimed(cause, None) };
         }
-        return Here::Settled;
+        outcome
     }
-    let Some(Limited(gate)) = limited else { return Here::NotOurs };
-    if !current::may_run(gate.base()) {
-        return Here::NotOurs;
+
+    /// Runs it here, if this thread may.
+    pub(super) fn run_here(&self) -> Here {
+        if self.state().is_future() {
+            return Here::NotOurs;
+        }
+        depth::inside(|| self.run_inside(self.home(), self.limited()))
     }
-    if gate.try_pass(task) { Here::Settled } else { Here::NoPlace }
+
+    fn run_inside(&self, home: Home, limited: Option<&Limited>) -> Here {
+        if current::may_run(home) {
+            // Of a queue: in the place that this thread has already, and as a part of the task
+            // there.
+            match limited {
+                Some(Limited(gate)) => gate.run_inside(self),
+                None => {
+                    let _job = take_out(self);
+                    self.run();
+                }
+            }
+            return Here::Settled;
+        }
+        let Some(Limited(gate)) = limited else { return Here::NotOurs };
+        if !current::may_run(gate.base()) {
+            return Here::NotOurs;
+        }
+        if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
+    }
+
+    /// Whether `run_here` would find a place.
+    pub(super) fn may_run_here(&self) -> bool {
+        let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
+        current::may_run(self.home()) || self.limited().is_some_and(may_pass)
+    }
 }
 
 /// As long as it is there, a waker is woken when there is a place.
@@ -227,16 +204,4 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
 /// Whether no place becomes free before this thread goes on: those that have one wait for it.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
-}
-
-/// Whether `run_here` would find a place.
-pub(super) fn may_run_here(home: Home, limited: Option<&Limited>) -> bool {
-    current::may_run(home)
-        || limited.is_some_and(|it| current::may_run(it.0.base()) && it.0.has_place())
-}
-
-impl fmt::Debug for Limited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Limited { .. }")
-    }
 }

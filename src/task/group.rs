@@ -1,10 +1,9 @@
 //! Waiting for several tasks.
 
-use super::any::{AnyTask, Kin};
+use super::any::{AnyTask, Kin, Limited};
 use super::context::Flow;
 use super::error::JoinError;
-use super::gate::{self, Bed, Here, Limited, Watched};
-use super::membership::Membership;
+use super::gate::{self, Bed, Here, Watched};
 use super::{GROUP, current, depth};
 use crate::idle::{EventCount, Park, until};
 use crate::sync::clock::{self, Instant};
@@ -188,11 +187,10 @@ impl TaskGroup {
 }
 
 impl Group {
-    /// A membership, which lasts until it is dropped.
-    pub(crate) fn join(&self) -> Membership {
+    /// A membership begins.
+    pub(super) fn enter(&self) {
         // Relaxed: a thread that waits for this member is ordered after it.
         self.0.pending.fetch_add(1, Relaxed);
-        Membership::new(self.clone())
     }
 
     /// A membership has ended.

@@ -6,6 +6,7 @@ use super::current;
 use super::error::CancelledBy;
 use super::error::JoinError;
 use super::gate::{self, Bed, Here, Watched};
+use super::state::Cancel;
 use crate::idle::Park;
 use crate::sync::clock::{self, Instant};
 use core::fmt;
@@ -48,29 +49,6 @@ pub struct JoinHandle<T> {
     waits: bool,
     /// Whether dropping it cancels the task.
     cancels: bool,
-}
-
-/// The outcome of a cancellation.
-///
-/// # Examples
-///
-/// ```
-/// use filch::task::{Cancel, Job};
-///
-/// let (job, handle) = Job::with_handle(|| 7);
-/// job.run();
-/// assert_eq!(handle.cancel(), Cancel::Finished);
-/// assert_eq!(handle.join().unwrap(), 7);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Cancel {
-    /// It was not running and never will. The closure or the future has been dropped.
-    Dequeued,
-    /// It runs; [`is_cancelled`](super::is_cancelled) tells it. A future is dropped if the poll
-    /// leaves it pending.
-    Requested,
-    /// It was done, or cancelled, before.
-    Finished,
 }
 
 impl<T> JoinHandle<T> {

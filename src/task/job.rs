@@ -1,8 +1,7 @@
 //! Jobs: the items of an executor's queues.
 
-use super::any::{AnyTask, Entry};
-use super::cell;
-use super::handle::JoinHandle;
+use super::any::AnyTask;
+use super::error::CancelledBy;
 use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
@@ -54,7 +53,7 @@ pub(crate) struct Kind {
 /// The bits of the pointer to a kind that are not of its address.
 pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 
-/// The kind of jobs that hold an `Entry`. A static, so that it is told from all others by its
+/// The kind of jobs that hold an `AnyTask`. A static, so that it is told from all others by its
 /// address.
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
@@ -98,31 +97,6 @@ impl Job {
             f();
             true
         })
-    }
-
-    /// Makes a task of a closure: a job, and the handle that returns the closure's result.
-    ///
-    /// The job can be given to any executor, or be run by hand. One allocation.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::Job;
-    ///
-    /// let (job, handle) = Job::with_handle(|| 6 * 7);
-    /// job.run();
-    /// assert_eq!(handle.join().unwrap(), 42);
-    ///
-    /// let (job, handle) = Job::with_handle(|| 6 * 7);
-    /// drop(job);
-    /// assert!(handle.join().unwrap_err().is_cancelled());
-    /// ```
-    pub fn with_handle<T, F>(f: F) -> (Self, JoinHandle<T>)
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        cell::task(f, None, None)
     }
 
     /// A job of a closure that tells whether there was something to run.
@@ -206,11 +180,11 @@ impl Job {
 
 /// # Safety
 ///
-/// 1. The words hold an `Entry` that is not used afterwards.
+/// 1. The words hold an `AnyTask` that is not used afterwards.
 unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1.
-    let entry = unsafe { capture.cast::<Entry>().read() };
-    entry.into_task().run()
+    let task = unsafe { capture.cast::<AnyTask>().read() };
+    task.run()
 }
 
 /// # Safety
@@ -218,15 +192,17 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
 /// 1. As for `run_task`.
 unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1.
-    unsafe { capture.cast::<Entry>().drop_in_place() };
+    let task = unsafe { capture.cast::<AnyTask>().read() };
+    // If it has not run, no thread will run it.
+    task.drop_counted(CancelledBy::Executor.into(), None);
 }
 
 impl Job {
     /// The job of a task.
     #[inline]
-    pub(super) fn of_task(entry: Entry) -> Self {
-        const { assert!(size_of::<Entry>() <= size_of::<Capture>()) };
-        Job::holding(&TASK, entry)
+    pub(super) fn of_task(task: AnyTask) -> Self {
+        const { assert!(size_of::<AnyTask>() <= size_of::<Capture>()) };
+        Job::holding(&TASK, task)
     }
 
     /// Whether it is of a task that has not begun, and it is too late for it to.
@@ -243,15 +219,15 @@ impl Job {
         }
         let mut this = ManuallyDrop::new(self);
         // SAFETY: I6 — the kind is `TASK`, and the words are not used afterwards.
-        Ok(unsafe { this.capture.as_mut_ptr().cast::<Entry>().read() }.into_task())
+        Ok(unsafe { this.capture.as_mut_ptr().cast::<AnyTask>().read() })
     }
 
     /// The task whose job it is, if it is one's.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
         // SAFETY: I6 — of that kind.
-        let entry = || unsafe { &*self.capture.as_ptr().cast::<Entry>() };
-        ptr::eq(self.kind.as_ptr(), &TASK).then(entry).map(Entry::task)
+        let task = || unsafe { &*self.capture.as_ptr().cast::<AnyTask>() };
+        ptr::eq(self.kind.as_ptr(), &TASK).then(task)
     }
 }
 

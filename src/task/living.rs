@@ -1,10 +1,9 @@
 //! The futures of an executor.
 
-use super::any::{AnyTask, Reference};
-use super::cell::Unfinished;
+use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;
-use super::handle::Cancel;
 use super::slots::Slots;
+use super::state::Cancel;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
 use alloc::vec::Vec;
@@ -90,8 +89,8 @@ impl Weak {
     /// The task, unless it is about to be freed. To be called under the lock.
     fn upgrade(self) -> Option<AnyTask> {
         // SAFETY: I4 — the task is still to take itself off the roll, for which it needs the lock.
-        let task = unsafe { self.0.as_ref() };
-        task.watch().used();
-        task.state().try_refer().then(|| AnyTask(Reference(self.0)))
+        let task = unsafe { self.0.as_ref() }.common();
+        task.watch.used();
+        task.state.try_refer().then(|| AnyTask(Reference(self.0)))
     }
 }

@@ -42,10 +42,11 @@
 //!   future is not claimed, or while that thread gives the claim back. A thread that keeps the
 //!   claim ends the future: it drops it, and sets `DONE`.
 
-mod any;
+pub(crate) mod any;
 mod awaited;
 mod cancel;
 mod cell;
+mod closure;
 mod context;
 pub(crate) mod current;
 pub(crate) mod depth;
@@ -66,11 +67,11 @@ mod span;
 mod state;
 mod waker;
 
-pub(crate) use any::AnyTask;
+pub(crate) use any::{AnyTask, Gate, Limited};
 pub(crate) use awaited::{OnStack, StackKind};
 pub(crate) use cancel::Link;
 pub use cancel::{CancelToken, Cancelled};
-pub(crate) use cell::{Ended, Settings, task, task_of};
+pub(crate) use closure::{Settings, task, task_of};
 pub(crate) use context::Captured;
 pub use context::{ContextFlow, Flow};
 pub use current::is_cancelled;
@@ -78,9 +79,9 @@ pub(crate) use end::End;
 pub use error::{CancelledBy, JoinError};
 pub(crate) use error::{Cause, Reason};
 pub(crate) use future::NewFuture;
-pub(crate) use gate::{Bed, Gate, Limited, Own};
+pub(crate) use gate::{Bed, Own};
 pub use group::TaskGroup;
-pub use handle::{Cancel, JoinHandle};
+pub use handle::JoinHandle;
 pub(crate) use id::ExecutorId;
 pub use job::Job;
 pub(crate) use job::{Capture, Kind};
@@ -88,6 +89,8 @@ pub(crate) use living::Living;
 pub(crate) use polling::{Futures, Polling};
 #[cfg(feature = "tracing")]
 pub use span::{CurrentSpan, TaskSpan};
+pub use state::Cancel;
+pub(crate) use state::Ended;
 
 use crate::sync::order::Pair;
 

@@ -1,8 +1,10 @@
 //! The word of a task.
 
+use super::error::{CancelledBy, JoinError};
 use super::{FREED, POLLED, RESULT, WAITER};
 use crate::sync::order::both;
 use crate::sync::{AtomicUsize, Relaxed};
+use core::borrow::Borrow;
 
 /// One thread has the closure (I1).
 const CLAIMED: usize = 1;
@@ -37,15 +39,49 @@ const REFERENCE: usize = 1 << 13;
 /// transition is one read-modify-write, so transitions at the same time have one order.
 pub(super) struct State(AtomicUsize);
 
-/// The outcome of a request to cancel.
+/// The outcome of a cancellation.
+///
+/// # Examples
+///
+/// ```
+/// use filch::task::{Cancel, Job};
+///
+/// let (job, handle) = Job::with_handle(|| 7);
+/// job.run();
+/// assert_eq!(handle.cancel(), Cancel::Finished);
+/// assert_eq!(handle.join().unwrap(), 7);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cancel {
+    /// It was not running and never will. The closure or the future has been dropped.
+    Dequeued,
+    /// It runs; [`is_cancelled`](super::is_cancelled) tells it. A future is dropped if the poll
+    /// leaves it pending.
+    Requested,
+    /// It was done, or cancelled, before.
+    Finished,
+}
+
+/// How a task has come to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asked {
-    /// The closure is the caller's now.
-    Claimed,
-    /// It runs.
-    Noted,
-    /// It was done before.
-    TooLate,
+pub(crate) enum Ended {
+    Returned,
+    Panicked,
+    /// By its queue.
+    Dropped,
+    /// By others.
+    Cancelled,
+}
+
+impl Ended {
+    pub(super) fn of<T, E: Borrow<JoinError>>(result: &Result<T, E>) -> Self {
+        match result.as_ref().map_err(Borrow::borrow) {
+            Ok(_) => Ended::Returned,
+            Err(error) if error.is_panic() => Ended::Panicked,
+            Err(error) if error.cancelled_by() == Some(CancelledBy::Queue) => Ended::Dropped,
+            Err(_) => Ended::Cancelled,
+        }
+    }
 }
 
 /// The next step for a future that is not ready.
@@ -213,13 +249,13 @@ impl State {
         self.0.load(Relaxed) & HANDED_BACK != 0 // Relaxed: as in `hand_back`
     }
 
-    /// Asks for cancellation.
-    pub(super) fn ask(&self) -> Asked {
+    /// Asks for cancellation. If the task is dequeued, its closure is the caller's now.
+    pub(super) fn ask(&self) -> Cancel {
         // Relaxed: as in `claim`; and the task reads nothing on the strength of having been asked.
         match self.0.fetch_or(CLAIMED | ASKED, Relaxed) {
-            before if before & CLAIMED == 0 => Asked::Claimed,
-            before if before & DONE == 0 => Asked::Noted,
-            _ => Asked::TooLate,
+            before if before & CLAIMED == 0 => Cancel::Dequeued,
+            before if before & DONE == 0 => Cancel::Requested,
+            _ => Cancel::Finished,
         }
     }
 

@@ -1,7 +1,6 @@
 //! Wakers that are references to their task, so that they need no allocation.
 
-use super::any::{AnyTask, Reference};
-use super::cell::Unfinished;
+use super::any::{AnyTask, Reference, Unfinished};
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use core::task::{RawWaker, RawWakerVTable};
@@ -28,14 +27,14 @@ impl<W: Wakes> Table<W> {
     unsafe fn of<'a>(data: *const ()) -> &'a W {
         // SAFETY: I4 — 1.
         let task = unsafe { &*data.cast::<W>() };
-        task.watch().used();
+        task.common().watch.used();
         task
     }
 
     unsafe fn clone(data: *const ()) -> RawWaker {
         // SAFETY: I4 — the waker that is cloned keeps it.
         let task = unsafe { Self::of(data) };
-        task.state().refer();
+        task.common().state.refer();
         raw(task)
     }
 

@@ -1,0 +1,204 @@
+//! Closures as tasks.
+
+use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
+use super::cell::{Core, Task, go_on};
+use super::context::{ContextFlow, Flow};
+use super::current::{self, Home};
+use super::error::{Cause, JoinError};
+use super::group::TaskGroup;
+use super::handle::JoinHandle;
+use super::job::Job;
+use super::membership::Membership;
+use super::state::{Ended, State};
+use crate::sync::clock::Instant;
+use crate::sync::place::Place;
+use crate::sync::thread;
+use alloc::boxed::Box;
+use core::mem;
+use core::ptr::{self, NonNull};
+
+/// The allocation.
+struct Cell<F, T> {
+    core: Core<T>,
+    /// I1. With the closure's membership in a group, which ends after it.
+    closure: Place<(F, Option<Membership>)>,
+}
+
+/// The settings of a new task.
+#[derive(Default)]
+pub(crate) struct Settings {
+    pub(crate) home: Home,
+    pub(crate) limited: Option<Limited>,
+    pub(crate) member: Option<Membership>,
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Makes a task.
+pub(crate) fn task<T, F>(f: F, home: Home, limited: Option<Limited>) -> (Job, JoinHandle<T>)
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    task_of(f, Settings { home, limited, ..Settings::default() })
+}
+
+/// Makes a task, perhaps a member of a group.
+pub(crate) fn task_of<T, F>(f: F, settings: Settings) -> (Job, JoinHandle<T>)
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let Settings { home, limited, member, deadline } = settings;
+    let core = Core::new(State::queued(deadline.is_some()), home, limited, deadline);
+    let cell = Cell { core, closure: Place::empty() };
+    let closure = (f, member);
+    // SAFETY: I1 — no other thread has it, and `closure` is forgotten in the next line.
+    unsafe { cell.closure.put(&closure) };
+    mem::forget(closure);
+    let cell = NonNull::from(Box::leak(Box::new(cell)));
+    let job = Job::of_task(AnyTask(Reference(cell as NonNull<dyn Unfinished>)));
+    (job, JoinHandle::new(Reference(cell as NonNull<dyn Task<T>>)))
+}
+
+impl<F, T> Task<T> for Cell<F, T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn core(&self) -> &Core<T> {
+        &self.core
+    }
+
+    fn unfinished(&self) -> &(dyn Unfinished + 'static) {
+        self
+    }
+}
+
+impl<F, T> Unfinished for Cell<F, T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn common(&self) -> &Common {
+        &self.core
+    }
+
+    fn run(&self, count: Count<'_>) -> bool {
+        // SAFETY: I1 — claimed just now.
+        self.core.state.claim() && unsafe { self.run_in_time(count) }
+    }
+
+    unsafe fn run_claimed(&self, count: Count<'_>) {
+        // SAFETY: I1 — 1.
+        let (f, member) = unsafe { self.closure.take() };
+        let group = member.as_ref().map_or(ptr::null(), Membership::group);
+        let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
+        let result = result.map_err(JoinError::panic);
+        let _counted = self.core.count(count, Ended::of(&result), true);
+        // Before the handle is told, and when the queue has room for another.
+        self.core.finish(match member {
+            Some(member) => member.end(result),
+            None => result,
+        });
+    }
+
+    unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
+        // SAFETY: I1 — 1.
+        let (f, member) = unsafe { self.closure.take() };
+        let error = JoinError::dropped(cause.clone());
+        let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
+        let is_told = !self.core.state.is_handed_back();
+        let member = member.map(|it| it.cancelled(is_told.then_some(error)));
+        // The waker may panic, and so may the closure: both at once would end the process.
+        let told = thread::catch(|| self.core.finish(Err(JoinError::dropped(cause))));
+        // Last but for the membership: a destructor that waits for the group waits for itself.
+        let dropped = thread::catch(|| match &member {
+            Some(member) => current::as_member(member.group(), || drop(f)),
+            None => drop(f),
+        });
+        go_on(told, dropped);
+    }
+}
+
+impl Job {
+    /// Makes a task of a closure: a job, and the handle that returns the closure's result.
+    ///
+    /// The job can be given to any executor, or be run by hand. One allocation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::Job;
+    ///
+    /// let (job, handle) = Job::with_handle(|| 6 * 7);
+    /// job.run();
+    /// assert_eq!(handle.join().unwrap(), 42);
+    ///
+    /// let (job, handle) = Job::with_handle(|| 6 * 7);
+    /// drop(job);
+    /// assert!(handle.join().unwrap_err().is_cancelled());
+    /// ```
+    pub fn with_handle<T, F>(f: F) -> (Self, JoinHandle<T>)
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        task(f, None, None)
+    }
+}
+
+impl TaskGroup {
+    /// Returns this group with a context, which goes with each job that this handle
+    /// [makes](Self::job).
+    ///
+    /// The tasks of a [builder](crate::executor::TaskBuilder::group) have their executor's context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use filch::task::{ContextFlow, TaskGroup};
+    /// struct Depth;
+    ///
+    /// impl ContextFlow for Depth {
+    ///     type Snapshot = ();
+    ///     fn capture(&self) {}
+    ///     fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
+    ///         println!("one deeper");
+    ///         run()
+    ///     }
+    /// }
+    ///
+    /// let group = TaskGroup::new().in_context(Depth);
+    /// group.job(|| ()).run();
+    /// ```
+    #[must_use]
+    pub fn in_context<C: ContextFlow>(self, context: C) -> Self {
+        TaskGroup { context: Some(Flow::new(context)), ..self }
+    }
+
+    /// Makes a job that belongs to the group until it has run or is dropped.
+    ///
+    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A
+    /// thread that waits for the group does not run it: only tasks of
+    /// [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the group with
+    /// their executor. One allocation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::TaskGroup;
+    ///
+    /// let group = TaskGroup::new();
+    /// let job = group.job(|| println!("run by hand"));
+    /// job.run();
+    /// group.wait().unwrap();
+    /// ```
+    pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
+        // A task: it leaves the count of a queue that it is given to before it leaves the group.
+        let settings = Settings { member: Some(self.group.join()), ..Settings::default() };
+        match &self.context {
+            None => task_of(f, settings).0,
+            Some(context) => task_of(context.around(f), settings).0,
+        }
+    }
+}
