@@ -7,6 +7,7 @@ mod closing_executors;
 #[path = "../common/mod.rs"]
 mod common;
 mod counts;
+mod current_queue;
 mod fairness;
 mod foreign_jobs;
 #[path = "../suites/foreign_jobs_beside_queues.rs"]

@@ -1,0 +1,92 @@
+//! `Queue::with_current`: which queue a thread serves, and what keeping a handle of it does.
+
+use crate::common::waiting::done;
+use filch::fair::Queue;
+use filch::{FairScheduler, ThreadPool};
+use std::sync::mpsc::channel;
+use std::thread;
+
+fn name() -> Option<String> {
+    Queue::with_current(|queue| queue.and_then(|it| it.metrics().name.map(|name| name.to_string())))
+}
+
+fn some(name: &str) -> Option<String> {
+    Some(name.to_owned())
+}
+
+#[test]
+fn a_task_knows_its_queue_and_so_does_what_it_forks() {
+    let fair = FairScheduler::over(ThreadPool::new(3).unwrap());
+    let (a, b) = (fair.queue("a").build().unwrap(), fair.queue("b").build().unwrap());
+    assert_eq!(name(), None);
+    assert_eq!(done(a.spawn(name)), some("a"));
+    let (same, other) = (a.clone(), b.clone());
+    let names = done(a.spawn(move || {
+        let halves = same.join(name, || thread::scope(|it| it.spawn(name).join().unwrap()));
+        let mut of_scope = None;
+        same.scope(|scope| scope.spawn(|| of_scope = name()));
+        // A task of another queue, run here or there, and back.
+        (halves, of_scope, other.install(name), name())
+    }));
+    assert_eq!(names, ((some("a"), None), some("a"), some("b"), some("a")));
+    assert_eq!(name(), None);
+}
+
+#[test]
+fn of_schedulers_one_over_the_other_it_is_the_innermost() {
+    let lower = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let below = lower.queue("below").build().unwrap();
+    let upper = FairScheduler::over(below.clone());
+    let above = upper.queue("above").build().unwrap();
+    assert_eq!(done(above.spawn(name)), some("above"));
+    assert_eq!(done(below.spawn(name)), some("below"));
+}
+
+/// The handle that the task has got keeps the queue open until the task has ended, and not longer.
+#[test]
+fn a_handle_that_was_asked_for_goes_with_the_task() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("a").build().unwrap();
+    let (begun, begins) = channel();
+    let (go, goes) = channel::<()>();
+    let task = queue.spawn(move || {
+        let before = name();
+        begun.send(()).unwrap();
+        goes.recv().unwrap();
+        let inner = Queue::with_current(|queue| queue.map(|it| it.spawn(name)));
+        (before, name(), inner)
+    });
+    begins.recv().unwrap();
+    drop(queue);
+    go.send(()).unwrap();
+    let (before, after, inner) = done(task);
+    assert_eq!((before, after), (some("a"), some("a")));
+    // It was accepted, and by now nobody has a handle.
+    assert_eq!(done(inner.unwrap()), None);
+    fair.wait_idle().unwrap();
+    assert_eq!(fair.report().queues.len(), 1, "the default queue is left");
+}
+
+#[test]
+fn a_task_whose_queue_nobody_has_knows_none() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("a").paused().build().unwrap();
+    let task = queue.spawn(name);
+    drop(queue);
+    assert_eq!(done(task), None);
+    // Another queue in the same slot.
+    fair.wait_idle().unwrap();
+    let queue = fair.queue("b").build().unwrap();
+    assert_eq!(done(queue.spawn(name)), some("b"));
+}
+
+#[test]
+fn a_closed_queue_is_known_and_takes_what_its_tasks_spawn() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("a").paused().build().unwrap();
+    let task = queue.spawn(|| Queue::with_current(|queue| queue.map(|it| it.spawn(name))));
+    queue.close();
+    queue.resume();
+    let inner = done(task).unwrap();
+    assert_eq!(done(inner), some("a"));
+}
