@@ -68,7 +68,7 @@ impl Board {
             self.bell.lock().unwrap().get_or_insert_with(|| park.unparker());
             self.countdown.call();
             let work = || (self.job.load(Relaxed) != 0, false);
-            match self.idle.wait(&mut park, None, is_over, work, || self.take(OURS)) {
+            match self.idle.wait(&mut park, None, |_| is_over(), work, || self.take(OURS)) {
                 Waited::Over => assert!(is_over()),
                 Waited::Helps(_) => self.run(),
                 Waited::Aside => {

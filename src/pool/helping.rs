@@ -21,11 +21,10 @@
 
 use super::SERVED;
 use super::idle::Waited;
-use super::registry::Seat;
 use super::worker::Local;
 use crate::deque::{Stealer, Worker};
 use crate::idle::Park;
-use crate::sync::spin::{Patience, relax};
+use crate::sync::spin::{Vigil, relax};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::{Job, OnStack, current};
 use core::cell::Cell;
@@ -144,20 +143,24 @@ impl Local {
         look: impl Fn(),
     ) {
         self.offer_held(); // before `help` notes which jobs are older than its own
-        let (outer, mut patience) = (self.awaits(latch), Patience::full());
+        let outer = self.awaits(latch);
+        let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
-            if let Some(job) = self.leapfrog(latch, false) {
+            looks += 1;
+            // With many workers it takes longer than a yield.
+            let may_help = looks.is_power_of_two();
+            if let Some(job) = may_help.then(|| self.leapfrog(latch, false)).flatten() {
                 self.help(job, &is_over);
-                look();
-                patience = Patience::full();
-            } else if patience.lasts() {
+            } else if vigil.goes_on() {
+                continue;
             } else if calls() {
-                self.sleep_in_wait(latch, None, &is_over);
-                look();
-                patience = Patience::full();
+                self.sleep_in_wait(latch, None, |_| is_over());
             } else {
                 relax();
+                continue;
             }
+            look();
+            (vigil, looks) = (Vigil::new(), 0);
         }
         self.awaits(outer);
     }
@@ -178,15 +181,19 @@ impl Local {
     }
 
     /// Takes a job of the scope that this worker waits for, or one that another thread waits for and that comes of what ends
-    /// the latch. `raids` has it take halves, too, that their owner holds; otherwise it asks for them.
+    /// the latch. `raids` has it take halves, too, that their owner holds, and help those that the other thread waits for;
+    /// otherwise it asks for the halves.
     fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(latch)) {
             return Some(job);
         }
+        if latch == NOTHING {
+            return None;
+        }
         let job = self.shared.registry.with(|seats| {
             let is_ours = |_, words: &_| Job::are_of(words, latch);
             let is_within = Job::are_within;
-            let chain = (latch, seats.len(), raids);
+            let chain = (latch, if raids { seats.len() } else { 0 }, raids);
             seats.iter().find_map(|it| it.stealer.steal_some(is_ours)).or_else(|| {
                 steal_from_servers(seats, &self.seat.services, chain, is_within, &|| true)
             })
@@ -199,7 +206,12 @@ impl Local {
 impl Local {
     /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one; or for `timeout`. If there
     /// are only others, or the thread serves a scheduler, another thread takes the place of this one until the wait is over.
-    fn sleep_in_wait(&self, latch: Latch, timeout: Option<Duration>, is_over: impl Fn() -> bool) {
+    fn sleep_in_wait(
+        &self,
+        latch: Latch,
+        timeout: Option<Duration>,
+        is_over: impl Fn(bool) -> bool,
+    ) {
         let idle = &self.shared.idle;
         let mut bell = self.bell.borrow_mut();
         let work = || (self.shared.is_there_work(), current::has_ticket());
@@ -207,7 +219,7 @@ impl Local {
             Waited::Over => return,
             Waited::Helps(job) => {
                 drop(bell);
-                return self.help(job, &is_over);
+                return self.help(job, || is_over(true));
             }
             Waited::Aside => drop(bell),
         }
@@ -225,7 +237,7 @@ impl Local {
                 self.bell.borrow_mut().park(timeout);
                 let is_recalled = is_taken && !self.seat.relies_on_others.load(Relaxed); // Relaxed: the bell orders it
                 let has_some = self.shared.shelf.len() > 0 || !self.seat.urgent.is_empty();
-                if is_over() || timeout.is_some() || is_recalled || has_some {
+                if is_over(true) || timeout.is_some() || is_recalled || has_some {
                     break;
                 }
             }
@@ -235,31 +247,16 @@ impl Local {
     /// Sleeps until the bell is rung, or for `timeout`, or for any other reason.
     pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
         self.offer_held();
-        let has_slept = Cell::new(false);
-        self.sleep_in_wait(NOTHING, timeout, || has_slept.replace(true));
+        self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 }
 
 /// A worker, as those see it that wait.
-trait Server<T> {
+pub(super) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
     /// Takes a half that the worker holds, if `is_so`; unless `raids`, only asks for it.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
-}
-
-impl Server<Job> for Arc<Seat> {
-    fn services(&self) -> &Services {
-        &self.services
-    }
-
-    fn stealer(&self) -> &Stealer<Job> {
-        &self.stealer
-    }
-
-    fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<Job> {
-        Seat::take_held(self, raids, is_so)
-    }
 }
 
 /// Takes an item that has come of a service which ends the latch, or of a service that such a one waits for, and so on.

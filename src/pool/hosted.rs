@@ -246,7 +246,7 @@ impl Local {
             }
             let work = || (self.shared.is_there_work(), false);
             let mut bell = self.bell.borrow_mut();
-            match idle.wait(&mut *bell, None, &is_over, work, || self.take_any()) {
+            match idle.wait(&mut *bell, None, |_| is_over(), work, || self.take_any()) {
                 Waited::Over => return,
                 Waited::Helps(job) => {
                     drop(bell);

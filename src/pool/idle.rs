@@ -104,36 +104,40 @@ impl Idle {
     }
 
     /// Sleeps until a wait is over, or there is work that the thread can `take` meanwhile, or other work; or for `timeout`.
-    /// `work` returns whether there is some, and whether to go aside in any case.
+    /// `is_over` gets whether it has slept; `work` returns whether there is some, and whether to go aside in any case.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
         timeout: Option<Duration>,
-        is_over: impl Fn() -> bool,
+        is_over: impl Fn(bool) -> bool,
         work: impl Fn() -> (bool, bool),
         take: impl Fn() -> Option<J>,
     ) -> Waited<J> {
-        let mut search = self.searchers.search();
-        self.step_aside();
-        let waited = loop {
-            let resting = search.prepare();
-            if is_over() {
-                resting.cancel().found(|| work().0);
-                break Waited::Over;
+        let look = |has_slept| {
+            if is_over(has_slept) {
+                return Some(Waited::Over);
             }
             // Before the other look, or it could be for us.
             let (is_some, goes_aside) = work();
-            if let Some(job) = take() {
-                resting.cancel().found(|| work().0);
-                break Waited::Helps(job);
+            let job = take().map(Waited::Helps);
+            job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
+        };
+        let (mut search, mut has_slept) = (self.searchers.search(), false);
+        self.step_aside();
+        let (waited, search) = loop {
+            // Before it prepares as well: that takes a system call, and often there is something.
+            if let Some(waited) = look(has_slept) {
+                break (waited, search);
             }
-            if is_some || goes_aside {
-                // A submitter may rely on this search: the caller starts or notifies another thread.
-                resting.cancel().found(|| false);
-                break Waited::Aside;
+            let resting = search.prepare();
+            if let Some(waited) = look(has_slept) {
+                break (waited, resting.cancel());
             }
             (search, _) = resting.commit_in(park, timeout);
+            has_slept = true;
         };
+        // A submitter may rely on this search. Aside, the caller starts or notifies another thread.
+        search.found(|| !matches!(waited, Waited::Aside) && work().0);
         self.step_back();
         waited
     }

@@ -1,7 +1,7 @@
 //! Which workers there are.
 
 use super::held::Held;
-use super::helping::Services;
+use super::helping::{Server, Services};
 use super::metrics::Counters;
 use crate::deque::Stealer;
 use crate::injector::Injector;
@@ -65,5 +65,19 @@ impl Registry {
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();
         // SAFETY: I6 — as in `add`.
         unsafe { self.0.replace(without_it) };
+    }
+}
+
+impl Server<Job> for Arc<Seat> {
+    fn services(&self) -> &Services {
+        &self.services
+    }
+
+    fn stealer(&self) -> &Stealer<Job> {
+        &self.stealer
+    }
+
+    fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<Job> {
+        Seat::take_held(self, raids, is_so)
     }
 }

@@ -7,7 +7,7 @@ use super::error::Cause;
 use super::job::Job;
 use super::state::Cancel;
 use crate::idle::{Park, ThreadPark};
-use crate::sync::spin::Patience;
+use crate::sync::spin::Vigil;
 use crate::sync::thread::per_thread;
 use core::cell::Cell;
 use core::ptr;
@@ -85,11 +85,11 @@ impl Bed<'_> {
         }
     }
 
-    /// Spins for some microseconds if the thread is a worker, whose place another thread would
+    /// Lets others run for some microseconds if the thread is a worker, whose place another thread would
     /// take.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
-        let mut patience = Patience::full();
-        while own().is_some() && !is_over() && patience.lasts() {}
+        let mut vigil = Vigil::new();
+        while own().is_some() && !is_over() && vigil.goes_on() {}
     }
 }
 
