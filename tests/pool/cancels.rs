@@ -236,11 +236,15 @@ fn a_panic_that_would_leave_a_join_behind_ends_the_process() {
     let builder = ThreadPool::builder().num_threads(2).parker(|_| Parker(ThreadPark::new()));
     let pool = builder.build().unwrap();
     let same = pool.clone();
+    let (spawned, inbox) = mpsc::channel();
     let joins = pool.spawn(move || {
+        // The bell that `spawn` rings is to stay whole.
+        inbox.recv().unwrap();
         PANICS.store(true, SeqCst);
         while PANICS.load(SeqCst) {
             same.join(|| (), || ());
         }
     });
+    spawned.send(()).unwrap();
     let _ = ended(joins);
 }
