@@ -203,7 +203,7 @@ fn for_a_while(mut test: impl FnMut(u64)) {
     let start = Instant::now();
     (seed..)
         .take_while(|_| start.elapsed() < Duration::from_secs(seconds))
-        .for_each(|seed| test(seed));
+        .for_each(&mut test);
 }
 
 fn make(seed: u64, pools: usize) -> (Part, usize, Random) {
