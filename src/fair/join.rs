@@ -169,7 +169,8 @@ impl Queue {
     }
 
     /// Calls `f` with the queue whose task this thread runs; with `None` if it runs none, or if no
-    /// handle of the queue is left. Until the task has ended, the queue then has one handle more.
+    /// handle of the queue is left. The queue then has one handle more until this thread's lease on it
+    /// has ended, which is at the latest a quantum after the task.
     ///
     /// # Examples
     ///

@@ -42,7 +42,7 @@ fn of_schedulers_one_over_the_other_it_is_the_innermost() {
     assert_eq!(done(below.spawn(name)), some("below"));
 }
 
-/// The handle that the task has got keeps the queue open until the task has ended, and not longer.
+/// The handle that the task has got keeps the queue until its lease has ended, and not longer.
 #[test]
 fn a_handle_that_was_asked_for_goes_with_the_task() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -61,10 +61,11 @@ fn a_handle_that_was_asked_for_goes_with_the_task() {
     go.send(()).unwrap();
     let (before, after, inner) = done(task);
     assert_eq!((before, after), (some("a"), some("a")));
-    // It was accepted, and by now nobody has a handle.
-    assert_eq!(done(inner.unwrap()), None);
-    fair.wait_idle().unwrap();
-    assert_eq!(fair.report().queues.len(), 1, "the default queue is left");
+    // It was accepted. Whether the lease is still the same is chance.
+    assert!([None, some("a")].contains(&done(inner.unwrap())));
+    while fair.report().queues.len() > 1 {
+        thread::yield_now(); // until only the default queue is left
+    }
 }
 
 #[test]
