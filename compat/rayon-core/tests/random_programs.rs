@@ -201,9 +201,7 @@ fn for_a_while(mut test: impl FnMut(u64)) {
     let number = |name: &str, usual: u64| env::var(name).map_or(usual, |it| it.parse().unwrap());
     let (seconds, seed) = (number("FILCH_SOAK_SECONDS", 1), number("FILCH_SEED", 1));
     let start = Instant::now();
-    (seed..)
-        .take_while(|_| start.elapsed() < Duration::from_secs(seconds))
-        .for_each(&mut test);
+    (seed..).take_while(|_| start.elapsed() < Duration::from_secs(seconds)).for_each(&mut test);
 }
 
 fn make(seed: u64, pools: usize) -> (Part, usize, Random) {
