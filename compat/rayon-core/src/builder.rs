@@ -38,6 +38,7 @@ struct Options {
 }
 
 /// A thread that is to be started: `spawn_handler` gets it.
+#[derive(Debug)]
 pub struct ThreadBuilder {
     worker: WorkerThread,
     name: Option<String>,
@@ -116,10 +117,7 @@ impl ThreadPoolBuilder {
 
     /// Calls `with_pool` with a pool whose threads may borrow: `wrapper` is called on each, and
     /// calls [`run`](ThreadBuilder::run). Returns when they have ended.
-    ///
-    /// # Errors
-    ///
-    /// As [`build`](Self::build).
+    /// Fails as [`build`](Self::build) does.
     pub fn build_scoped<W, F, R>(self, wrapper: W, with_pool: F) -> Built<R>
     where
         W: Fn(ThreadBuilder) + Sync,
@@ -259,10 +257,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     }
 
     /// Builds the global pool, and waits until its threads have begun.
-    ///
-    /// # Errors
-    ///
-    /// As [`build`](Self::build); and if there is a global pool already.
+    /// Fails as [`build`](Self::build) does, and if there is a global pool already.
     pub fn build_global(self) -> Built<()> {
         Registry::set_global(|| self.build())?;
         Registry::global().wait_until_primed();
@@ -289,16 +284,6 @@ fn handle(handler: Option<&PanicHandler>, payload: Box<dyn std::any::Any + Send>
         None => process::abort(),
     }
     mem::forget(aborts);
-}
-
-impl fmt::Debug for ThreadBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThreadBuilder")
-            .field("index", &self.index())
-            .field("name", &self.name)
-            .field("stack_size", &self.stack_size)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<S> fmt::Debug for ThreadPoolBuilder<S> {
@@ -336,10 +321,6 @@ impl Configuration {
     }
 
     /// As [`ThreadPoolBuilder::build`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
     pub fn build(self) -> Result<ThreadPool, Box<dyn Error>> {
         self.0.build().map_err(Box::from)
     }
@@ -361,10 +342,6 @@ impl Configuration {
 }
 
 /// As [`ThreadPoolBuilder::build_global`].
-///
-/// # Errors
-///
-/// As there.
 #[deprecated(note = "use `ThreadPoolBuilder::build_global`")]
 #[allow(deprecated)]
 pub fn initialize(config: Configuration) -> Result<(), Box<dyn Error>> {

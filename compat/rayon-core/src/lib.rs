@@ -8,16 +8,9 @@
 //! rayon-core = { path = "filch/compat/rayon-core" }
 //! ```
 //!
-//! What is new then:
-//!
-//! - A thread that waits in `join` or in a scope runs only jobs that come of what it waits for. So
-//!   a lock that is held across a `par_iter` cannot deadlock. rayon's threads run any job.
-//! - Inside a task of a [`filch::fair::Queue`], the free functions work on that queue: a `par_iter`
-//!   gets the queue's weight, limit and priority, and the queue is charged for it.
-//!
-//! A pool has as many threads as it was built with, as rayon's has. A thread that waits for
-//! *another* pool runs any job of its own pool meanwhile, as rayon's does: no other thread could
-//! take its place.
+//! Then a thread that waits in `join`, in a scope or in an iterator runs only jobs that come of what it
+//! waits for; and inside a task of a [`filch::fair::Queue`] rayon works on that queue. README.md has
+//! the differences to rayon-core.
 
 mod broadcast;
 mod builder;

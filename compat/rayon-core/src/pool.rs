@@ -31,10 +31,7 @@ impl ThreadPool {
     }
 
     /// Builds a pool.
-    ///
-    /// # Errors
-    ///
-    /// As [`ThreadPoolBuilder::build`](crate::ThreadPoolBuilder::build).
+    /// Fails as [`ThreadPoolBuilder::build`](crate::ThreadPoolBuilder::build) does.
     #[deprecated(note = "Use `ThreadPoolBuilder::build`")]
     #[allow(deprecated)]
     pub fn new(configuration: crate::Configuration) -> Result<Self, Box<dyn std::error::Error>> {
@@ -109,10 +106,7 @@ impl ThreadPool {
     }
 
     /// Calls [`join`](crate::join) on this pool.
-    ///
-    /// # Panics
-    ///
-    /// As `join`.
+    /// Panics as `join` does.
     pub fn join<A, B, RA, RB>(&self, oper_a: A, oper_b: B) -> (RA, RB)
     where
         A: FnOnce() -> RA + Send,
@@ -124,10 +118,7 @@ impl ThreadPool {
     }
 
     /// Calls [`scope`](crate::scope()) on this pool.
-    ///
-    /// # Panics
-    ///
-    /// As `scope`.
+    /// Panics as `scope` does.
     pub fn scope<'scope, OP, R>(&self, op: OP) -> R
     where
         OP: FnOnce(&Scope<'scope>) -> R + Send,
@@ -137,10 +128,7 @@ impl ThreadPool {
     }
 
     /// Calls [`scope_fifo`](crate::scope_fifo) on this pool.
-    ///
-    /// # Panics
-    ///
-    /// As `scope_fifo`.
+    /// Panics as `scope_fifo` does.
     pub fn scope_fifo<'scope, OP, R>(&self, op: OP) -> R
     where
         OP: FnOnce(&ScopeFifo<'scope>) -> R + Send,
@@ -150,10 +138,7 @@ impl ThreadPool {
     }
 
     /// Calls `op` on this thread with a scope whose jobs are this pool's.
-    ///
-    /// # Panics
-    ///
-    /// As [`scope`](crate::scope()).
+    /// Panics as [`scope`](crate::scope()) does.
     pub fn in_place_scope<'scope, OP, R>(&self, op: OP) -> R
     where
         OP: FnOnce(&Scope<'scope>) -> R,
@@ -162,10 +147,7 @@ impl ThreadPool {
     }
 
     /// Calls `op` on this thread with a scope whose jobs are this pool's, of which each thread runs its oldest first.
-    ///
-    /// # Panics
-    ///
-    /// As [`scope`](crate::scope()).
+    /// Panics as [`scope`](crate::scope()) does.
     pub fn in_place_scope_fifo<'scope, OP, R>(&self, op: OP) -> R
     where
         OP: FnOnce(&ScopeFifo<'scope>) -> R,
@@ -211,12 +193,6 @@ impl ThreadPool {
 impl fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThreadPool").field("num_threads", &self.current_num_threads()).finish()
-    }
-}
-
-impl From<&ThreadPool> for filch::ThreadPool {
-    fn from(pool: &ThreadPool) -> Self {
-        pool.as_filch().clone()
     }
 }
 

@@ -11,12 +11,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::task::Waker;
-use std::{fmt, mem, process, ptr};
+use std::{mem, process, ptr};
 
 pub(crate) type BoxedJob<'a> = Box<dyn FnOnce() + Send + 'a>;
 pub(crate) type PanicHandler = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
 
 /// What the threads of a pool share.
+#[derive(Debug)]
 pub(crate) struct Registry {
     pub(crate) pool: filch::ThreadPool,
     pub(crate) num_threads: usize,
@@ -233,11 +234,5 @@ pub(crate) fn take_oldest<T>(fifo: &Injector<T>) -> T {
             return item;
         }
         std::hint::spin_loop();
-    }
-}
-
-impl fmt::Debug for Registry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registry").field("num_threads", &self.num_threads).finish_non_exhaustive()
     }
 }

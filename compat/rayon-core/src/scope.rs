@@ -3,22 +3,24 @@
 use crate::broadcast::BroadcastContext;
 use crate::registry::{BoxedJob, Here, Registry, take_oldest};
 use filch::{Injector, fair, pool};
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Where jobs are spawned that borrow: [`scope`].
+#[derive(Debug)]
 pub struct Scope<'scope>(Base<'scope>);
 
 /// Where jobs are spawned that borrow, of which each thread runs its oldest first: [`scope_fifo`].
+#[derive(Debug)]
 pub struct ScopeFifo<'scope> {
     base: Base<'scope>,
-    /// What each worker has spawned; the last is for all other threads.
+    /// What each worker has spawned.
     fifos: Vec<Injector<BoxedJob<'scope>>>,
 }
 
 /// A scope of filch's, which is open as long as this can be reached.
+#[derive(Debug)]
 struct Base<'scope> {
     /// On which pool it is; `None` if it is a queue's.
     registry: Option<Arc<Registry>>,
@@ -84,10 +86,7 @@ where
 }
 
 /// Calls [`scope`] with a scope of which each thread runs its oldest job first.
-///
-/// # Panics
-///
-/// As `scope`.
+/// Panics as `scope` does.
 pub fn scope_fifo<'scope, OP, R>(op: OP) -> R
 where
     OP: FnOnce(&ScopeFifo<'scope>) -> R + Send,
@@ -97,10 +96,7 @@ where
 }
 
 /// Calls `op` on this thread with a scope, and returns when all jobs that were spawned into it have ended.
-///
-/// # Panics
-///
-/// As [`scope`].
+/// Panics as [`scope`] does.
 pub fn in_place_scope<'scope, OP, R>(op: OP) -> R
 where
     OP: FnOnce(&Scope<'scope>) -> R,
@@ -109,10 +105,7 @@ where
 }
 
 /// Calls [`in_place_scope`] with a scope of which each thread runs its oldest job first.
-///
-/// # Panics
-///
-/// As `scope`.
+/// Panics as `scope` does.
 pub fn in_place_scope_fifo<'scope, OP, R>(op: OP) -> R
 where
     OP: FnOnce(&ScopeFifo<'scope>) -> R,
@@ -319,17 +312,5 @@ impl<'scope> ScopeFifo<'scope> {
             let scope = unsafe { this.get() };
             BroadcastContext::with(index, num_threads, |context| body(scope, context));
         });
-    }
-}
-
-impl fmt::Debug for Scope<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("pool", &self.0.registry).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ScopeFifo<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScopeFifo").field("pool", &self.base.registry).finish_non_exhaustive()
     }
 }

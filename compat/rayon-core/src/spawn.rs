@@ -28,10 +28,7 @@ where
 }
 
 /// Spawns as [`spawn`] does; a worker runs the oldest of these first.
-///
-/// # Panics
-///
-/// As `spawn`.
+/// Panics as `spawn` does.
 pub fn spawn_fifo<F>(func: F)
 where
     F: FnOnce() + Send + 'static,
