@@ -104,7 +104,7 @@ fn a_worker_that_yields_runs_any_job() {
 /// A worker that tries to run another worker fails, and goes on as what it was.
 #[test]
 fn a_worker_that_cannot_be_another_stays_what_it_was() {
-    let outer = pool(1);
+    let outer = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let index = outer.install(|| {
         let tried = std::panic::catch_unwind(|| {
             ThreadPoolBuilder::new()
