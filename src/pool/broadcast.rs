@@ -7,7 +7,7 @@ use super::{Shared, ThreadPool};
 use crate::executor::Reason;
 use crate::injector::Injector;
 use crate::sync::{Relaxed, Unwatched};
-use crate::task::{self, Flow, Job, JoinError, current};
+use crate::task::{Flow, Job, JoinError, current};
 use alloc::vec::Vec;
 use core::task::Waker;
 
@@ -47,8 +47,8 @@ impl ThreadPool {
             let (f, index) = (Unwatched::clone(&f), seat.index);
             let call = move || f(index);
             let (job, handle) = match context {
-                None => task::task(call, None, None),
-                Some(context) => task::task(context.around(call), None, None),
+                None => Job::with_handle(call),
+                Some(context) => Job::with_handle(context.around(call)),
             };
             tasks.push((index, handle));
             (&seat.pinned, job)

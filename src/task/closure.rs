@@ -33,15 +33,6 @@ pub(crate) struct Settings {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Makes a task.
-pub(crate) fn task<T, F>(f: F, home: Home, limited: Option<Limited>) -> (Job, JoinHandle<T>)
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    task_of(f, Settings { home, limited, ..Settings::default() })
-}
-
 /// Makes a task, perhaps a member of a group.
 pub(crate) fn task_of<T, F>(f: F, settings: Settings) -> (Job, JoinHandle<T>)
 where
@@ -143,7 +134,7 @@ impl Job {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        task(f, None, None)
+        task_of(f, Settings::default())
     }
 }
 
