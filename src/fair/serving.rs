@@ -29,6 +29,8 @@ pub(super) struct Serving {
     charged: Cell<u64>,
     /// The pick that began it, until the policy is told of it.
     pick: Cell<Pick>,
+    /// How many strangers ran on this thread when it began.
+    strangers: usize,
     /// What its forks know of it.
     pub(super) owner: Owner,
     /// A handle of the queue, once one was asked for; `None` if the user has none left.
@@ -69,8 +71,11 @@ impl Serving {
         Serving::innermost().filter(|it| it.home == line.id())
     }
 
-    /// Returns a handle of the queue, if there is one.
+    /// Returns a handle of the queue, if there is one, and no stranger runs within the frame.
     pub(super) fn queue(&self) -> Option<&Queue> {
+        if self.strangers != current::strangers() {
+            return None;
+        }
         let find = || {
             // SAFETY: I6 — the frame is within a call of the scheduler's.
             let line = unsafe { &*self.shared }.table.get(self.slot)?;
@@ -142,6 +147,7 @@ impl Shared {
             away: Cell::new(0),
             charged: Cell::new(0),
             pick: Cell::new(pick),
+            strangers: current::strangers(),
             owner: Owner::new(),
             queue: OnceCell::new(),
         };

@@ -7,7 +7,7 @@ use super::{Shared, ThreadPool};
 use crate::executor::Reason;
 use crate::injector::Injector;
 use crate::sync::{Relaxed, Unwatched};
-use crate::task::{Flow, Job, JoinError};
+use crate::task::{Flow, Job, JoinError, current};
 use alloc::vec::Vec;
 use core::task::Waker;
 
@@ -83,9 +83,11 @@ impl ThreadPool {
         let shared = self.shared();
         Shared::start(shared)?;
         let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
+        let home = shared.id;
         shared.pin_each(|seat| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
-            (&seat.urgent, Flow::job(context, move || f(index)))
+            let call = move || current::as_stranger(home, || f(index));
+            (&seat.urgent, Flow::job(context, call))
         })
     }
 }
@@ -115,10 +117,11 @@ impl<'scope> Scope<'scope, '_> {
         let (core, shared) = (self.core(), self.pool().shared());
         Shared::start(shared)?;
         let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
+        let home = shared.id;
         shared.pin_each(|seat| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
             let call = move || match core.check() {
-                Ok(()) => f(index),
+                Ok(()) => current::as_stranger(home, || f(index)),
                 Err(error) => core.failures.cut(error),
             };
             core.countdown.add();

@@ -217,9 +217,14 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 impl Local {
     fn run_some(&self, job: Option<Job>) -> Yield {
         job.map_or(Yield::Idle, |job| {
-            self.run_caught(job);
+            self.run_stranger(job);
             Yield::Executed
         })
+    }
+
+    /// Runs any job, which is no part of what this worker runs already.
+    fn run_stranger(&self, job: Job) {
+        current::as_stranger(self.shared.id, || self.run_caught(job));
     }
 
     fn take_own(&self) -> Option<Job> {
@@ -241,7 +246,7 @@ impl Local {
         let idle = &self.shared.idle;
         while !is_over() {
             if let Some(job) = self.take_any() {
-                self.run_caught(job);
+                self.run_stranger(job);
                 continue;
             }
             let work = || (self.shared.is_there_work(), false);
@@ -250,7 +255,7 @@ impl Local {
                 Waited::Over => return,
                 Waited::Helps(job) => {
                     drop(bell);
-                    self.run_caught(job);
+                    self.run_stranger(job);
                 }
                 Waited::Aside => {
                     idle.searchers.notify_one();

@@ -199,7 +199,7 @@ impl Shared {
         state.running += 1; // so that nobody takes the pool for idle meanwhile
         drop(state);
         self.work.notify_all();
-        current::as_dropper(self.id, || {
+        current::as_stranger(self.id, || {
             for job in dropped {
                 let dropped = thread::completes(|| drop(job));
                 self.state.lock().panicked += usize::from(!dropped);

@@ -280,7 +280,7 @@ impl Shared {
     /// destructor that would wait for that is told so.
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(1, Relaxed); // Relaxed: as for a thread that is started
-        current::as_dropper(self.id, f);
+        current::as_stranger(self.id, f);
         self.go();
     }
 

@@ -106,9 +106,31 @@ pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     MEMBER_OF.try_with(Cell::get).unwrap_or(None) == Some(executor) || any(is_its)
 }
 
-/// Runs `f`, which drops jobs of this executor that others wait for, as its workers would.
-pub(crate) fn as_dropper<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    let outer = now();
+per_thread! {
+    /// How many strangers run on this thread, one below the other.
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static STRANGERS: Cell<usize> = Cell::new(0);
+}
+
+/// Returns how many strangers run on this thread, one below the other.
+pub(crate) fn strangers() -> usize {
+    STRANGERS.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Runs `f` as a worker of this executor would, and as no part of what this thread runs already: a
+/// job that nothing further up waits for, or the drop of jobs.
+pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
+    struct Back(usize);
+
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let _ = STRANGERS.try_with(|it| it.set(self.0));
+        }
+    }
+
+    let (outer, strangers) = (now(), strangers());
+    let _back = Back(strangers);
+    let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
     enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
 

@@ -85,16 +85,16 @@ impl Registry {
 
     /// Runs `f` as the life of a worker.
     pub(crate) fn as_worker(self: Arc<Self>, f: impl FnOnce()) {
-        struct Nowhere;
+        struct Back(*const Arc<Registry>);
 
-        impl Drop for Nowhere {
+        impl Drop for Back {
             fn drop(&mut self) {
-                CURRENT.set(ptr::null());
+                CURRENT.set(self.0);
             }
         }
 
-        CURRENT.set(&raw const self);
-        let _nowhere = Nowhere;
+        // A worker stays one if it tries to be another, which panics.
+        let _back = Back(CURRENT.replace(&raw const self));
         f();
     }
 
@@ -145,19 +145,19 @@ impl Registry {
         let mut result = None;
         let place = &mut result;
         let latch = Arc::new(Latch::default());
-        let ends = Arc::clone(&latch);
+        let mut errand = Errand { f: Some(f), _ends: Ends(Arc::clone(&latch)) };
         let job: BoxedJob<'_> = Box::new(move || {
-            *place = Some(catch_unwind(AssertUnwindSafe(f)));
-            ends.end();
+            let errand = &mut errand;
+            *place = errand.f.take().map(|f| catch_unwind(AssertUnwindSafe(f)));
         });
         let stays = AbortIfPanic;
-        // SAFETY: what it borrows stays until it has run: `run_until` waits for that, and the guard ends the process rather
-        // than let a panic leave this frame.
+        // SAFETY: what it borrows stays until it has run or was dropped: `run_until` waits for that, since `Errand` drops the
+        // closure before it ends the latch, and the guard ends the process rather than let a panic leave this frame.
         let job = unsafe { mem::transmute::<BoxedJob<'_>, BoxedJob<'static>>(job) };
         self.spawn(job);
         pool::run_until(|| latch.is_over(), |waker| latch.tell(waker));
         mem::forget(stays);
-        match result.expect("it has run") {
+        match result.expect("the pool has dropped the job: it was shut down") {
             Ok(result) => result,
             Err(payload) => resume_unwind(payload),
         }
@@ -214,6 +214,21 @@ impl Latch {
         self.is_over.store(true, Ordering::Release);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A closure that borrows from a thread that waits. Fields drop in this order: the closure goes before the wait ends.
+struct Errand<F> {
+    f: Option<F>,
+    _ends: Ends,
+}
+
+/// Ends the latch when it is dropped, also with a job that has not run.
+struct Ends(Arc<Latch>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

@@ -100,3 +100,24 @@ fn a_worker_that_yields_runs_any_job() {
     });
     assert_eq!(rayon_core::yield_now(), None);
 }
+
+/// A worker that tries to run another worker fails, and goes on as what it was.
+#[test]
+fn a_worker_that_cannot_be_another_stays_what_it_was() {
+    let outer = pool(1);
+    let index = outer.install(|| {
+        let tried = std::panic::catch_unwind(|| {
+            ThreadPoolBuilder::new()
+                .num_threads(1)
+                .spawn_handler(|thread| {
+                    thread.run();
+                    Ok(())
+                })
+                .build()
+                .map(drop)
+        });
+        assert!(tried.is_err());
+        rayon_core::current_thread_index()
+    });
+    assert_eq!(index, Some(0));
+}
