@@ -5,7 +5,7 @@ use super::crew::Vacancy;
 use super::helping::PAUSE;
 use super::idle::Waited;
 use super::scope::sleep_until;
-use super::worker::{DISCARD, Local, MISSING};
+use super::worker::{Local, MISSING};
 use super::{Shared, Shutdown, ThreadPool};
 use crate::idle::Park;
 use crate::sync::{Arc, Relaxed};
@@ -228,17 +228,22 @@ impl Local {
     }
 
     fn take_own(&self) -> Option<Job> {
-        // Relaxed: whoever drops what is queued finds what we leave.
-        if self.shared.attention.load(Relaxed) & DISCARD != 0 {
-            return None;
-        }
         self.offer_held();
+        if self.shared.is_discarding() {
+            // The thread that shuts the pool down may have been here before. A half is its owner's again.
+            let own = core::iter::from_fn(|| self.pop_above_floor());
+            own.for_each(|job| self.shared.drop_unless_awaited(job));
+        }
         self.take_urgent().or_else(|| self.pop_above_floor())
     }
 
     /// Any job. One at a time: a batch would lie above the floor of what this worker runs (I9).
     fn take_any(&self) -> Option<Job> {
-        self.take_own().or_else(|| self.take_one()).or_else(|| self.steal_one())
+        let own = self.take_own();
+        if own.is_some() || self.shared.is_discarding() {
+            return own;
+        }
+        self.take_one().or_else(|| self.steal_one())
     }
 
     fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {

@@ -314,7 +314,7 @@ impl Shared {
         }
     }
 
-    fn drop_unless_awaited(&self, job: Job) {
+    pub(super) fn drop_unless_awaited(&self, job: Job) {
         if !is_of_worker(&job) {
             return self.drop_caught(job);
         }

@@ -2,6 +2,7 @@
 
 use crate::common::waiting::done;
 use filch::fair::Queue;
+use filch::pool::Yield;
 use filch::{FairScheduler, ThreadPool};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -90,4 +91,22 @@ fn a_closed_queue_is_known_and_takes_what_its_tasks_spawn() {
     queue.resume();
     let inner = done(task).unwrap();
     assert_eq!(done(inner), some("a"));
+}
+
+/// Nor is what it spawns: the queue may be closed, or full.
+#[test]
+fn a_stranger_that_a_task_runs_in_its_middle_is_no_part_of_its_queue() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("a").build().unwrap();
+    let (sender, inbox) = channel();
+    let of_broadcast = sender.clone();
+    let own = done(queue.spawn(move || {
+        pool.spawn_detached(move || sender.send(name()).unwrap()).unwrap();
+        pool.spawn_broadcast(move |_| of_broadcast.send(name()).unwrap()).unwrap();
+        while filch::pool::yield_now() == Some(Yield::Executed) {}
+        name()
+    }));
+    assert_eq!(own, some("a"));
+    assert_eq!(inbox.iter().collect::<Vec<_>>(), [None, None]);
 }

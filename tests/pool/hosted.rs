@@ -299,6 +299,23 @@ fn a_worker_that_yields_runs_what_it_finds() {
     assert_eq!(pool::yield_now(), None);
 }
 
+/// Nor does one that waits, and what it has pushed meanwhile is dropped. Halves run: what has begun goes on to its end.
+#[test]
+fn a_worker_of_a_cancelled_pool_that_yields_runs_nothing() {
+    let pool = hosted(1);
+    let same = pool.clone();
+    let results = done(pool.spawn(move || {
+        let refused = same.spawn(|| unreachable!("it is dropped"));
+        same.shutdown_background(Shutdown::Cancel);
+        let yields = || [pool::yield_now(), pool::yield_local()];
+        let halves = same.join(yields, || 7);
+        let is_over = || refused.is_finished();
+        pool::run_until(is_over, |_| ());
+        (halves, refused.join().unwrap_err().is_cancelled())
+    }));
+    assert_eq!(results, (([Some(Yield::Idle); 2], 7), true));
+}
+
 /// Two pools of one thread: each waits for a job of the other's, which waits for one of the first's.
 #[test]
 fn workers_that_wait_for_each_others_pools_run_what_there_is() {

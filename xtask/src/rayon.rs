@@ -166,6 +166,8 @@ fn test(name: &str, folder: &Path, what: &[&str]) -> Result<Run> {
     let mut command = cargo::stable();
     command.args(["test", "--no-fail-fast", "--manifest-path"]).arg(folder.join("Cargo.toml"));
     command.args(what).arg("--target-dir").arg(folders::target_dir()?.join("rayon"));
+    // They are built once, for this.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
     let (_, seconds) = process::run(process::log_to(&mut command, &log)?, Some(LIMIT))?;
     let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
     let mut binary = String::new();
