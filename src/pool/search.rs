@@ -1,10 +1,11 @@
 //! Where a worker looks for its next job.
 
 use super::Shared;
+use super::registry::Seat;
 use super::worker::{Local, MOVED, Next, SURPLUS};
 use crate::steal::Steal;
-use crate::sync::Relaxed;
 use crate::sync::spin::{Vigil, relax};
+use crate::sync::{Arc, Relaxed};
 use crate::task::{AnyTask, ExecutorId, Job, Own};
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -137,11 +138,10 @@ impl Local {
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
-            let (before, after) = seats.split_at(self.random() % seats.len().max(1));
+            let victims = self.victims(seats);
             loop {
-                let victims = after.iter().chain(before).filter(|it| it.index != self.seat.index);
                 let mut is_contended = false;
-                for victim in victims {
+                for victim in victims.clone() {
                     match victim.stealer.steal() {
                         Steal::Success(job) => {
                             if !job.is_awaited() {
@@ -169,13 +169,19 @@ impl Local {
         })
     }
 
+    /// The other workers, from any one on.
+    fn victims<'a>(
+        &'a self,
+        seats: &'a [Arc<Seat>],
+    ) -> impl Iterator<Item = &'a Arc<Seat>> + Clone {
+        let (before, after) = seats.split_at(self.random() % seats.len().max(1));
+        after.iter().chain(before).filter(|it| it.index != self.seat.index)
+    }
+
     /// Takes a job from another worker, and nothing after it.
     pub(super) fn steal_one(&self) -> Option<Job> {
-        let job = self.shared.registry.with(|seats| {
-            let (before, after) = seats.split_at(self.random() % seats.len().max(1));
-            let mut others = after.iter().chain(before).filter(|it| it.index != self.seat.index);
-            others.find_map(|it| it.stealer.steal_some(|_, _| true))
-        });
+        let steal = |victim: &Arc<Seat>| victim.stealer.steal_some(|_, _| true);
+        let job = self.shared.registry.with(|seats| self.victims(seats).find_map(steal));
         let job = job.inspect(|_| self.seat.counters.stole(1));
         job.or_else(|| self.raid())
     }

@@ -8,6 +8,9 @@ use runner::{Result, cargo, process};
 use std::path::Path;
 use std::process::Command;
 
+/// What rayon's iterators may take here, to rayon's own.
+const GOAL: f64 = 1.05;
+
 /// How often each of two programs runs.
 const ROUNDS: usize = 11;
 
@@ -80,8 +83,8 @@ fn iterators() -> Result {
             format!("{:.2}", of(|it| it[0])),
             format!("{:.2}", of(|it| it[1])),
             format!("{ratio:.2}"),
-            "1.05".to_owned(),
-            if ratio <= 1.05 { "ok" } else { "above goal" }.to_owned(),
+            GOAL.to_string(),
+            if ratio <= GOAL { "ok" } else { "above goal" }.to_owned(),
         ]);
     }
     table.publish("versus-iterators")

@@ -39,7 +39,7 @@ impl ThreadPool {
     }
 
     /// filch's pool, which this one is: for a [`filch::fair::FairScheduler`] over its threads. It ends with the last handle
-    /// of this one, whoever has a clone.
+    /// of this one; a clone does not keep it open.
     ///
     /// # Examples
     ///

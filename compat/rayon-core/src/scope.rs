@@ -159,7 +159,7 @@ impl<'scope> Base<'scope> {
     }
 
     fn open<R>(&self, queue: Option<&fair::Queue>, op: impl FnOnce() -> R) -> R {
-        // Relaxed: whoever spawns has the scope from the thread that stores here.
+        // Relaxed: a thread that spawns has got the scope from this one.
         let begin = |scope: *const ()| self.scope.store(scope.cast_mut(), Ordering::Relaxed);
         match (&self.registry, queue) {
             (Some(registry), _) => registry.pool.scope(|scope| {

@@ -1,17 +1,15 @@
 //! rayon's programs in tasks of queues.
 
-use filch::fair::{FairScheduler, Queue};
+mod common;
+
+use common::{name, pool};
+use filch::fair::FairScheduler;
 use rayon::prelude::*;
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-
-fn pool(threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
-}
 
 /// What runs at once, at most.
 #[derive(Default)]
@@ -31,10 +29,6 @@ impl Gauge {
     fn most(&self) -> usize {
         self.most.load(SeqCst)
     }
-}
-
-fn name() -> Option<String> {
-    Queue::with_current(|queue| queue.and_then(|it| it.metrics().name.map(|name| name.to_string())))
 }
 
 /// Of each way to fork: every part runs under the queue, and no more of them than its limit says.
@@ -94,7 +88,7 @@ fn a_lock_can_be_held_across_an_iterator() {
     assert_eq!(*lock.lock().unwrap(), 1);
 }
 
-/// Whoever waits for the lock meanwhile.
+/// The other tasks wait for the lock meanwhile.
 #[test]
 fn a_lock_can_be_held_across_an_iterator_in_a_queue() {
     let pool = pool(2);

@@ -2,10 +2,14 @@
 //!
 //! `FILCH_SOAK_SECONDS` says for how long (1 s), `FILCH_SEED` where the seeds begin.
 
+mod common;
+
+use common::pool;
 use filch::fair::{FairScheduler, Queue};
 use rayon::prelude::*;
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
+use rayon_core::ThreadPool;
 use std::fmt::Debug;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -174,12 +178,6 @@ impl World {
             assert!(times > 0, "effect {effect} has not happened");
         }
     }
-}
-
-use std::panic::{self, AssertUnwindSafe};
-
-fn pool(threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
 /// Ends the process, with the program, if that does not end.

@@ -1,19 +1,13 @@
 //! Strangers, which a thread runs below a task of a queue, and the wait for another pool.
 
-use filch::fair::{FairScheduler, Queue};
+mod common;
+
+use common::{name, pool};
+use filch::fair::FairScheduler;
 use filch::pool::Shutdown;
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
-
-fn pool(threads: usize) -> ThreadPool {
-    ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
-}
-
-fn name() -> Option<String> {
-    Queue::with_current(|queue| queue.and_then(|it| it.metrics().name.map(|name| name.to_string())))
-}
 
 /// Runs `f` on a thread of its own; a wait that does not end fails.
 fn ends<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
