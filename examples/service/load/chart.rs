@@ -38,7 +38,14 @@ fn draw_on(
         .x_label_area_size(30)
         .y_label_area_size(50)
         .build_cartesian_2d(0.0..rows.len() as f64, (least..most).log_scale())?;
-    chart.configure_mesh().disable_x_mesh().disable_x_axis().light_line_style(WHITE).draw()?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .disable_x_axis()
+        .light_line_style(WHITE)
+        .y_labels(4)
+        .y_label_formatter(&|it| format!("{it:.0}"))
+        .draw()?;
     for which in 0..4 {
         let of_mode = |(mode, row): (usize, &Measured)| {
             let (_, color, height) = bars(row)[which];
