@@ -42,16 +42,16 @@ impl ThreadPool {
         }
         Shared::start(shared)?;
         let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
-        let mut tasks = Vec::new();
+        let (mut tasks, home) = (Vec::new(), shared.id);
         shared.pin_each(|seat| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
-            let call = move || f(index);
+            let call = move || current::as_stranger(home, || f(index));
             let (job, handle) = match context {
                 None => Job::with_handle(call),
                 Some(context) => Job::with_handle(context.around(call)),
             };
             tasks.push((index, handle));
-            (&seat.pinned, job)
+            (seat.pinned(), job)
         })?;
         tasks.sort_by_key(|(index, _)| *index);
         Ok(tasks.into_iter().map(|(_, handle)| handle.join()).collect())
@@ -148,7 +148,7 @@ impl Shared {
                 queue.push(job);
                 seat.bell.clone()
             };
-            seats.iter().map(|seat| pin(seat)).collect()
+            seats.iter().filter(|it| !it.is_guest).map(|seat| pin(seat)).collect()
         });
         drop(crew);
         bells.into_iter().for_each(Waker::wake);

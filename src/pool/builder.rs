@@ -62,6 +62,8 @@ pub(super) struct Settings {
     pub(super) on_thread_stop: Option<Hook>,
     pub(super) on_thread_park: Option<Hook>,
     pub(super) on_thread_unpark: Option<Hook>,
+    /// A thread that calls `join` or `scope` is a worker meanwhile.
+    pub(super) callers_take_part: bool,
     /// Another starts the threads.
     pub(super) is_hosted: bool,
 }
@@ -142,6 +144,7 @@ impl Builder {
             on_thread_stop: None,
             on_thread_park: None,
             on_thread_unpark: None,
+            callers_take_part: false,
             is_hosted: false,
         })
     }
@@ -299,6 +302,23 @@ impl Builder {
         on_thread_stop: "by each thread after its last job";
         on_thread_park: "by a worker that is about to sleep";
         on_thread_unpark: "by a worker that has slept";
+    }
+
+    /// Whether a thread that calls [`join`](ThreadPool::join) or [`scope`](ThreadPool::scope) from outside
+    /// [takes part](ThreadPool::take_part) meanwhile, rather than wait for workers to run them: unless said, `false`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let builder = filch::ThreadPool::builder().num_threads(1).callers_take_part(true);
+    /// let (pool, here) = (builder.build()?, std::thread::current().id());
+    /// let (first, _) = pool.join(|| std::thread::current().id(), || ());
+    /// assert_eq!(first, here);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn callers_take_part(mut self, take_part: bool) -> Self {
+        self.0.callers_take_part = take_part;
+        self
     }
 
     /// Makes the pool.

@@ -24,6 +24,8 @@ pub(super) struct Crew {
     pub(super) blocked: usize,
     /// How many are to be alive and not blocked.
     pub(super) target: usize,
+    /// Other threads that are workers for a while.
+    guests: usize,
     pub(super) is_closing: bool,
     /// By index; `None` if there is none, or if nobody is to join it.
     threads: Vec<Option<JoinHandle<()>>>,
@@ -49,6 +51,7 @@ impl Crew {
             alive: 0,
             blocked: 0,
             target,
+            guests: 0,
             is_closing: false,
             threads: Vec::new(),
             taken: Vec::new(),
@@ -63,6 +66,11 @@ impl Crew {
 
     fn is_too_small(&self) -> bool {
         self.alive < self.target + self.blocked
+    }
+
+    /// How many workers are to run.
+    fn wanted(&self) -> usize {
+        self.target + self.guests
     }
 
     fn take_index(&mut self) -> usize {
@@ -144,7 +152,7 @@ impl Shared {
 
     /// Starts a thread. On an error the caller lets go of the lock and calls `give_up`.
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
-        let vacancy = Shared::add_vacancy(this, crew);
+        let vacancy = Shared::add_vacancy(this, crew, false);
         let seat = Arc::clone(&vacancy.seat);
         let name = name_of(&this.settings.thread_name, seat.index);
         match thread::spawn(name, this.settings.stack_size, move || Local::live(vacancy)) {
@@ -160,10 +168,11 @@ impl Shared {
     }
 
     /// A thread is to come.
-    pub(super) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew) -> Vacancy {
+    pub(super) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew, is_guest: bool) -> Vacancy {
         let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
         let seat = Arc::new(Seat {
             index,
+            is_guest,
             stealer: deque.stealer(),
             pinned: Default::default(),
             urgent: Default::default(),
@@ -171,12 +180,17 @@ impl Shared {
             services: Default::default(),
             bell: bell.unparker(),
             counters: Default::default(),
+            runs_in_waits: Default::default(),
             relies_on_others: Default::default(),
         });
         this.registry.add(&seat);
         this.idle.activate();
         this.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
-        crew.alive += 1;
+        if is_guest {
+            crew.guests += 1;
+        } else {
+            crew.alive += 1;
+        }
         Vacancy { shared: Arc::clone(this), seat, deque, bell }
     }
 
@@ -242,7 +256,7 @@ impl Shared {
     pub(super) fn begin_blocking(this: &Arc<Self>, seat: &Seat) -> bool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
-        crew.blocked += 1;
+        crew.blocked += usize::from(!seat.is_guest);
         // If the system has no thread to give, the others have more to do.
         let result = if crew.is_closing {
             Shared::start_for_rest(this, &mut crew)
@@ -276,9 +290,9 @@ impl Shared {
         });
     }
 
-    pub(super) fn end_blocking(&self) {
+    pub(super) fn end_blocking(&self, seat: &Seat) {
         let mut crew = self.crew.lock();
-        crew.blocked -= 1;
+        crew.blocked -= usize::from(!seat.is_guest);
         let is_too_large = crew.is_too_large();
         self.mark_spare(&crew);
         drop(crew);
@@ -295,7 +309,7 @@ impl Shared {
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0
             && attention & CLOSED == 0
-            && self.idle.running() >= self.crew.lock().target + others
+            && self.idle.running() >= self.crew.lock().wanted() + others
     }
 
     /// Whether a worker that sleeps for long enough may go.
@@ -323,7 +337,11 @@ impl Shared {
         }
         this.registry.remove(seat);
         crew.gone.add(&seat.counters);
-        crew.alive -= usize::from(!is_discharged);
+        if seat.is_guest {
+            crew.guests -= 1;
+        } else {
+            crew.alive -= usize::from(!is_discharged);
+        }
         // Another may have begun to block since this one has looked for a job, and have counted on it.
         let result = if crew.is_closing { Shared::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);

@@ -6,10 +6,11 @@ use super::helping::PAUSE;
 use super::idle::Waited;
 use super::scope::sleep_until;
 use super::worker::{Local, MISSING};
-use super::{Shared, Shutdown, ThreadPool};
+use super::{Shared, Shutdown, ThreadPool, worker_index};
 use crate::idle::Park;
 use crate::sync::{Arc, Relaxed};
-use crate::task::{Job, current};
+use crate::task::{Job, current, gate};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::task::Waker;
@@ -72,7 +73,7 @@ impl WorkerThread {
     pub(super) fn all_of(shared: &Arc<Shared>) -> Vec<Self> {
         let mut crew = shared.crew.lock();
         let more = 0..crew.target;
-        more.map(|_| WorkerThread(Some(Shared::add_vacancy(shared, &mut crew)))).collect()
+        more.map(|_| WorkerThread(Some(Shared::add_vacancy(shared, &mut crew, false)))).collect()
     }
 
     /// The worker's index: from zero to the number of threads.
@@ -106,6 +107,54 @@ impl WorkerThread {
             Local::live(vacancy);
             current::leave();
         }
+    }
+}
+
+impl WorkerThread {
+    /// Makes this thread the worker for the rest of its life, and returns: a main loop's, for example, that does other things
+    /// between its calls of the pool.
+    ///
+    /// It runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal what it has spawned. The pool does not
+    /// wait for it at its end: jobs that are left then, because no other thread could run them, are dropped, and their
+    /// handles say so. The pool is never [idle](ThreadPool::wait_idle), its hooks are not called for this thread, and what it shares with it is leaked. A
+    /// [broadcast](ThreadPool::broadcast) waits for its next wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the worker on a thread that is a worker already, or runs a task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut mine = None;
+    /// let pool = filch::ThreadPool::builder().num_threads(2).build_with(|worker| {
+    ///     match worker.index() {
+    ///         0 => mine = Some(worker),
+    ///         _ => drop(std::thread::spawn(|| worker.run())),
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// mine.unwrap().run_in_waits().unwrap();
+    /// assert_eq!(filch::pool::worker_index(), Some(0));
+    /// assert_eq!(pool.join(|| 6, || 7), (6, 7));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn run_in_waits(mut self) -> Result<(), Self> {
+        let is_free = worker_index().is_none() && current::is_outside();
+        let Some(vacancy) = self.0.take_if(|_| is_free) else { return Err(self) };
+        let local: &'static Local = Box::leak(Box::new(Local::new(vacancy)));
+        let (shared, seat) = (&local.shared, &local.seat);
+        Local::set_current(Some(local));
+        current::become_worker(Some(shared.id), local);
+        gate::have_own(local);
+        let crew = shared.crew.lock();
+        seat.runs_in_waits.store(true, Relaxed); // Relaxed: under the lock
+        drop(crew);
+        while let Some(job) = local.take_from(&seat.pinned) {
+            local.run_caught(job);
+        }
+        shared.go();
+        Ok(())
     }
 }
 

@@ -148,6 +148,9 @@ impl ThreadPool {
         RA: Send,
         RB: Send,
     {
+        if let Some(guest) = self.guest() {
+            return guest.run(|| self.join(a, b));
+        }
         let mut results = None;
         let place = &mut results;
         self.scope(|scope| {

@@ -79,7 +79,7 @@ impl Counters {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PoolMetrics {
-    /// Threads that live.
+    /// Threads that live, without [guests](super::ThreadPool::take_part).
     pub num_workers: usize,
     /// Those of them whose place others may have: they wait, or are in a section marked by [`blocking`](super::blocking).
     pub num_blocked: usize,
@@ -87,7 +87,7 @@ pub struct PoolMetrics {
     pub global_queue_depth: usize,
     /// Detached jobs that panicked, and hooks.
     pub panic_count: usize,
-    /// One for each thread that lives, and one, of index `None`, for all that have gone.
+    /// One for each thread that lives and each guest, and one, of index `None`, for all that have gone.
     pub workers: Vec<WorkerMetrics>,
 }
 

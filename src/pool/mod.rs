@@ -48,6 +48,7 @@ mod cut_short;
 mod error;
 mod failures;
 mod futures;
+mod guest;
 mod held;
 mod helping;
 mod hosted;

@@ -6,7 +6,7 @@ use super::metrics::Counters;
 use crate::deque::Stealer;
 use crate::injector::Injector;
 use crate::sync::snapshot::Snapshot;
-use crate::sync::{Arc, AtomicBool};
+use crate::sync::{Arc, AtomicBool, Relaxed};
 use crate::task::Job;
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -17,6 +17,10 @@ pub(super) struct Seat {
     /// Its worker sleeps in a wait, and others run in its place: to be rung for if they do not any more.
     pub(super) relies_on_others: AtomicBool,
     pub(super) index: usize,
+    /// Its worker is a thread that is none of the pool's otherwise.
+    pub(super) is_guest: bool,
+    /// Its worker takes jobs in its waits only.
+    pub(super) runs_in_waits: AtomicBool,
     pub(super) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.
     pub(super) pinned: Injector<Job>,
@@ -32,6 +36,12 @@ pub(super) struct Seat {
 }
 
 impl Seat {
+    /// Where jobs are pinned that the worker may run before its next job.
+    pub(super) fn pinned(&self) -> &Injector<Job> {
+        // Relaxed: under the lock of the crew.
+        if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
+    }
+
     pub(super) fn has_pinned(&self) -> bool {
         !self.pinned.is_empty() || !self.urgent.is_empty()
     }

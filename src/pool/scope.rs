@@ -89,6 +89,9 @@ impl ThreadPool {
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> Result<R, JoinError> {
         let local = Local::of(self.shared());
+        if let Some(guest) = local.map_or_else(|| self.guest(), |_| None) {
+            return guest.run(|| self.scope_of(token, f));
+        }
         let core = Core {
             kind: Kind { run, drop: drop_unrun },
             countdown: Countdown::default(),

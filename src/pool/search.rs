@@ -266,10 +266,6 @@ impl Shared {
 }
 
 impl Own for Local {
-    fn stack_size(&self) -> Option<usize> {
-        self.shared.settings.stack_size
-    }
-
     fn park(&self, timeout: Option<Duration>) {
         self.sleep_for_bell(timeout);
     }

@@ -10,7 +10,7 @@ use crate::injector::Injector;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
 use crate::sync::{Arc, Relaxed, thread};
-use crate::task::{Job, current, gate};
+use crate::task::{Job, current, depth, gate};
 use alloc::boxed::Box;
 use core::cell::{Cell, RefCell};
 use core::ptr;
@@ -94,21 +94,14 @@ impl Local {
         unsafe { current.as_ref() }
     }
 
-    /// The life of a worker's thread.
-    pub(super) fn live(vacancy: Vacancy) {
-        let Vacancy { shared, seat, deque, bell } = vacancy;
-        let home = Some(shared.id);
-        let park = thread::catch(|| shared.settings.park(seat.index)).unwrap_or_else(|payload| {
-            shared.report(payload);
-            Box::new(ThreadPark::new())
-        });
+    pub(super) fn new(Vacancy { shared, seat, deque, bell }: Vacancy) -> Self {
         // Any seed but zero; a different one for each, so that they start at different victims.
         let random = Cell::new(seat.index as u32 + 1);
-        let local = Local {
+        Local {
             shared,
             seat,
             deque,
-            park: RefCell::new(park),
+            park: RefCell::new(Box::new(ThreadPark::new())),
             bell: RefCell::new(bell),
             turn: Cell::new(0),
             random,
@@ -118,10 +111,26 @@ impl Local {
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
             polls_at_wake: Cell::new(u64::MAX),
-        };
-        INDEX.with(|it| it.set(Some(local.seat.index)));
-        CURRENT.with(|it| it.set(&local));
-        current::as_worker(home, Some(&local), || {
+        }
+    }
+
+    /// This thread is this worker from now on; or none, if there is none.
+    pub(super) fn set_current(local: Option<&Local>) {
+        INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
+        CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
+    }
+
+    /// The life of a worker's thread.
+    pub(super) fn live(vacancy: Vacancy) {
+        let local = Local::new(vacancy);
+        let settings = &local.shared.settings;
+        match thread::catch(|| settings.park(local.seat.index)) {
+            Ok(park) => drop(local.park.replace(park)),
+            Err(payload) => local.shared.report(payload),
+        }
+        Local::set_current(Some(&local));
+        current::as_worker(Some(local.shared.id), Some(&local), || {
+            depth::has_stack(settings.stack_size);
             gate::with_own(&local, || {
                 local.hook(&local.shared.settings.on_thread_start);
                 while let Err(payload) = thread::catch(|| local.serve()) {
@@ -133,9 +142,8 @@ impl Local {
             CURRENT.with(|it| it.set(ptr::null()));
             local.hook(&local.shared.settings.on_thread_stop);
         });
-        INDEX.with(|it| it.set(None));
+        Local::set_current(None);
         local.depart();
-        local.shared.go();
     }
 
     /// Runs jobs until it is time to leave, and gets up. A job that panics ends it; it is called again.
@@ -217,7 +225,7 @@ impl Local {
         self.take_from(&self.seat.urgent)
     }
 
-    fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
+    pub(super) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
         let job = pinned.steal().success()?;
         self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
         Some(job)
@@ -302,12 +310,13 @@ impl Local {
     }
 
     /// Goes, with nothing left.
-    fn depart(&self) {
+    pub(super) fn depart(&self) {
         let shared = &*self.shared;
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
         // A notification may have been meant for whoever sleeps, and this worker was told instead.
         shared.idle.searchers.notify_one();
+        shared.go();
     }
 
     /// Calls a hook of the user's. If it panics, that is reported as if it were a job.
@@ -333,7 +342,7 @@ impl current::Ticket for Local {
 
     fn step_back(&self) {
         if self.place_is_taken.take().is_some() {
-            self.shared.end_blocking();
+            self.shared.end_blocking(&self.seat);
             self.shared.idle.step_back();
         }
     }

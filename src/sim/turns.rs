@@ -5,7 +5,7 @@ use crate::idle::{Park, ThreadPark};
 use crate::sync::lock::{Condvar, Mutex, MutexGuard};
 use crate::sync::thread::{self, per_thread};
 use crate::sync::{Unwatched, clock};
-use crate::task::{AnyTask, End, ExecutorId, Job, Living, Own, current, gate};
+use crate::task::{AnyTask, End, ExecutorId, Job, Living, Own, current, depth, gate};
 use alloc::collections::VecDeque;
 use alloc::task::Wake;
 use alloc::vec;
@@ -103,10 +103,6 @@ impl Own for Local {
     }
 
     fn take_out(&self, _: &AnyTask) -> Option<Job> {
-        None
-    }
-
-    fn stack_size(&self) -> Option<usize> {
         None
     }
 
@@ -210,6 +206,7 @@ impl Turns {
         HERE.with(|it| *it.borrow_mut() = Some((Unwatched::clone(this), index)));
         let local = Local::new(this, index);
         current::as_worker(Some(this.id), None, || {
+            depth::has_stack(None);
             gate::with_own(&local, || {
                 while let Some(job) = this.next_job(index) {
                     let completed = thread::completes(|| job.run());

@@ -4,6 +4,7 @@ use super::id::ExecutorId;
 use super::state::State;
 use crate::sync::thread::per_thread;
 use crate::sync::{AtomicBool, Relaxed};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -151,6 +152,36 @@ pub(crate) fn as_worker<R>(
     let _ = MEMBER_OF.try_with(|it| it.set(home));
     let ticket = place.map(ptr::from_ref);
     enter(Frame { home, ticket, ..Frame::on(home) }, f)
+}
+
+/// Runs `f` as a worker of this executor for so long, on a thread that is none otherwise.
+pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl FnOnce() -> R) -> R {
+    let outer = now();
+    let _ = MEMBER_OF.try_with(|it| it.set(home));
+    let frame = Frame {
+        home,
+        base: home,
+        ticket: Some(ptr::from_ref(place)),
+        waiter: ptr::null(),
+        group: ptr::null(),
+        outer: &raw const outer,
+        ..outer
+    };
+    let result = enter(frame, f);
+    leave();
+    result
+}
+
+/// Whether this thread runs no task and is no worker.
+pub(crate) fn is_outside() -> bool {
+    innermost().is_null()
+}
+
+/// Makes this thread, which is outside, a worker of this executor for the rest of its life.
+pub(crate) fn become_worker(home: Home, place: &'static (dyn Ticket + 'static)) {
+    let frame = Frame { home, ticket: Some(ptr::from_ref(place)), ..Frame::on(home) };
+    let _ = MEMBER_OF.try_with(|it| it.set(home));
+    let _ = CURRENT.try_with(|it| it.set(Box::leak(Box::new(frame))));
 }
 
 /// Says that this thread, which was a worker, goes on as none.

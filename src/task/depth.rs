@@ -54,7 +54,7 @@ impl Measure {
 
 /// A worker begins. Where the system does not say how large its stack is, it has `bytes`, or what
 /// `std` gives a thread.
-pub(super) fn has_stack(bytes: Option<usize>) {
+pub(crate) fn has_stack(bytes: Option<usize>) {
     let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
     let bounds = stack_bounds().unwrap_or_else(|| {
         let (here, bytes) = (stack_pointer(), bytes.or_else(usual).unwrap_or(USUAL));

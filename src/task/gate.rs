@@ -23,9 +23,6 @@ pub(crate) trait Own {
     /// owner to sweep.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
-    /// How large its thread's stack is, if that was said.
-    fn stack_size(&self) -> Option<usize>;
-
     /// As [`Park::park`]. Meanwhile another thread may take the worker's place.
     fn park(&self, timeout: Option<Duration>);
 
@@ -49,16 +46,20 @@ pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R
     }
 
     let _ = OWN.try_with(|it| it.set(Some(ptr::from_ref(own))));
-    depth::has_stack(own.stack_size());
     let _gone = Gone;
     f()
+}
+
+/// This thread has this queue for the rest of its life.
+pub(crate) fn have_own(own: &'static (dyn Own + 'static)) {
+    let _ = OWN.try_with(|it| it.set(Some(ptr::from_ref(own))));
 }
 
 /// This thread's own queue, for the length of a call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it
-    // returns.
+    // SAFETY: I5 — it stays for the life of the thread, or `with_own` is further up the stack, and
+    // takes the pointer back before it returns.
     Some(unsafe { &*own })
 }
 

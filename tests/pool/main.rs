@@ -11,6 +11,7 @@ mod descendants;
 #[path = "../suites/every_executor.rs"]
 mod every_executor;
 mod executors;
+mod guests;
 #[path = "../common/heap.rs"]
 mod heap;
 mod held;

@@ -22,12 +22,11 @@ const PATCH: &str = "\n[workspace]\n\n[patch.crates-io]\nrayon-core = { path = \
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// Tests of theirs that fail, and why. One that does not fail any more is an error, too.
-const KNOWN: [(&str, &str); 5] = [
+const KNOWN: [(&str, &str); 4] = [
     ("in_scope::mixed_fifo_lifo_order", MIXED),
     ("in_scope::mixed_fifo_order", MIXED),
     ("in_scope::mixed_lifo_fifo_order", MIXED),
     ("in_scope::mixed_lifo_order", MIXED),
-    ("use_current_thread::use_current_thread_basic", "`use_current_thread` is refused"),
 ];
 
 const MIXED: &str = "asks that the wait for a scope runs jobs of the scope around it: strangers";

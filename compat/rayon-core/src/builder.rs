@@ -1,9 +1,10 @@
 //! How a pool is built.
 
 use crate::ThreadPool;
+use crate::error::{Kind, ThreadPoolBuildError};
 use crate::pool::{Built, max_num_threads};
 use crate::registry::{AbortIfPanic, PanicHandler, Registry};
-use filch::pool::WorkerThread;
+use filch::pool::{WorkerThread, worker_index};
 use std::error::Error;
 use std::sync::Arc;
 use std::{env, fmt, io, mem, process, thread};
@@ -160,7 +161,8 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Refused by [`build`](Self::build): filch's pools have no thread that is a worker at times.
+    /// Has the thread that calls [`build`](Self::build) be the pool's first worker, for the rest of its life. It runs jobs
+    /// in its waits only, and the handlers are not called for it.
     #[must_use]
     pub fn use_current_thread(mut self) -> Self {
         self.options.use_current_thread = true;
@@ -219,13 +221,13 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     ///
     /// # Errors
     ///
-    /// That of starting a thread; and [`Unsupported`](io::ErrorKind::Unsupported) after
-    /// [`use_current_thread`](Self::use_current_thread).
+    /// That of starting a thread; and after [`use_current_thread`](Self::use_current_thread) one on a thread that is a
+    /// worker already.
     pub fn build(mut self) -> Built<ThreadPool> {
         let mut options = self.options;
-        if options.use_current_thread {
-            let error = "a thread cannot become a worker of a filch pool for a while";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, error).into());
+        let already = || ThreadPoolBuildError(Kind::CurrentThreadAlreadyInPool);
+        if options.use_current_thread && worker_index().is_some() {
+            return Err(already());
         }
         let num_threads = wanted(options.num_threads).min(max_num_threads());
         let handler = options.panic_handler;
@@ -248,10 +250,16 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         })?;
         let registry = Registry::new(pool, num_threads, options.is_breadth_first);
         let pool = ThreadPool::of(&registry);
+        let mut workers = workers.into_iter();
+        let own = if options.use_current_thread { workers.next() } else { None };
         for worker in workers {
             let name = options.thread_name.as_mut().map(|name| name(worker.index()));
             let (stack_size, registry) = (options.stack_size, Arc::clone(&registry));
             self.spawn.spawn(ThreadBuilder { worker, name, stack_size, registry })?;
+        }
+        if let Some(own) = own {
+            own.run_in_waits().map_err(|_| already())?;
+            registry.stay();
         }
         Ok(pool)
     }

@@ -10,6 +10,7 @@ pub struct ThreadPoolBuildError(pub(crate) Kind);
 #[derive(Debug)]
 pub(crate) enum Kind {
     GlobalPoolAlreadyInitialized,
+    CurrentThreadAlreadyInPool,
     Io(io::Error),
 }
 
@@ -25,6 +26,9 @@ impl fmt::Display for ThreadPoolBuildError {
             Kind::GlobalPoolAlreadyInitialized => {
                 f.write_str("The global thread pool has already been initialized.")
             }
+            Kind::CurrentThreadAlreadyInPool => {
+                f.write_str("The current thread is already part of another thread pool.")
+            }
             Kind::Io(error) => error.fmt(f),
         }
     }
@@ -33,8 +37,8 @@ impl fmt::Display for ThreadPoolBuildError {
 impl Error for ThreadPoolBuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
-            Kind::GlobalPoolAlreadyInitialized => None,
             Kind::Io(error) => Some(error),
+            _ => None,
         }
     }
 }

@@ -79,7 +79,7 @@ impl Registry {
     #[inline]
     pub(crate) fn current<'a>() -> Option<&'a Arc<Registry>> {
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: `as_worker` is further up the stack, and keeps it until it returns.
+        // SAFETY: it is leaked; or `as_worker` is further up the stack, and keeps it until it returns.
         unsafe { current.as_ref() }
     }
 
@@ -96,6 +96,11 @@ impl Registry {
         // A worker stays one if it tries to be another, which panics.
         let _back = Back(CURRENT.replace(&raw const self));
         f();
+    }
+
+    /// This thread is a worker for the rest of its life.
+    pub(crate) fn stay(self: Arc<Self>) {
+        CURRENT.set(Box::leak(Box::new(self)));
     }
 
     #[inline]

@@ -121,3 +121,27 @@ fn a_worker_that_cannot_be_another_stays_what_it_was() {
     });
     assert_eq!(index, Some(0));
 }
+
+#[test]
+fn the_current_thread_is_a_worker_that_runs_jobs_in_its_waits() {
+    // On a thread of its own, which stays in the pool.
+    let thread = std::thread::spawn(|| {
+        let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+        assert_eq!(rayon_core::current_thread_index(), Some(0));
+        assert_eq!(pool.install(|| (0..1000).into_par_iter().sum::<usize>()), 499_500);
+        assert_eq!(rayon_core::broadcast(|context| context.index()), [0]);
+        let (sender, inbox) = channel();
+        pool.spawn(move || sender.send(rayon_core::current_thread_index()).unwrap());
+        assert!(inbox.try_recv().is_err(), "nothing runs by itself");
+        assert_eq!(rayon_core::yield_now(), Some(Yield::Executed));
+        assert_eq!(inbox.recv().unwrap(), Some(0));
+        let again = ThreadPoolBuilder::new().num_threads(2).use_current_thread().build();
+        let error = again.unwrap_err().to_string();
+        assert_eq!(error, "The current thread is already part of another thread pool.");
+        let other = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        assert_eq!(other.install(|| (0..1000).into_par_iter().count()), 1000);
+        drop(pool);
+        assert_eq!((0..1000).into_par_iter().count(), 1000);
+    });
+    thread.join().unwrap();
+}

@@ -1,0 +1,96 @@
+//! Threads that take part in a pool for a while: they lend it their time where they would wait for it.
+
+use super::crew::Vacancy;
+use super::worker::Local;
+use super::{Shared, ThreadPool, worker_index};
+use crate::sync::{Arc, thread};
+use crate::task::{current, gate};
+
+/// A seat for this thread.
+pub(super) struct Guest(Vacancy);
+
+impl ThreadPool {
+    /// Calls `f` with this thread as a further worker of the pool, and returns what `f` returns.
+    ///
+    /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin here, with no other thread to wake and to wait for,
+    /// and other workers steal from this thread. It runs jobs of the pool only in its waits, by their rule, and in
+    /// [`yield_now`](super::yield_now). What it has spawned and nobody has taken goes to the other workers at the end.
+    ///
+    /// Meanwhile the pool has a thread more, which is not one of those that [`resize`](Self::resize) and
+    /// [`max_threads`](super::Builder::max_threads) count. It has an [index](super::worker_index) of its own; no hook is called for it, and no
+    /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f` has returned, and its
+    /// [`shutdown`](Self::shutdown) waits for that.
+    ///
+    /// A thread that is a worker already, of this or of another pool, just calls `f`; and so does any thread if the pool is
+    /// closed, or the system has no thread to start it with. To enter costs a lock and a few allocations, so a main loop
+    /// does it once.
+    ///
+    /// # Panics
+    ///
+    /// Goes on with the panic of `f`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// let here = std::thread::current().id();
+    /// let (first, _) = pool.take_part(|| pool.join(|| std::thread::current().id(), || ()));
+    /// assert_eq!(first, here);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn take_part<R>(&self, f: impl FnOnce() -> R) -> R {
+        match Guest::arrive(self.shared()) {
+            Some(guest) => guest.run(f),
+            None => f(),
+        }
+    }
+
+    /// A seat for a thread that calls, if the builder has said so.
+    pub(super) fn guest(&self) -> Option<Guest> {
+        let shared = self.shared();
+        if shared.settings.callers_take_part { Guest::arrive(shared) } else { None }
+    }
+}
+
+impl Guest {
+    fn arrive(shared: &Arc<Shared>) -> Option<Self> {
+        if worker_index().is_some() || shared.is_own_thread() {
+            return None;
+        }
+        // Its threads run what this one leaves.
+        Shared::start(shared).ok()?;
+        let mut crew = shared.crew.lock();
+        (!crew.is_closing).then(|| Guest(Shared::add_vacancy(shared, &mut crew, true)))
+    }
+
+    /// Runs `f` as a worker does a job.
+    pub(super) fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        let local = Local::new(self.0);
+        Local::set_current(Some(&local));
+        let result = current::as_guest(Some(local.shared.id), &local, || {
+            gate::with_own(&local, || {
+                let result = thread::catch(f);
+                local.leave();
+                result
+            })
+        });
+        Local::set_current(None);
+        local.depart();
+        result.unwrap_or_else(|payload| thread::resume(payload))
+    }
+}
+
+impl Local {
+    /// Gets up, and leaves nothing behind (I2). What a closed pool does not take back runs here, or is dropped.
+    fn leave(&self) {
+        let shared = &self.shared;
+        while let Some(job) = self.deque.pop() {
+            match shared.hand_over(job) {
+                Ok(()) => {}
+                Err(job) if shared.is_discarding() => shared.drop_unless_awaited(job),
+                Err(job) => self.run_caught(job),
+            }
+        }
+        Shared::unseat(shared, &self.seat, false);
+    }
+}
