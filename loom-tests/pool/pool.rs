@@ -133,3 +133,26 @@ fn cancelling_shutdown_and_spawn() {
         assert_eq!(submitter.join().unwrap(), trace.runs() == 1);
     });
 }
+
+#[test]
+fn a_guest_and_a_worker_run_both_halves_of_a_join() {
+    model("a_guest_and_a_worker_run_both_halves_of_a_join", Slow(1), || {
+        let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
+        let [first, second] = traces.each_ref().map(Trace::job);
+        pool.take_part(|| pool.join(first, second));
+        assert_eq!(traces.map(|it| it.runs()), [1, 1], "both have run, once each");
+    });
+}
+
+#[test]
+fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
+    model("a_guest_that_leaves_while_the_pool_closes_loses_no_job", Slow(1), || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let (same_pool, job) = (pool.clone(), trace.job());
+        let guest = spawn(move || same_pool.take_part(|| same_pool.spawn_detached(job).is_ok()));
+        pool.shutdown(Shutdown::Drain).unwrap();
+        let accepted = guest.join().unwrap();
+        pool.wait_idle().unwrap();
+        assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
+    });
+}

@@ -66,14 +66,15 @@ impl Builder {
 /// If it is dropped, the pool has one thread less. A pool that has none left refuses jobs with
 /// [`Reason::Full`](crate::executor::Reason::Full).
 #[must_use = "the pool waits for the thread that runs it"]
-pub struct WorkerThread(Option<Vacancy>);
+pub struct WorkerThread(Option<Box<Vacancy>>);
 
 impl WorkerThread {
     /// One for each thread that the pool is to have.
     pub(super) fn all_of(shared: &Arc<Shared>) -> Vec<Self> {
         let mut crew = shared.crew.lock();
         let more = 0..crew.target;
-        more.map(|_| WorkerThread(Some(Shared::add_vacancy(shared, &mut crew, false)))).collect()
+        let one = |_| Box::new(Shared::add_vacancy(shared, &mut crew, false));
+        more.map(one).map(|it| WorkerThread(Some(it))).collect()
     }
 
     /// The worker's index: from zero to the number of threads.
@@ -104,7 +105,7 @@ impl WorkerThread {
     pub fn run(mut self) {
         assert!(Local::current().is_none(), "this thread is a worker of a pool already");
         if let Some(vacancy) = self.0.take() {
-            Local::live(vacancy);
+            Local::live(*vacancy);
             current::leave();
         }
     }
@@ -142,7 +143,7 @@ impl WorkerThread {
     pub fn run_in_waits(mut self) -> Result<(), Self> {
         let is_free = worker_index().is_none() && current::is_outside();
         let Some(vacancy) = self.0.take_if(|_| is_free) else { return Err(self) };
-        let local: &'static Local = Box::leak(Box::new(Local::new(vacancy)));
+        let local: &'static Local = Box::leak(Box::new(Local::new(*vacancy)));
         let (shared, seat) = (&local.shared, &local.seat);
         Local::set_current(Some(local));
         current::become_worker(Some(shared.id), local);
@@ -160,7 +161,8 @@ impl WorkerThread {
 
 impl Drop for WorkerThread {
     fn drop(&mut self) {
-        let Some(Vacancy { shared, seat, .. }) = self.0.take() else { return };
+        let Some(vacancy) = self.0.take() else { return };
+        let Vacancy { shared, seat, .. } = *vacancy;
         let mut crew = shared.crew.lock();
         shared.remove_vacancy(&mut crew, &seat);
         if crew.alive == 0 {

@@ -342,7 +342,7 @@ impl Shared {
 
     pub(super) fn tell_end(&self) {
         self.end_futures();
-        self.drop_queued(); // a worker that runs jobs in its waits may have left some
+        Shared::drop_queued(self); // a worker that runs jobs in its waits may have left some
         if let Err(payload) = self.end.tell() {
             self.report(payload);
         }

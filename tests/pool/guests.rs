@@ -16,6 +16,10 @@ fn here() -> ThreadId {
     thread::current().id()
 }
 
+fn add_one(count: &AtomicUsize) {
+    count.fetch_add(1, SeqCst);
+}
+
 /// Occupies the one thread of a pool until the sender goes.
 fn occupied(pool: &ThreadPool) -> Sender<()> {
     let (release, inbox) = channel::<()>();
@@ -46,7 +50,7 @@ fn a_guest_is_a_worker_for_the_length_of_the_call() {
     assert_eq!(pool::worker_index(), None);
     assert_eq!(pool.metrics().num_workers, 1);
     pool.wait_idle().unwrap();
-    assert_eq!(pool.spawn(|| pool::worker_index()).join().unwrap(), Some(0));
+    assert_eq!(pool.spawn(pool::worker_index).join().unwrap(), Some(0));
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn what_a_guest_leaves_is_run_by_others() {
     drop(release);
     pool.wait_idle().unwrap();
     assert_eq!(count.load(SeqCst), 100);
-    tasks.into_iter().for_each(|it| drop(done(it)));
+    assert_eq!(tasks.map(done).len(), 100);
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn jobs_for_a_scope_of_another_thread_do_not_go_with_the_guest() {
     let (pool, count) = (ThreadPool::new(1).unwrap(), AtomicUsize::new(0));
     let release = occupied(&pool);
     pool.scope(|scope| {
-        pool.take_part(|| (0..10).for_each(|_| scope.spawn(|| drop(count.fetch_add(1, SeqCst)))));
+        pool.take_part(|| (0..10).for_each(|_| scope.spawn(|| add_one(&count))));
         drop(release);
     });
     // A scope of a worker, which only its owner or the guest can help: the pool has one thread.
@@ -111,7 +115,7 @@ fn jobs_for_a_scope_of_another_thread_do_not_go_with_the_guest() {
             let count = AtomicUsize::new(0);
             pool.scope(|scope| {
                 thread::scope(|threads| {
-                    let job = || drop(count.fetch_add(1, SeqCst));
+                    let job = || add_one(&count);
                     let pool = &pool;
                     threads.spawn(move || pool.take_part(|| scope.spawn(job)));
                 });
@@ -212,8 +216,8 @@ fn no_stranger_runs_while_a_guest_waits() {
                 move || *lock.lock().unwrap() += 1
             };
             pool.spawn_detached(wants()).unwrap();
-            pool.join(|| pool.spawn_detached(wants()).unwrap(), || thread::yield_now());
-            pool.scope(|scope| scope.spawn(|| thread::yield_now()));
+            pool.join(|| pool.spawn_detached(wants()).unwrap(), thread::yield_now);
+            pool.scope(|scope| scope.spawn(thread::yield_now));
             *held += 1;
         });
     }
@@ -229,8 +233,7 @@ fn a_broadcast_reaches_no_guest() {
         assert_eq!(from_outside.unwrap().len(), 2);
         let calls = AtomicUsize::new(0);
         let calls_of = &calls;
-        pool.scope(|scope| scope.spawn_broadcast(move |_| drop(calls_of.fetch_add(1, SeqCst))))
-            .unwrap();
+        pool.scope(|scope| scope.spawn_broadcast(move |_| add_one(calls_of))).unwrap();
         assert_eq!(calls.into_inner(), 2);
     });
 }
@@ -245,7 +248,7 @@ fn guests_come_and_go_at_once() {
                 for round in 0..100 {
                     let both = pool.take_part(|| {
                         let jobs = jobs.clone();
-                        pool.spawn_detached(move || drop(jobs.fetch_add(1, SeqCst))).unwrap();
+                        pool.spawn_detached(move || add_one(&jobs)).unwrap();
                         pool.join(|| pool.join(|| 1, || 2), || pool.join(|| 3, || round))
                     });
                     assert_eq!(both, ((1, 2), (3, round)));
