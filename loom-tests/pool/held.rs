@@ -69,7 +69,7 @@ impl Owner {
     /// Returns whether there was a half to take.
     fn raid(&self) -> bool {
         let bell = ThreadPark::new().unparker();
-        let Some(link) = self.held.raid(&bell, || true) else { return false };
+        let Some(link) = self.held.raid(&bell, || Some(0)) else { return false };
         let half = self.halves.iter().find(|it| std::ptr::eq(&raw const it.link, link));
         run(half.expect("one of the owner's"));
         true
@@ -149,7 +149,7 @@ fn a_half_is_offered_or_raided() {
         owner.hold(newer);
         let raider = spawn(move || same.raid());
         let (bell, mut offered) = (ThreadPark::new().unparker(), Vec::new());
-        owner.held.offer(&bell, |link| {
+        owner.held.offer(&bell, 0, |link| {
             offered.push(link);
             0
         });
@@ -175,7 +175,7 @@ fn an_owner_that_waits_for_a_half_is_woken_and_sees_its_result() {
         owner.hold(half);
         let thief = spawn(move || {
             let (owner, bell) = &*same;
-            let Some(link) = owner.held.raid(bell, || true) else { return };
+            let Some(link) = owner.held.raid(bell, || Some(0)) else { return };
             // SAFETY: the frames stay.
             let link = unsafe { &*link };
             // SAFETY: loom checks it.

@@ -3,7 +3,7 @@
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `SERVED` | `open`, `look` | `a_helper_takes_what_the_service_has_pushed_and_no_stranger` |
+//! | `SERVED` | `open`, `all_of` | `a_helper_takes_what_the_service_has_pushed_and_no_stranger` |
 
 use crate::common::{Bound::*, model, spawn};
 use filch::pool::for_models::Services;
@@ -16,6 +16,7 @@ const FIRST: usize = 1;
 const SECOND: usize = 2;
 const AFTER: u32 = 3;
 const OTHER: usize = 4;
+const THIRD: usize = 5;
 
 /// The item that a service pushes has the number of its latch.
 fn item(latch: usize) -> u32 {
@@ -33,12 +34,12 @@ fn a_helper_takes_what_the_service_has_pushed_and_no_stranger() {
             let helper = spawn(move || {
                 // Thefts take the oldest items away, so that the wanted one can become the oldest.
                 let stolen = (0..thefts).filter(|_| stealer.steal().is_success()).count();
-                (stolen, same.help(&stealer, wanted))
+                (stolen, Services::help(&[(same, stealer)], wanted))
             });
-            services.begin(&deque, FIRST, 1);
+            services.begin(&deque, FIRST, 0, 1);
             deque.push(item(FIRST));
             services.end();
-            services.begin(&deque, SECOND, 2);
+            services.begin(&deque, SECOND, 0, 2);
             deque.push(item(SECOND));
             services.end();
             deque.push(AFTER);
@@ -56,8 +57,8 @@ fn a_half_is_run_by_its_owner_or_by_a_helper() {
     model("a_half_is_run_by_its_owner_or_by_a_helper", Preemptions(3), || {
         let (deque, services) = (Worker::new_lifo(), Arc::new(Services::default()));
         let (stealer, same): (Stealer<u32>, _) = (deque.stealer(), services.clone());
-        services.begin(&deque, FIRST, 1);
-        let helper = spawn(move || same.help(&stealer, FIRST));
+        services.begin(&deque, FIRST, 0, 1);
+        let helper = spawn(move || Services::help(&[(same, stealer)], FIRST));
         let halves = [7, 8];
         halves.iter().for_each(|&half| deque.push(half));
         let ours = [deque.pop(), deque.pop()];
@@ -71,94 +72,74 @@ fn a_half_is_run_by_its_owner_or_by_a_helper() {
 /// What is known of a worker: what it serves, and its deque.
 type Server = (Arc<Services>, Stealer<u32>);
 
-/// Two workers that serve, as a third sees them that waits for what the first serves.
+/// Two workers that serve, as a third sees them that waits for `FIRST`.
 fn two_servers() -> ([Worker<u32>; 2], Arc<[Server; 2]>) {
     let deques = [Worker::new_lifo(), Worker::new_lifo()];
     let servers = deques.each_ref().map(|it| (Arc::new(Services::default()), it.stealer()));
     (deques, Arc::new(servers))
 }
 
-/// The first server waits twice, each time for a half on the same place of its stack, and serves something else the second
-/// time. The second server runs both halves.
+/// A worker serves a half that has come of what is waited for. Then it serves a stranger's half, which lies where the first lay.
 #[test]
-fn help_goes_on_only_to_whom_the_server_waits_for() {
-    model("help_goes_on_only_to_whom_the_server_waits_for", Preemptions(2), || {
-        let ([first, second], servers) = two_servers();
+fn help_goes_on_only_to_what_has_come_of_the_service() {
+    model("help_goes_on_only_to_what_has_come_of_the_service", Preemptions(3), || {
+        let ([_, second], servers) = two_servers();
         let same = servers.clone();
         let helper = spawn(move || Services::leapfrog(&same[..], FIRST));
-        let [ended, reused] = <[Arc<AtomicUsize>; 2]>::default();
-        let [tells, hears] = [ended.clone(), reused.clone()];
-        let same = servers.clone();
-        let waits = spawn(move || {
-            let services = &same[0].0;
-            services.begin(&first, FIRST, 1);
-            services.wait_for(SECOND);
-            if ended.load(Acquire) == 0 {
-                return;
-            }
-            services.wait_for(0);
-            services.end();
-            services.begin(&first, OTHER, 2);
-            services.wait_for(SECOND);
-            reused.store(1, Release);
-        });
         let services = &servers[1].0;
-        services.begin(&second, SECOND, 1);
+        services.begin(&second, SECOND, FIRST, 1);
         second.push(item(SECOND));
         let ours = second.pop();
         services.end();
-        tells.store(1, Release);
-        if hears.load(Acquire) == 1 {
-            services.begin(&second, SECOND, 2);
-            second.push(item(OTHER));
-        }
+        services.begin(&second, SECOND, OTHER, 2);
+        second.push(item(OTHER));
         let helped = helper.join().unwrap();
         assert!(helped.is_none_or(|it| it == item(SECOND)), "a stranger: {helped:?}");
         assert!(helped.is_none() || ours.is_none());
-        waits.join().unwrap();
     });
 }
 
-/// The first server waits for a task, and goes on. The memory of the task is used again, for a task that is a stranger's, and which the
-/// second server runs.
+/// The first server ends a half that has come of what is waited for. A stranger's half lies where that lay, and the second server
+/// serves what has come of the stranger's.
 #[test]
-fn help_goes_on_only_to_whom_the_server_still_waits_for() {
-    model("help_goes_on_only_to_whom_the_server_still_waits_for", Preemptions(2), || {
+fn help_goes_on_only_while_the_service_between_is_open() {
+    model("help_goes_on_only_while_the_service_between_is_open", Preemptions(2), || {
         let ([first, second], servers) = two_servers();
         let same = servers.clone();
         let helper = spawn(move || Services::leapfrog(&same[..], FIRST));
         let freed = Arc::new(AtomicUsize::new(0));
         let (tells, same) = (freed.clone(), servers.clone());
-        let waits = spawn(move || {
+        let ends = spawn(move || {
             let services = &same[0].0;
-            services.begin(&first, FIRST, 1);
-            services.wait_for(SECOND);
-            services.wait_for(0);
+            services.begin(&first, SECOND, FIRST, 1);
+            services.end();
             tells.store(1, Release);
         });
         if freed.load(Acquire) == 1 {
-            servers[1].0.begin(&second, SECOND, 1);
+            servers[1].0.begin(&second, THIRD, SECOND, 1);
             second.push(item(OTHER));
         }
         assert_eq!(helper.join().unwrap(), None, "a stranger");
-        waits.join().unwrap();
+        ends.join().unwrap();
     });
 }
 
-/// The whole chain is there before the third worker looks along it.
+/// The first server has not come to its wait for what the second serves.
 #[test]
 fn help_goes_along_a_chain() {
     model("help_goes_along_a_chain", Preemptions(2), || {
         let ([first, second], servers) = two_servers();
-        servers[0].0.begin(&first, FIRST, 1);
-        servers[0].0.wait_for(SECOND);
-        servers[1].0.begin(&second, SECOND, 1);
+        servers[0].0.begin(&first, SECOND, FIRST, 1);
+        servers[1].0.begin(&second, THIRD, SECOND, 1);
+        second.push(item(THIRD));
         let same = servers.clone();
         let helper = spawn(move || Services::leapfrog(&same[..], FIRST));
-        (0..2).for_each(|_| second.push(item(SECOND)));
-        let ours = [second.pop(), second.pop()];
-        let helped = helper.join().unwrap();
-        let run = ours.into_iter().chain([helped]).flatten().count();
-        assert_eq!(run, 2, "one of the two runs it");
+        for _ in 0..2 {
+            second.push(item(THIRD));
+            let ours = second.pop();
+            assert!(ours.is_some(), "the helper takes one");
+        }
+        assert_eq!(helper.join().unwrap(), Some(item(THIRD)), "there was one all the time");
+        assert!(second.is_empty());
     });
 }

@@ -77,6 +77,8 @@ pub struct Link {
     place: Cell<MaybeUninit<Index>>,
     /// Wakes the owner, if the half is not held any more.
     bell: Cell<MaybeUninit<*const Waker>>,
+    /// What the owner's service ends in which the half came to be, if it is not held any more.
+    within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
 
@@ -88,6 +90,7 @@ impl Link {
             state: AtomicPtr::new(ptr::null_mut()),
             place: Cell::new(MaybeUninit::uninit()),
             bell: Cell::new(MaybeUninit::uninit()),
+            within: Cell::new(MaybeUninit::uninit()),
             watch: Watch::new(),
         }
     }
@@ -110,6 +113,16 @@ impl Link {
     pub(super) unsafe fn place(&self) -> Index {
         // SAFETY: 1.
         unsafe { self.place.get().assume_init() }
+    }
+
+    /// What the owner's service ends in which the half came to be.
+    ///
+    /// # Safety
+    ///
+    /// 1. It was offered or taken.
+    pub(super) unsafe fn within(&self) -> usize {
+        // SAFETY: 1.
+        unsafe { self.within.get().assume_init() }
     }
 
     /// The half has run, or was dropped.
@@ -223,7 +236,7 @@ impl Held {
 
     /// The owner offers all that it holds, oldest first, by calling `push` with each, which returns its
     /// place.
-    pub fn offer(&self, bell: &Waker, mut push: impl FnMut(*const Link) -> Index) {
+    pub fn offer(&self, bell: &Waker, within: usize, mut push: impl FnMut(*const Link) -> Index) {
         let Some(_kept_out) = self.keep_out(true) else { return };
         // The links are turned round on the way to the oldest.
         let (mut newer, mut next) = (ptr::null_mut::<Link>(), self.newest.load(Relaxed));
@@ -237,14 +250,15 @@ impl Held {
         while let Some(link) = unsafe { newer.as_ref() } {
             let half = mem::replace(&mut newer, link.state.load(Relaxed));
             link.bell.set(MaybeUninit::new(bell));
+            link.within.set(MaybeUninit::new(within));
             link.set_mark(OFFERED);
             link.place.set(MaybeUninit::new(push(half)));
         }
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half, if `is_so` while the owner lets go of none.
-    pub fn raid(&self, bell: &Waker, is_so: impl FnOnce() -> bool) -> Option<*const Link> {
+    /// Takes the oldest half, if `look` returns what the owner's service ends, while the owner lets go of none.
+    pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);
         let newest = self.newest.load(HELD.acquire());
@@ -259,8 +273,9 @@ impl Held {
             (oldest, next) = (next, older);
         }
         // SAFETY: I8 — as for the others.
-        let half = unsafe { oldest.as_ref() }.filter(|_| is_so());
-        if let Some(half) = half {
+        let half = unsafe { oldest.as_ref() }.and_then(|it| Some((it, look()?)));
+        if let Some((half, within)) = half {
+            half.within.set(MaybeUninit::new(within));
             half.bell.set(MaybeUninit::new(bell));
             half.set_mark(TAKEN);
         }

@@ -16,8 +16,11 @@
 //! ```
 //!
 //! So a stranger is not even taken. A job of a scope that encloses the service is one, unless it is the scope that we wait
-//! for: its kind says in how many services the scope began. If the deque has nothing, the worker may wait itself, and then whoever runs what it
-//! waits for can be helped: the same, one step further (leapfrogging: Wagner and Calder, 1993; Faxén, 2010).
+//! for: its kind says in how many services the scope began.
+//!
+//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010), which goes from a thief on to the thief for which that waits.
+//! Here a service also says what the service of the victim ends in which its half or scope came to be: it is *within* that. So
+//! a worker follows what was stolen from its thief, and so on, before the thief waits for it.
 
 use super::SERVED;
 use super::idle::Waited;
@@ -27,8 +30,11 @@ use crate::idle::Park;
 use crate::sync::spin::{Vigil, relax};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::{Job, OnStack, current};
+use alloc::vec;
+use alloc::vec::Vec;
 use core::cell::Cell;
-use core::mem::MaybeUninit;
+use core::iter;
+use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::time::Duration;
 
@@ -54,8 +60,8 @@ struct Service {
     word: AtomicU64,
     /// What it ends.
     latch: AtomicUsize,
-    /// What it waits for itself; zero if it does not.
-    awaits: AtomicUsize,
+    /// What the service ends in which that began which this one ends; zero if in none.
+    within: AtomicUsize,
 }
 
 /// What a worker runs that others wait for, the outermost first.
@@ -80,13 +86,13 @@ pub(super) struct Depth {
 
 impl Local {
     /// Runs `f`, which does not panic, as a service.
-    pub(super) fn serving<R>(&self, latch: Latch, f: impl FnOnce() -> R) -> R {
+    pub(super) fn serving<R>(&self, latch: Latch, within: Latch, f: impl FnOnce() -> R) -> R {
         self.with_floor(|floor| {
             let depth = self.depth.depth.get();
             self.depth.count.set(self.depth.count.get().checked_add(1).unwrap_or(1));
             let service = self.seat.services.0.get(depth);
             if let Some(service) = service {
-                service.open(latch, floor, self.depth.count.get());
+                service.open(latch, within, floor, self.depth.count.get());
             }
             self.depth.depth.set(depth + 1);
             let result = f();
@@ -126,12 +132,6 @@ impl Local {
         if is_at_or_above(newest, place as u32) { self.deque.pop() } else { None }
     }
 
-    /// Says what the innermost service waits for; zero if it does not. Returns what it did before.
-    fn awaits(&self, latch: Latch) -> Latch {
-        let innermost = self.depth().checked_sub(1).and_then(|it| self.seat.services.0.get(it));
-        innermost.map_or(0, |service| service.awaits(latch))
-    }
-
     /// Helps until the wait is over, and sleeps when there is nobody to help. `calls` has the bell rung at the end, unless
     /// it is too early for that; `look` is called after each job.
     #[cold]
@@ -143,7 +143,6 @@ impl Local {
         look: impl Fn(),
     ) {
         self.offer_held(); // before `help` notes which jobs are older than its own
-        let outer = self.awaits(latch);
         let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
             looks += 1;
@@ -162,7 +161,6 @@ impl Local {
             look();
             (vigil, looks) = (Vigil::new(), 0);
         }
-        self.awaits(outer);
     }
 
     /// Runs a job that another thread waits for, and what it leaves of the same scope. This worker lays the rest aside: the
@@ -192,11 +190,11 @@ impl Local {
         }
         let job = self.shared.registry.with(|seats| {
             let is_ours = |_, words: &_| Job::are_of(words, latch);
-            let is_within = Job::are_within;
-            let chain = (latch, if raids { seats.len() } else { 0 }, raids);
-            seats.iter().find_map(|it| it.stealer.steal_some(is_ours)).or_else(|| {
-                steal_from_servers(seats, &self.seat.services, chain, is_within, &|| true)
-            })
+            let own = &raw const self.seat.services;
+            seats
+                .iter()
+                .find_map(|it| it.stealer.steal_some(is_ours))
+                .or_else(|| steal_from_servers(seats, own, latch, raids, Job::are_within))
         })?;
         self.seat.counters.stole(1);
         Some(job)
@@ -259,33 +257,48 @@ pub(super) trait Server<T> {
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
-/// Takes an item that has come of a service which ends the latch, or of a service that such a one waits for, and so on.
-/// `is_such` gets an item's words, the latch, and in how many services the item's service is; `is_so` says whether the latch is still what it was
-/// found to be.
+/// Takes an item that has come of a service which ends the latch, or, if it `goes_on`, of a service that began in such a one,
+/// and so on. `is_such` gets an item's words, what its service ends, and in how many others that is.
 fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
-    (latch, steps, raids): (Latch, usize, bool),
+    latch: Latch,
+    goes_on: bool,
     is_such: fn(&MaybeUninit<T>, Latch, usize) -> bool,
-    is_so: &dyn Fn() -> bool,
 ) -> Option<T> {
     let others = seats.iter().filter(|it| !ptr::eq(it.services(), own));
-    let servers =
-        others.flat_map(|seat| seat.services().open().enumerate().map(move |it| (seat, it)));
-    servers.into_iter().find_map(|(seat, (depth, service))| {
-        let view = service.look(latch)?;
-        let is_still = || is_so() && view.is_still();
-        let job = view.steal(seat.stealer(), |words| is_such(words, latch, depth) && is_so());
-        // What it holds has come of its innermost service, and so of each that is open.
-        let job = job.or_else(|| seat.take_held(raids, &is_still));
-        if job.is_some() {
-            return job;
+    let views = others.flat_map(View::all_of);
+    if !goes_on {
+        return views
+            .filter(|it| it.latch == latch)
+            .find_map(|it| it.take(false, is_such, &|| true));
+    }
+    let mut views: Vec<View<'_, S>> = views.collect();
+    // By what they are within. Those that end the latch come of it, too.
+    views.iter_mut().filter(|it| it.latch == latch).for_each(|it| it.within = latch);
+    views.sort_unstable_by_key(|it| it.within);
+    // Where to look: what services are within, and the service that ends it.
+    let mut next = vec![(latch, None)];
+    let (mut seen, mut parents) = (vec![false; views.len()], vec![None; views.len()]);
+    while let Some((within, parent)) = next.pop() {
+        let first = views.partition_point(|it| it.within < within);
+        for (index, view) in views.iter().enumerate().skip(first) {
+            if view.within != within || mem::replace(&mut seen[index], true) {
+                break;
+            }
+            parents[index] = parent;
+            // Their memory may have been used again for strangers, unless they are open still: in this order.
+            let path = iter::successors(parent, |&it: &usize| parents[it]);
+            let job = view.take(true, is_such, &|| path.clone().all(|it| views[it].is_still()));
+            if job.is_some() {
+                return job;
+            }
+            if view.latch != within {
+                next.push((view.latch, Some(index)));
+            }
         }
-        let next = Some(service.awaited()).filter(|&it| it != NOTHING && steps > 0)?;
-        // Its memory may have been used again for a stranger, unless the same service awaits it still: in this order.
-        let is_so = || is_so() && service.awaited() == next && view.is_still();
-        steal_from_servers(seats, own, (next, steps - 1, raids), is_such, &is_so)
-    })
+    }
+    None
 }
 
 /// Whether a place in a deque is that at which a service began, of which we have the low half, or a later one.
@@ -294,6 +307,12 @@ fn is_at_or_above(place: Index, began: u32) -> bool {
 }
 
 impl Services {
+    /// What the innermost ends, as far as it is known; zero if there is none.
+    pub(super) fn innermost(&self) -> Latch {
+        // Relaxed: the caller is the owner, or keeps it from opening and closing any.
+        self.open().last().map_or(NOTHING, |it| it.latch.load(Relaxed))
+    }
+
     /// Those that may be open.
     fn open(&self) -> impl Iterator<Item = &Service> {
         // Relaxed: it is looked at again.
@@ -302,48 +321,59 @@ impl Services {
 }
 
 impl Service {
-    fn open(&self, latch: Latch, began: Index, number: u32) {
-        self.awaits.store(0, Relaxed); // Relaxed: the word publishes it
+    fn open(&self, latch: Latch, within: Latch, began: Index, number: u32) {
+        self.within.store(within, SERVED.release());
         self.latch.store(latch, SERVED.release());
         self.word.store(u64::from(number) << 32 | u64::from(began as u32), SERVED.release());
-    }
-
-    fn awaits(&self, latch: Latch) -> Latch {
-        let before = self.awaits.load(Relaxed); // Relaxed: our own
-        self.awaits.store(latch, SERVED.release());
-        before
-    }
-
-    fn awaited(&self) -> Latch {
-        self.awaits.load(SERVED.acquire())
     }
 
     fn close(&self) {
         self.word.store(0, Relaxed); // Relaxed: what is pushed or opened afterwards publishes it
     }
-
-    /// It, if it ends that latch.
-    fn look(&self, latch: Latch) -> Option<View<'_>> {
-        let word = self.word.load(SERVED.acquire());
-        let is_its = word != 0 && self.latch.load(SERVED.acquire()) == latch;
-        is_its.then_some(View { service: self, word })
-    }
 }
 
 /// A service that was open.
-struct View<'a> {
+struct View<'a, S> {
+    server: &'a S,
     service: &'a Service,
+    /// In how many others of its worker it is.
+    depth: usize,
     word: u64,
+    latch: Latch,
+    within: Latch,
 }
 
-impl View<'_> {
-    /// Takes the oldest item of the worker's deque, if it is such a one and was pushed since the service began and while
-    /// it was open.
-    fn steal<T>(&self, from: &Stealer<T>, is_such: impl Fn(&MaybeUninit<T>) -> bool) -> Option<T> {
-        let began = self.word as u32;
-        from.steal_some(|place, words| {
-            is_at_or_above(place, began) && is_such(words) && self.is_still()
+impl<'a, S> View<'a, S> {
+    fn all_of<T>(server: &'a S) -> impl Iterator<Item = View<'a, S>>
+    where
+        S: Server<T>,
+    {
+        server.services().open().enumerate().filter_map(move |(depth, service)| {
+            let word = service.word.load(SERVED.acquire());
+            let latch = service.latch.load(SERVED.acquire());
+            let within = service.within.load(SERVED.acquire());
+            (word != 0).then_some(View { server, service, depth, word, latch, within })
         })
+    }
+
+    /// Takes the oldest item of the worker's deque, if it is such a one and was pushed since the service began and while
+    /// it was open, and it `is_so`. Or, if `raids`, a half that the worker holds; otherwise only asks for it.
+    fn take<T>(
+        &self,
+        raids: bool,
+        is_such: fn(&MaybeUninit<T>, Latch, usize) -> bool,
+        is_so: &dyn Fn() -> bool,
+    ) -> Option<T>
+    where
+        S: Server<T>,
+    {
+        let began = self.word as u32;
+        let is_so = || self.is_still() && is_so();
+        let stolen = self.server.stealer().steal_some(|place, words| {
+            is_at_or_above(place, began) && is_such(words, self.latch, self.depth) && is_so()
+        });
+        // What it holds has come of its innermost service, and so of each that is open.
+        stolen.or_else(|| self.server.take_held(raids, &is_so))
     }
 
     /// Whether it still was when that was written which we have read before.
@@ -356,8 +386,8 @@ impl View<'_> {
 /// What the models do.
 impl Services {
     /// The owner of a deque begins a service.
-    pub fn begin<T>(&self, deque: &Worker<T>, latch: usize, number: u32) {
-        self.0[0].open(latch, deque.next_place(), number);
+    pub fn begin<T>(&self, deque: &Worker<T>, latch: usize, within: usize, number: u32) {
+        self.0[0].open(latch, within, deque.next_place(), number);
     }
 
     /// It has ended.
@@ -365,20 +395,14 @@ impl Services {
         self.0[0].close();
     }
 
-    /// It waits for a latch itself, or, if that is zero, for nothing.
-    pub fn wait_for(&self, latch: usize) {
-        self.0[0].awaits(latch);
-    }
-
-    /// Takes an item that has come of the services of these workers which end a latch, or of what they wait for.
+    /// Takes an item that has come of the services of these workers which end a latch, or of those that began in them.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
-        let chain = (latch, servers.len(), false);
-        steal_from_servers(servers, ptr::null(), chain, |_, _, _| true, &|| true)
+        steal_from_servers(servers, ptr::null(), latch, true, |_, _, _| true)
     }
 
-    /// Takes an item that has come of the service that ends a latch.
-    pub fn help<T>(&self, stealer: &Stealer<T>, latch: usize) -> Option<T> {
-        self.0[0].look(latch)?.steal(stealer, |_| true)
+    /// Takes an item that has come of the services of these workers which end a latch.
+    pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
+        steal_from_servers(servers, ptr::null(), latch, false, |_, _, _| true)
     }
 }
 

@@ -72,7 +72,11 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         // SAFETY: 1; whoever has the job is the only one to touch the closure.
         let b = unsafe { this.closure.take() };
         let result = match Local::current() {
-            Some(local) => local.serving(latch_of(head), || thread::catch(|| b.run_elsewhere())),
+            Some(local) => {
+                // SAFETY: 1 — so it was offered or taken.
+                let within = unsafe { this.link.within() };
+                local.serving(latch_of(head), within, || thread::catch(|| b.run_elsewhere()))
+            }
             None => thread::catch(|| b.run_elsewhere()),
         };
         // SAFETY: I8 — not done yet. Forgotten in the next line.
@@ -100,7 +104,7 @@ impl ThreadPool {
     /// meanwhile. A worker without work can take it at any time, whatever the first does. Then the worker waits for the
     /// thief, and helps: it runs halves of joins and jobs of scopes within the second closure, and nothing else. If there is only other work, another thread takes the worker's place until the wait ends, as in
     /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Elsewhere the whole is run by the
-    /// pool, or here if that is closed. Allocates nothing on a worker.
+    /// pool, or here if that is closed. Allocates nothing on a worker, unless that waits.
     ///
     /// # Panics
     ///
@@ -264,7 +268,8 @@ impl Local {
 
     #[cold]
     fn offer_some(&self) {
-        self.seat.held.offer(&self.seat.bell, |link| {
+        let within = self.seat.services.innermost();
+        self.seat.held.offer(&self.seat.bell, within, |link| {
             let place = self.deque.next_place();
             // SAFETY: I7 — `join` waits for the end of the job.
             self.deque.push(unsafe { Job::on_stack(link.cast()) });
@@ -312,7 +317,8 @@ impl Seat {
         if !self.held.ask() || !raids {
             return None;
         }
-        let half = self.held.raid(&self.bell, is_so)?;
+        let look = || is_so().then(|| self.services.innermost());
+        let half = self.held.raid(&self.bell, look)?;
         // SAFETY: I7 — its owner waits for it from now on.
         Some(unsafe { Job::on_stack(half.cast()) })
     }

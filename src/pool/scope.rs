@@ -39,6 +39,8 @@ pub(super) struct Core {
     owner: usize,
     /// In how many services that was.
     depth: usize,
+    /// What the innermost of them ends.
+    within: usize,
     /// What waits at its end.
     waiter: Waiter,
     /// What ends it early.
@@ -97,6 +99,7 @@ impl ThreadPool {
             countdown: Countdown::default(),
             owner: local.map_or(0, |it| ptr::from_ref(it).addr()),
             depth: local.map_or(0, Local::depth),
+            within: local.map_or(0, |it| it.seat.services.innermost()),
             waiter: Waiter::this_thread(),
             token,
             bell: Mutex::default(),
@@ -204,6 +207,11 @@ impl Core {
         (&raw const self.kind).addr()
     }
 
+    /// What a job of it comes of that runs here: the scope, or, on the owner's stack, what the scope is within.
+    pub(super) fn around_job(&self) -> usize {
+        if self.is_owners(Local::current()) { self.within } else { self.address() }
+    }
+
     fn is_owners(&self, local: Option<&Local>) -> bool {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
@@ -287,7 +295,9 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     let result = match Local::current() {
         // What the owner's thread runs it waits for as for a call.
         local if core.is_owners(local) => thread::catch(|| closure.run()),
-        Some(local) => local.serving(core.address(), || core.run_elsewhere(|| closure.run())),
+        Some(local) => {
+            local.serving(core.address(), core.within, || core.run_elsewhere(|| closure.run()))
+        }
         None => core.run_elsewhere(|| closure.run()),
     };
     if let Err(payload) = result {

@@ -80,7 +80,7 @@ impl<F: FnOnce() -> T, T> Task<F, T> {
         }
         let run = || thread::catch(f);
         let result = match Local::current() {
-            Some(local) => local.serving(self.latch(), run),
+            Some(local) => local.serving(self.latch(), core.around_job(), run),
             None => run(),
         };
         self.end(core, result.map_err(JoinError::panic));

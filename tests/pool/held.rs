@@ -120,8 +120,11 @@ fn chain(pool: &ThreadPool, length: usize, is_leaf_first: bool, leaf: &(dyn Fn()
 /// A leaf ends when as many have begun as there are workers: all work at the same time, to the end.
 #[test]
 fn a_chain_of_long_leaves_keeps_every_worker_busy() {
-    for (threads, is_leaf_first) in [(2, true), (2, false), (4, true), (4, false)] {
-        let (pool, begun) = (ThreadPool::new(threads).unwrap(), AtomicUsize::new(0));
+    let cases = [(2, true), (2, false), (4, true), (4, false)].map(|it| [(it, false), (it, true)]);
+    for ((threads, is_leaf_first), is_tight) in cases.into_iter().flatten() {
+        // With as many threads as there may be, a worker that waits finds the next leaf wherever it was stolen to.
+        let pool = if is_tight { tight(threads) } else { ThreadPool::new(threads).unwrap() };
+        let begun = AtomicUsize::new(0);
         let same = pool.clone();
         let task = pool.spawn(move || {
             let leaf = || {
@@ -133,6 +136,70 @@ fn a_chain_of_long_leaves_keeps_every_worker_busy() {
         });
         assert_eq!(done(task), 25 * threads);
     }
+}
+
+/// The first waits for a half that the second runs, of which the third has stolen a half. The second and the third do not wait.
+#[test]
+fn a_worker_that_waits_follows_what_was_stolen_from_its_thief() {
+    for is_offered in [true, false] {
+        let pool = tight(3);
+        let [is_busy, has_joined, is_stolen, has_run] = <[Arc<AtomicBool>; 4]>::default();
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            let (begins, ends) = (is_busy.clone(), has_joined.clone());
+            let third = move || {
+                begins.store(true, SeqCst);
+                until(|| ends.load(SeqCst));
+            };
+            same.spawn_detached(third).unwrap();
+            until(|| is_busy.load(SeqCst));
+            let steals = || {
+                is_stolen.store(true, SeqCst);
+                same.join(|| until(|| has_run.load(SeqCst)), || has_run.store(true, SeqCst));
+            };
+            let is_stolen_from = || {
+                let busy = || {
+                    if is_offered {
+                        pool::blocking(|| ());
+                    }
+                    has_joined.store(true, SeqCst);
+                    until(|| has_run.load(SeqCst));
+                };
+                same.join(busy, steals);
+            };
+            same.join(|| until(|| is_stolen.load(SeqCst)), is_stolen_from);
+        });
+        done(task);
+    }
+}
+
+/// The same, by jobs of scopes.
+#[test]
+fn a_worker_that_waits_for_a_scope_follows_what_was_stolen_from_its_thief() {
+    let pool = tight(3);
+    let same = pool.clone();
+    let task = pool.spawn(move || {
+        let [is_taken, is_stolen, has_run] = <[AtomicBool; 3]>::default();
+        let (is_taken, is_stolen, has_run) = (&is_taken, &is_stolen, &has_run);
+        let (pool, ends) = (&same, || until(|| has_run.load(SeqCst)));
+        same.scope(|scope| {
+            scope.spawn(move || {
+                is_taken.store(true, SeqCst);
+                pool.scope(|scope| {
+                    scope.spawn(move || {
+                        is_stolen.store(true, SeqCst);
+                        pool.scope(|scope| {
+                            scope.spawn(|| has_run.store(true, SeqCst));
+                            ends();
+                        });
+                    });
+                    ends();
+                });
+            });
+            until(|| is_taken.load(SeqCst) && is_stolen.load(SeqCst));
+        });
+    });
+    done(task);
 }
 
 /// `blocking` has the worker offer what it holds: not above the place where the scope began.
