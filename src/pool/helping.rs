@@ -23,30 +23,20 @@
 //! a worker follows what was stolen from its thief, and so on, before the thief waits for it.
 
 use super::SERVED;
-use super::idle::Waited;
-use super::worker::Local;
 use crate::deque::{Stealer, Worker};
-use crate::idle::Park;
-use crate::sync::spin::{Vigil, relax};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
-use crate::task::{Job, OnStack, current};
+use crate::task::OnStack;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cell::Cell;
 use core::iter;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
-use core::time::Duration;
-
-/// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
-/// run, so it is not told of every job.
-pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
 /// What a worker waits for: the address of the half, or of the kind of the scope's jobs.
 pub(super) type Latch = usize;
 
 /// The latch of nothing that others could serve.
-const NOTHING: Latch = 0;
+pub(super) const NOTHING: Latch = 0;
 
 pub(super) fn latch_of(head: *const OnStack) -> Latch {
     head as Latch
@@ -54,7 +44,7 @@ pub(super) fn latch_of(head: *const OnStack) -> Latch {
 
 /// A service, as others know it.
 #[derive(Debug, Default)]
-struct Service {
+pub(super) struct Service {
     /// Below, the place in the deque at which it began; above, a number that the worker's next services do not have. Zero if
     /// there is none.
     word: AtomicU64,
@@ -66,186 +56,11 @@ struct Service {
 
 /// What a worker runs that others wait for, the outermost first.
 #[derive(Debug)]
-pub struct Services([Service; KNOWN_SERVICES]);
+pub struct Services(pub(super) [Service; KNOWN_SERVICES]);
 
 impl Default for Services {
     fn default() -> Self {
         Services(core::array::from_fn(|_| Service::default()))
-    }
-}
-
-/// How deep a worker is in services.
-#[derive(Default)]
-pub(super) struct Depth {
-    depth: Cell<usize>,
-    /// How many there have been.
-    count: Cell<u32>,
-    /// Where the innermost has begun; what lies below is to stay where it is.
-    floor: Cell<Option<Index>>,
-}
-
-impl Local {
-    /// Runs `f`, which does not panic, as a service.
-    pub(super) fn serving<R>(&self, latch: Latch, within: Latch, f: impl FnOnce() -> R) -> R {
-        self.with_floor(|floor| {
-            let depth = self.depth.depth.get();
-            self.depth.count.set(self.depth.count.get().checked_add(1).unwrap_or(1));
-            let service = self.seat.services.0.get(depth);
-            if let Some(service) = service {
-                service.open(latch, within, floor, self.depth.count.get());
-            }
-            self.depth.depth.set(depth + 1);
-            let result = f();
-            self.depth.depth.set(depth);
-            service.into_iter().for_each(Service::close);
-            result
-        })
-    }
-
-    /// How many services there are, one within the other.
-    pub(super) fn depth(&self) -> usize {
-        self.depth.depth.get()
-    }
-
-    /// Runs `f`, which does not panic, with the next place of the deque. Meanwhile what is in the deque stays where it is.
-    pub(super) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
-        self.offer_held(); // I9: it would be offered above the floor otherwise
-        let floor = self.deque.next_place();
-        let outer = self.depth.floor.replace(Some(floor));
-        let result = f(floor);
-        self.depth.floor.set(outer);
-        result
-    }
-
-    /// The newest job of our deque that was not there before the innermost service or scope began.
-    pub(super) fn pop_above_floor(&self) -> Option<Job> {
-        match self.depth.floor.get() {
-            Some(floor) => self.pop_above(floor),
-            None => self.deque.pop(),
-        }
-    }
-
-    /// The newest job of our deque, if it is at this place or above.
-    #[inline(always)]
-    fn pop_above(&self, place: Index) -> Option<Job> {
-        let newest = self.deque.next_place().wrapping_sub(1);
-        if is_at_or_above(newest, place as u32) { self.deque.pop() } else { None }
-    }
-
-    /// Helps until the wait is over, and sleeps when there is nobody to help. `calls` has the bell rung at the end, unless
-    /// it is too early for that; `look` is called after each job.
-    #[cold]
-    pub(super) fn wait_for(
-        &self,
-        latch: Latch,
-        is_over: impl Fn() -> bool,
-        calls: impl Fn() -> bool,
-        look: impl Fn(),
-    ) {
-        self.offer_held(); // before `help` notes which jobs are older than its own
-        let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
-        while !is_over() {
-            looks += 1;
-            // With many workers it takes longer than a yield.
-            let may_help = looks.is_power_of_two();
-            if let Some(job) = may_help.then(|| self.leapfrog(latch, false)).flatten() {
-                self.help(job, &is_over);
-            } else if vigil.goes_on() {
-                continue;
-            } else if calls() {
-                self.sleep_in_wait(latch, None, |_| is_over());
-            } else {
-                relax();
-                continue;
-            }
-            look();
-            (vigil, looks) = (Vigil::new(), 0);
-        }
-    }
-
-    /// Runs a job that another thread waits for, and what it leaves of the same scope. This worker lays the rest aside: the
-    /// service is over, so no thread could take it out of a waiting worker's deque.
-    fn help(&self, job: Job, is_over: impl Fn() -> bool) {
-        let (scope, before) = (job.scope(), self.deque.next_place());
-        // A job that is pinned to us may be one that nobody waits for.
-        self.run_caught(job);
-        while let Some(job) = self.pop_above(before) {
-            if job.scope().is_some() && job.scope() == scope && !is_over() {
-                self.run(job);
-            } else {
-                self.shared.lay_aside(job);
-            }
-        }
-    }
-
-    /// Takes a job of the scope that this worker waits for, or one that another thread waits for and that comes of what ends
-    /// the latch. `raids` has it take halves, too, that their owner holds, and help those that the other thread waits for;
-    /// otherwise it asks for the halves.
-    fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
-        if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(latch)) {
-            return Some(job);
-        }
-        if latch == NOTHING {
-            return None;
-        }
-        let job = self.shared.registry.with(|seats| {
-            let is_ours = |_, words: &_| Job::are_of(words, latch);
-            let own = &raw const self.seat.services;
-            seats
-                .iter()
-                .find_map(|it| it.stealer.steal_some(is_ours))
-                .or_else(|| steal_from_servers(seats, own, latch, raids, Job::are_within))
-        })?;
-        self.seat.counters.stole(1);
-        Some(job)
-    }
-}
-
-impl Local {
-    /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one; or for `timeout`. If there
-    /// are only others, or the thread serves a scheduler, another thread takes the place of this one until the wait is over.
-    fn sleep_in_wait(
-        &self,
-        latch: Latch,
-        timeout: Option<Duration>,
-        is_over: impl Fn(bool) -> bool,
-    ) {
-        let idle = &self.shared.idle;
-        let mut bell = self.bell.borrow_mut();
-        let work = || (self.shared.is_there_work(), current::has_ticket());
-        match idle.wait(&mut *bell, timeout, &is_over, work, || self.leapfrog(latch, true)) {
-            Waited::Over => return,
-            Waited::Helps(job) => {
-                drop(bell);
-                return self.help(job, || is_over(true));
-            }
-            Waited::Aside => drop(bell),
-        }
-        // Their owners do not look here, and we may sleep for long.
-        self.expose();
-        if self.place_is_taken.get().is_some() {
-            // This is within such a section, whose beginning has notified, and not of what has come since.
-            idle.searchers.notify_one();
-        }
-        current::aside(|| {
-            let is_taken = self.place_is_taken.get() == Some(true);
-            let pause = (!is_taken).then_some(PAUSE);
-            let timeout = [timeout, pause].into_iter().flatten().min();
-            loop {
-                self.bell.borrow_mut().park(timeout);
-                let is_recalled = is_taken && !self.seat.relies_on_others.load(Relaxed); // Relaxed: the bell orders it
-                let has_some = self.shared.shelf.len() > 0 || !self.seat.urgent.is_empty();
-                if is_over(true) || timeout.is_some() || is_recalled || has_some {
-                    break;
-                }
-            }
-        });
-    }
-
-    /// Sleeps until the bell is rung, or for `timeout`, or for any other reason.
-    pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
-        self.offer_held();
-        self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 }
 
@@ -259,7 +74,7 @@ pub(super) trait Server<T> {
 
 /// Takes an item that has come of a service which ends the latch, or, if it `goes_on`, of a service that began in such a one,
 /// and so on. `is_such` gets an item's words, what its service ends, and in how many others that is.
-fn steal_from_servers<T, S: Server<T>>(
+pub(super) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
     latch: Latch,
@@ -302,7 +117,7 @@ fn steal_from_servers<T, S: Server<T>>(
 }
 
 /// Whether a place in a deque is that at which a service began, of which we have the low half, or a later one.
-fn is_at_or_above(place: Index, began: u32) -> bool {
+pub(super) fn is_at_or_above(place: Index, began: u32) -> bool {
     (place as u32).wrapping_sub(began) as i32 >= 0
 }
 
@@ -321,13 +136,13 @@ impl Services {
 }
 
 impl Service {
-    fn open(&self, latch: Latch, within: Latch, began: Index, number: u32) {
+    pub(super) fn open(&self, latch: Latch, within: Latch, began: Index, number: u32) {
         self.within.store(within, SERVED.release());
         self.latch.store(latch, SERVED.release());
         self.word.store(u64::from(number) << 32 | u64::from(began as u32), SERVED.release());
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         self.word.store(0, Relaxed); // Relaxed: what is pushed or opened afterwards publishes it
     }
 }

@@ -2,9 +2,9 @@
 
 use super::builder::Builder;
 use super::crew::Vacancy;
-use super::helping::PAUSE;
 use super::idle::Waited;
 use super::scope::sleep_until;
+use super::waits::PAUSE;
 use super::worker::{Local, MISSING};
 use super::{Shared, Shutdown, ThreadPool, worker_index};
 use crate::idle::Park;

@@ -63,6 +63,7 @@ mod search;
 mod shelf;
 mod shutdown;
 mod thread_pool;
+mod waits;
 mod worker;
 
 pub use blocking::blocking;

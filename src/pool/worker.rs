@@ -1,8 +1,8 @@
 //! The life of a worker: find a job and run it, or sleep.
 
 use super::crew::Vacancy;
-use super::helping::Depth;
 use super::registry::Seat;
+use super::waits::Depth;
 use super::{CALLED, Shared};
 use crate::deque::Worker;
 use crate::idle::{Park, Resting, Search, ThreadPark};
