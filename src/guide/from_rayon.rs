@@ -26,6 +26,8 @@
 //! | `current_thread_index()` | [`worker_index`](crate::pool::worker_index) |
 //! | `spawn_broadcast(f)` | [`spawn_broadcast(f)`](crate::ThreadPool::spawn_broadcast) |
 //! | `spawn_handler`, `build_scoped` | [`build_with`](crate::pool::Builder::build_with) |
+//! | `use_current_thread()` | [`take_part(f)`](crate::ThreadPool::take_part), for the length of a call; [`run_in_waits()`](crate::pool::WorkerThread::run_in_waits), for life |
+//! | a `join` or `scope` of a thread outside, which waits | the same, unless [`callers_take_part`](crate::pool::Builder::callers_take_part): then it begins on that thread |
 //! | `yield_now()`, `yield_local()` | [`yield_now`](crate::pool::yield_now), [`yield_local`](crate::pool::yield_local) |
 //! | dropping the pool: threads end later | dropping the last handle: runs all accepted tasks, and waits for the threads, unless after [`shutdown_background`](crate::ThreadPool::shutdown_background) |
 //! | `par_iter`, `par_sort`, `ParallelBridge` | rayon's, on filch's threads: see below |

@@ -20,7 +20,7 @@
 //!   its own deque, while it runs a job; or by the shelf, if it is for a scope whose owner is a worker.
 //! - **I2** A worker leaves a closed pool only when its own deque and the shelf are empty and the injector is closed and
 //!   empty. Deque and injector then stay so; another worker that puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives what it has to the injector, or stays if that
-//!   is closed meanwhile. So whatever was accepted is run, or dropped by `shutdown(Cancel)`.
+//!   is closed meanwhile; a guest runs it then. So whatever was accepted is run, or dropped by `shutdown(Cancel)`.
 //! - **I3** A job that others may not have seen on its way, out of a batch for one, is notified of once it is where
 //!   they look.
 //! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or gone. It becomes
