@@ -137,6 +137,8 @@ struct Shared {
     attention: CachePadded<AtomicUsize>,
     registry: Registry,
     crew: Mutex<Crew>,
+    /// How many threads there are to be: as in the crew, for those who do not take its lock.
+    threads: AtomicUsize,
     /// Threads that have not gone.
     present: AtomicUsize,
     /// Its futures.
