@@ -1,4 +1,4 @@
-//! Random programs for a pool: spawning, nesting, cancelling, waiting, panicking, resizing, shutting down and
+//! Random programs for a pool: spawning, nesting, taking part, cancelling, waiting, panicking, resizing, shutting down and
 //! dropping, with every handle and every count checked.
 //!
 //! `tests/pool/random_programs.rs` writes them with proptest, the fuzz target `pool_programs` with libFuzzer. A miscount
@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
 use std::time::Duration;
 
 /// The panics that programs cause.
@@ -27,6 +28,7 @@ pub(crate) struct Program {
     #[cfg_attr(fuzzing, arbitrary(with = from::<1, 3, _>))]
     threads: usize,
     steps: Vec<Step>,
+    callers_take_part: bool,
     drops_pool: bool,
 }
 
@@ -60,6 +62,8 @@ enum Step {
     WaitIdle,
     Resize(#[cfg_attr(fuzzing, arbitrary(with = from::<1, 4, _>))] usize),
     Broadcast,
+    /// On the thread of the program, or on another meanwhile.
+    TakePart(bool, Body),
     Shutdown(bool),
 }
 
@@ -93,14 +97,22 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::WaitIdle),
         2 => (1..5_usize).prop_map(Step::Resize),
         1 => Just(Step::Broadcast),
+        4 => (any::<bool>(), body()).prop_map(|(here, body)| Step::TakePart(here, body)),
         1 => any::<bool>().prop_map(Step::Shutdown),
     ]
 }
 
 /// Programs of fewer steps than this.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
-    (1..4_usize, prop::collection::vec(step(), 0..end), any::<bool>())
-        .prop_map(|(threads, steps, drops_pool)| Program { threads, steps, drops_pool })
+    let steps = prop::collection::vec(step(), 0..end);
+    (1..4_usize, steps, any::<bool>(), any::<bool>()).prop_map(
+        |(threads, steps, callers_take_part, drops_pool)| Program {
+            threads,
+            steps,
+            callers_take_part,
+            drops_pool,
+        },
+    )
 }
 
 /// The closure of a body. It returns how many closures have run in it and those it waited for.
@@ -123,7 +135,7 @@ fn run(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> usize {
         Body::Panic => panic!("expected"),
         Body::Block => filch::pool::blocking(|| 1),
         Body::Yield => {
-            std::thread::yield_now();
+            thread::yield_now();
             1
         }
         Body::Spawn(bodies) => {
@@ -176,16 +188,18 @@ impl Handle {
 }
 
 pub(crate) fn check(program: Program) {
-    let Program { threads, steps, drops_pool } = program;
+    let Program { threads, steps, callers_take_part, drops_pool } = program;
     let counts = Arc::new(Counts::default());
     let pool = ThreadPool::builder()
         .num_threads(threads)
         .max_threads(8)
+        .callers_take_part(callers_take_part)
         .keep_alive(Duration::from_micros(100))
         .build()
         .unwrap();
     let (mut token, group) = (CancelToken::new(), TaskGroup::new());
     let mut handles: Vec<Handle> = Vec::new();
+    let mut guests = Vec::new();
     let (mut is_closed, mut is_cancelled, mut gives_up) = (false, false, false);
     // A task that others are in may be cancelled by a shutdown, or by a token that was cancelled.
     let mut with_token: Vec<JoinHandle<usize>> = Vec::new();
@@ -245,6 +259,17 @@ pub(crate) fn check(program: Program) {
                 Ok(outcomes) => outcomes.into_iter().for_each(|it| it.unwrap()),
                 Err(reason) => assert!(is_closed && reason == Reason::Closed),
             },
+            Step::TakePart(is_here, body) => {
+                let (same, task) = (pool.clone(), task(&pool, &counts, body));
+                let takes_part =
+                    move || drop(catch_unwind(AssertUnwindSafe(|| same.take_part(task))));
+                if is_here {
+                    takes_part()
+                } else {
+                    guests.push(thread::spawn(takes_part))
+                }
+                assert_eq!(filch::pool::worker_index(), None);
+            }
             Step::Shutdown(cancels) => {
                 is_closed = true;
                 is_cancelled |= cancels;
@@ -261,6 +286,7 @@ pub(crate) fn check(program: Program) {
         assert_eq!(pool.metrics().global_queue_depth, 0);
         drop(pool);
     }
+    guests.into_iter().for_each(|it| it.join().unwrap());
     // What ran has held handles of the pool, so that its last may have been dropped by a worker, which does not wait
     // for the others.
     for handle in handles {
