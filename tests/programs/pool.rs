@@ -282,6 +282,7 @@ pub(crate) fn check(program: Program) {
     if drops_pool {
         drop(pool);
     } else {
+        guests.drain(..).for_each(|it| it.join().unwrap());
         pool.wait_idle().unwrap();
         assert_eq!(pool.metrics().global_queue_depth, 0);
         drop(pool);
