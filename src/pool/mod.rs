@@ -43,10 +43,12 @@ mod broadcast;
 mod builder;
 mod closure;
 mod countdown;
+mod counters;
 mod crew;
 mod cut_short;
-mod error;
+mod ends;
 mod failures;
+mod frame;
 mod futures;
 mod guest;
 mod held;
@@ -54,12 +56,15 @@ mod helping;
 mod hosted;
 mod idle;
 mod join;
+mod local;
 mod locked;
 mod metrics;
 mod registry;
 mod scope;
 mod scoped;
 mod search;
+mod settings;
+mod shared;
 mod shelf;
 mod shutdown;
 mod thread_pool;
@@ -67,17 +72,18 @@ mod waits;
 mod worker;
 
 pub use blocking::blocking;
-pub use builder::{Builder, Start};
+pub use builder::Builder;
 pub(crate) use countdown::Countdown;
-pub use error::{ShutdownError, WouldDeadlock};
+pub use counters::WorkerMetrics;
+pub use ends::{Shutdown, ShutdownError, WouldDeadlock};
 pub use hosted::{WorkerThread, Yield, run_until, yield_local, yield_now};
+pub use local::worker_index;
 pub use locked::LockedPool;
-pub use metrics::{PoolMetrics, WorkerMetrics};
+pub use metrics::PoolMetrics;
 pub use scope::Scope;
 pub use scoped::ScopedJoinHandle;
-pub use shutdown::Shutdown;
+pub use settings::Start;
 pub use thread_pool::ThreadPool;
-pub use worker::worker_index;
 
 /// What models need of the parts; no part of the public API.
 #[doc(hidden)]
@@ -88,20 +94,7 @@ pub mod for_models {
     pub use crate::pool::idle::{Idle, Waited};
 }
 
-use crate::injector::Injector;
-use crate::sync::AtomicUsize;
-use crate::sync::lock::Mutex;
 use crate::sync::order::{FencePair, Pair};
-use crate::task::{End, ExecutorId, Job, Living};
-use alloc::format;
-use builder::Settings;
-use core::num::NonZeroUsize;
-use crew::Crew;
-use crossbeam_utils::CachePadded;
-use idle::Idle;
-use registry::Registry;
-use shelf::Shelf;
-use std::io;
 
 /// Whoever sees that no worker is active sees what they did.
 const RESTED: Pair = Pair::named("pool::RESTED");
@@ -126,34 +119,3 @@ const LET_GO: FencePair = FencePair::named("pool::LET_GO");
 
 /// Whoever sees what was pushed or written after a service, or in it, sees that it has ended, or begun.
 const SERVED: Pair = Pair::named("pool::SERVED");
-
-/// What the workers share with each other and with the handles.
-struct Shared {
-    id: ExecutorId,
-    injector: Injector<Job>,
-    shelf: Shelf,
-    idle: Idle,
-    /// Of interest to every worker before its next turn; the bits are in `worker.rs`. Rarely written.
-    attention: CachePadded<AtomicUsize>,
-    registry: Registry,
-    crew: Mutex<Crew>,
-    /// Threads that have not gone.
-    present: AtomicUsize,
-    /// Its futures.
-    living: Living,
-    /// Told when all have gone for good, if somebody wants to know.
-    end: End,
-    settings: Settings,
-    panicked: AtomicUsize,
-}
-
-fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
-    let refused =
-        || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");
-    NonZeroUsize::new(threads).ok_or_else(refused)
-}
-
-/// What a thread is called.
-fn name_of(prefix: &str, index: usize) -> alloc::string::String {
-    format!("{prefix}-{index}")
-}
