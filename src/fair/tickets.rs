@@ -87,7 +87,8 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Forgets a dropped ticket: the executor was full, and the caller does the work instead.
+    /// Forgets a dropped ticket: the executor was full, or has panicked. The caller tries again, or
+    /// does the work itself.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }

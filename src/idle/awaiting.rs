@@ -1,7 +1,7 @@
 //! Futures that sleep on an event count.
 
 use super::EventCount;
-use super::prepared::Asleep;
+use super::prepared::{Asleep, Awake};
 use crate::sync::lock::Mutex;
 use crate::sync::{Unwatched, thread};
 use alloc::task::Wake;
@@ -36,7 +36,7 @@ struct Watch<O> {
 }
 
 enum State {
-    /// It has not been polled.
+    /// It has not been polled, or is to be polled again.
     New,
     /// It is to wake this. It is on the list of sleepers, unless a thread looks at the moment.
     Watching(Waker, Option<Asleep>),
@@ -53,11 +53,7 @@ impl<O: Send + Sync + 'static> Watch<O> {
             if (this.holds)(&this.owner) {
                 prepared.cancel();
                 let state = mem::replace(&mut *this.state.lock(), State::Over);
-                if let State::Watching(waker, _) = state {
-                    // It is the user's, so it may panic, and a notifier has others to tell.
-                    thread::completes(|| waker.wake());
-                }
-                return;
+                return Self::wake_task(state);
             }
             let mut state = this.state.lock();
             let State::Watching(_, place) = &mut *state else {
@@ -65,11 +61,23 @@ impl<O: Send + Sync + 'static> Watch<O> {
                 return prepared.cancel();
             };
             // Under the lock: it may be told at once, and another thread look.
-            *place = prepared.commit_as(Waker::from(Unwatched::clone(this)));
-            if place.is_some() {
-                return;
+            match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
+                Ok(asleep) => return *place = Some(asleep),
+                Err(Awake::Told) => *place = None,
+                // The task polls again, and others run between.
+                Err(Awake::NoRoom) => {
+                    let before = mem::replace(&mut *state, State::New);
+                    drop(state);
+                    return Self::wake_task(before);
+                }
             }
-            // It was told meanwhile.
+        }
+    }
+
+    /// Wakes the task: the waker is the user's, so it may panic, and a notifier has others to tell.
+    fn wake_task(state: State) {
+        if let State::Watching(waker, _) = state {
+            thread::completes(|| waker.wake());
         }
     }
 }

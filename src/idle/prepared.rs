@@ -148,7 +148,7 @@ impl<'a> Prepared<'a> {
     #[cfg(feature = "std")]
     pub fn commit(self) {
         ThreadPark::with_own(|park| {
-            let Some(sleep) = self.lie_down(park.unparker()) else { return };
+            let Ok(sleep) = self.lie_down(park.unparker()) else { return };
             while sleep.is_asleep() {
                 park.park(None);
             }
@@ -170,7 +170,7 @@ impl<'a> Prepared<'a> {
     #[cfg(feature = "std")]
     pub fn commit_until(self, deadline: Instant) -> bool {
         ThreadPark::with_own(|park| {
-            let Some(sleep) = self.lie_down(park.unparker()) else { return true };
+            let Ok(sleep) = self.lie_down(park.unparker()) else { return true };
             while sleep.is_asleep() {
                 let left = clock::until(deadline);
                 if left.is_zero() {
@@ -201,31 +201,30 @@ impl<'a> Prepared<'a> {
     /// assert!(prepared.commit_in(&mut park, None));
     /// ```
     pub fn commit_in<P: Park + ?Sized>(self, park: &mut P, timeout: Option<Duration>) -> bool {
-        let Some(sleep) = self.lie_down(park.unparker()) else { return true };
+        let Ok(sleep) = self.lie_down(park.unparker()) else { return true };
         if sleep.is_asleep() {
             park.park(timeout);
         }
         !sleep.go()
     }
 
-    /// Puts a waker on the list of sleepers, until it is woken or [leaves](EventCount::leave). Returns `None` if this
-    /// thread has been told.
+    /// Puts a waker on the list of sleepers, until it is woken or [leaves](EventCount::leave).
     #[cfg(feature = "std")]
-    pub(super) fn commit_as(self, waker: Waker) -> Option<Asleep> {
+    pub(super) fn commit_as(self, waker: Waker) -> Result<Asleep, Awake> {
         let sleep = self.lie_down(waker)?;
         let asleep = Asleep { number: sleep.number, this: sleep.this };
         mem::forget(sleep);
-        Some(asleep)
+        Ok(asleep)
     }
 
-    /// Puts this thread on the list of sleepers. Returns `None` if it has been told.
-    fn lie_down(self, waker: Waker) -> Option<Sleep<'a>> {
+    /// Puts this thread on the list of sleepers.
+    fn lie_down(self, waker: Waker) -> Result<Sleep<'a>, Awake> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
             // All waiters are in use, so this thread cannot sleep. Dropping `self` passes a
             // notification on.
             relax();
-            return None;
+            return Err(Awake::NoRoom);
         };
         // SAFETY: I4 — claimed above, and this is the only call.
         let this = unsafe { waiter.lie_down(waker) };
@@ -242,14 +241,14 @@ impl<'a> Prepared<'a> {
                 events.waiters.not_listed();
                 // SAFETY: I4 — claimed above, and not put on the list.
                 drop(unsafe { waiter.get_up(this) });
-                return None;
+                return Err(Awake::Told);
             }
             waiter.set_next(word.top());
             let asleep = word.one_asleep(number);
             let (success, failure) = (LAIN.release(), Relaxed);
             if events.word.compare_exchange(word.0, asleep.0, success, failure).is_ok() {
                 mem::forget(self);
-                return Some(Sleep { events, number, this });
+                return Ok(Sleep { events, number, this });
             }
         }
     }
@@ -336,6 +335,14 @@ impl Drop for Sleep<'_> {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Why a thread or waker does not sleep.
+pub(super) enum Awake {
+    /// It has been told meanwhile.
+    Told,
+    /// As many sleep as there is room for.
+    NoRoom,
 }
 
 /// A sleeper that keeps no thread, and does not leave by itself.

@@ -337,6 +337,7 @@ impl Builder {
             attention: CachePadded::new(AtomicUsize::new(missing)),
             registry: Registry::new(),
             crew: Mutex::new(Crew::new(threads.get())),
+            threads: AtomicUsize::new(threads.get()),
             present: AtomicUsize::new(0),
             living: Living::default(),
             end: End::default(),

@@ -146,6 +146,7 @@ impl Shared {
         }
         let mut crew = this.crew.lock();
         crew.target = threads;
+        this.threads.store(threads, Relaxed); // Relaxed: a copy for those without the lock
         if crew.is_closing || crew.alive == 0 {
             return Ok(()); // they start with the first job
         }

@@ -40,6 +40,8 @@ pub(super) struct Shared {
     pub(super) attention: CachePadded<AtomicUsize>,
     pub(super) registry: Registry,
     pub(super) crew: Mutex<Crew>,
+    /// How many threads there are to be: as in the crew, for those who do not take its lock.
+    pub(super) threads: AtomicUsize,
     /// Threads that have not gone.
     pub(super) present: AtomicUsize,
     /// Its futures.

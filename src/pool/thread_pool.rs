@@ -268,7 +268,8 @@ impl Shared {
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.crew.lock().target).expect("zero is refused")
+        // Relaxed: as of some moment.
+        NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
     /// Where jobs go from this thread: to a worker of this pool, or, if it is none, to the injector.

@@ -35,10 +35,11 @@ impl Turns {
         let before = before.and_then(|it| state.timers.remove(it));
         // Without a stepper the time does not come. Its own futures are dropped; others that wait for it wait for ever.
         let is_due = time <= state.now && !state.is_over;
-        let timer = (!is_due).then(|| state.timers.set(time, waker));
+        let (kept, unused) = if state.is_over { (None, Some(waker)) } else { (Some(waker), None) };
+        let timer = (!is_due).then(|| state.timers.set(time, kept));
         drop(state);
-        // Not under the lock: the waker is the user's.
-        drop(before);
+        // Not under the lock: the wakers are the user's.
+        drop((before, unused));
         timer
     }
 

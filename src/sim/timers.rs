@@ -19,10 +19,11 @@ pub(super) struct Timer {
 }
 
 impl Timers {
-    pub(super) fn set(&mut self, time: u64, waker: Waker) -> Timer {
+    /// Sets a timer; without a waker, one that does nothing.
+    pub(super) fn set(&mut self, time: u64, waker: Option<Waker>) -> Timer {
         self.count += 1;
         let timer = Timer { time, number: self.count };
-        self.wakers.insert(timer, waker);
+        self.wakers.extend(waker.map(|waker| (timer, waker)));
         timer
     }
 

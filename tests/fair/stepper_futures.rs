@@ -222,3 +222,30 @@ fn a_waker_that_panics_ends_nothing() {
     done(task);
     assert_eq!((stepper.panicked(), stepper.now()), (1, ms(2)));
 }
+
+/// A future of another executor, which sleeps by the clock of a stepper that has ended.
+#[test]
+fn a_stepper_that_has_ended_keeps_no_waker() {
+    struct Nothing;
+
+    impl std::task::Wake for Nothing {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    let (stepper, sleeps) = (Stepper::new(1, 2), Arc::new(Mutex::new(None)));
+    let same = Arc::clone(&sleeps);
+    let task = TaskBuilder::on(&stepper).spawn_future(async move {
+        let mut sleep = Box::pin(sim::sleep(ms(1)));
+        let polled = poll_fn(|context| Poll::Ready(sleep.as_mut().poll(context))).await;
+        assert!(polled.is_pending());
+        *same.lock().unwrap() = Some(sleep);
+    });
+    stepper.run_until_idle();
+    done(task);
+    drop(stepper);
+    let waker = Arc::new(Nothing);
+    let mut sleep = sleeps.lock().unwrap().take().unwrap();
+    let polled = sleep.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(&waker))));
+    assert!(polled.is_pending(), "its time does not come");
+    assert_eq!(Arc::strong_count(&waker), 1);
+}

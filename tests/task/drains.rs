@@ -2,7 +2,7 @@
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
-use crate::common::waiting::{MINUTE, done, ended};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::{Inline, TaskBuilder, from_fn, spawn_future};
 use filch::fair::WorkQueue;
 use filch::pool::{Shutdown, ShutdownError};
@@ -316,4 +316,34 @@ fn a_drain_over_an_executor_that_runs_nothing_is_pending() {
     assert!(drained.as_mut().poll(&mut Context::from_waker(waker)).is_ready());
     // The executor owns the jobs, and they own the executor.
     drop(std::mem::take(&mut *kept.lock().unwrap()));
+}
+
+/// An event count has room for 16,383 sleepers.
+#[test]
+fn a_drain_for_which_there_is_no_room_is_polled_again() {
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    in_a_minute(|| {
+        let pool = ThreadPool::new(1).unwrap();
+        let (release, task) = occupy(&pool);
+        let wakes = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut context = Context::from_waker(&waker);
+        let mut all: Vec<_> = (0..16_400).map(|_| Box::pin(pool.drained())).collect();
+        for drained in &mut all {
+            assert!(drained.as_mut().poll(&mut context).is_pending());
+        }
+        let without = wakes.0.load(SeqCst);
+        assert!((1..100).contains(&without), "{without} had no room");
+        drop(release);
+        done(task);
+        pool.wait_idle().unwrap();
+        all.iter_mut().for_each(|it| while it.as_mut().poll(&mut context).is_pending() {});
+    });
 }
