@@ -288,8 +288,7 @@ impl Shared {
     pub(super) fn go(&self) {
         let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
         self.idle.quiet.notify_all();
-        // Relaxed: nothing is read on the strength of it.
-        if is_last && self.attention.load(Relaxed) & CLOSED != 0 {
+        if is_last && self.is_closed() {
             self.tell_end();
         }
     }

@@ -25,13 +25,19 @@
 //!   they look.
 //! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or gone. It becomes
 //!   active before it takes a job.
-//! - **I5** `CURRENT` points to a worker that is on this thread's stack.
+//! - **I5** `CURRENT` points to a worker that is on this thread's stack, or was leaked by it.
 //! - **I6** Seats are added and removed under the lock of the crew, and each before and after its worker lives.
 //! - **I7** What a job on a stack borrows stays until the job has run or was dropped: whoever lent it waits.
 //! - **I8** The frame of a `join` is touched by its owner; by a raider, while it keeps the owner from letting go
 //!   of the half; and by the thread that has the half's job, until its mark is `DONE` or `RETURNED`. The frame of a scope is touched by its jobs, each until it has counted itself off, and by its owner.
 //! - **I9** What lies in a worker's deque at or above the place where a service began was pushed in that service.
 //! - **I10** The words of a `Closure` hold the closure that its table was made for, until it has run or was dropped.
+//!
+//! # Files
+//!
+//! They import one way: `held`, `helping`, `idle` and `frame` know no pool; `shared` is the data of a pool, with `registry` and
+//! `shelf`; `local` is that of a worker. Above them is what a worker does: `search`, `waits`, `worker`, `crew`. The handle,
+//! `thread_pool`, and what is done with it stand last.
 //!
 //! # Sources
 //!

@@ -40,13 +40,7 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        let shared = self.shared();
-        if shared.is_own_thread() {
-            return Err(WouldDeadlock);
-        }
-        shared.close(how);
-        shared.wait_until_gone(None);
-        Ok(())
+        self.end_in(how, None).map(|_| ())
     }
 
     /// Returns a future that is ready when everything accepted has run or was dropped, as [`wait_idle`](Self::wait_idle) is. It
@@ -94,16 +88,17 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
+        if self.end_in(how, Some(time))? { Ok(()) } else { Err(ShutdownError::StillRunning) }
+    }
+
+    /// Returns whether every thread has come to its end in time.
+    fn end_in(&self, how: Shutdown, time: Option<Duration>) -> Result<bool, WouldDeadlock> {
         let shared = self.shared();
         if shared.is_own_thread() {
-            return Err(ShutdownError::WouldDeadlock);
+            return Err(WouldDeadlock);
         }
         shared.close(how);
-        if shared.wait_until_gone(clock::after(time)) {
-            Ok(())
-        } else {
-            Err(ShutdownError::StillRunning)
-        }
+        Ok(shared.wait_until_gone(time.and_then(clock::after)))
     }
 
     /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, and does not wait for the threads; nor does a thread
@@ -288,8 +283,7 @@ impl Shared {
     /// The token that is cancelled when the last thread has gone for good.
     pub(super) fn end(&self) -> CancelToken {
         // Relaxed, both: the lock orders it. Whoever is last looks for the token after this.
-        let is_closed = || self.attention.load(Relaxed) & CLOSED != 0;
-        self.end.token(|| is_closed() && self.present.load(Relaxed) == 0)
+        self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0)
     }
 
     fn end_futures(&self) {
