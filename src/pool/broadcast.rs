@@ -2,8 +2,8 @@
 
 use super::registry::Seat;
 use super::scope::Scope;
-use super::worker::PINNED;
-use super::{Shared, ThreadPool};
+use super::shared::{PINNED, Shared};
+use super::thread_pool::ThreadPool;
 use crate::executor::Reason;
 use crate::injector::Injector;
 use crate::sync::{Relaxed, Unwatched};

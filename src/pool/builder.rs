@@ -1,13 +1,12 @@
 //! How a pool is made.
 
-use super::crew::Crew;
 use super::idle::Idle;
 use super::registry::Registry;
-use super::thread_pool::Handle;
-use super::worker::MISSING;
-use super::{Shared, ThreadPool, at_least_one};
+use super::settings::{Settings, Start, at_least_one};
+use super::shared::{Crew, MISSING, Shared};
+use super::thread_pool::{Handle, ThreadPool};
 use crate::executor::PanicHandler;
-use crate::idle::{Park, ThreadPark};
+use crate::idle::Park;
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Unwatched, thread};
@@ -20,66 +19,8 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::io;
 
-/// Called with a worker's index.
-pub(super) type Hook = Unwatched<dyn Fn(usize) + Send + Sync>;
-type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
-
 /// How many threads a pool has at most if it is not said, blocked ones included: as many as tokio's.
 const MOST_THREADS: usize = 512;
-
-/// When the threads of a pool are started.
-///
-/// # Examples
-///
-/// ```
-/// use filch::pool::{Start, ThreadPool};
-///
-/// let pool = ThreadPool::builder().num_threads(2).start(Start::Eager).build()?;
-/// assert_eq!(pool.metrics().num_workers, 2);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Start {
-    /// With the first job: a pool that is not used has none.
-    Lazy,
-    /// With the pool, which is an error if the system has none to give.
-    Eager,
-}
-
-/// What a pool does that is not the same for all.
-#[derive(Clone)]
-pub(super) struct Settings {
-    num_threads: Option<usize>,
-    pub(super) max_threads: usize,
-    pub(super) keep_alive: Duration,
-    pub(super) thread_name: String,
-    pub(super) stack_size: Option<usize>,
-    start: Start,
-    make_park: Option<MakePark>,
-    pub(super) panic_handler: PanicHandler,
-    pub(super) context: Option<Flow>,
-    pub(super) on_thread_start: Option<Hook>,
-    pub(super) on_thread_stop: Option<Hook>,
-    pub(super) on_thread_park: Option<Hook>,
-    pub(super) on_thread_unpark: Option<Hook>,
-    /// A thread that calls `join` or `scope` is a worker meanwhile.
-    pub(super) callers_take_part: bool,
-    /// Another starts the threads.
-    pub(super) is_hosted: bool,
-}
-
-impl Settings {
-    pub(super) fn has_own_park(&self) -> bool {
-        self.make_park.is_some()
-    }
-
-    pub(super) fn park(&self, index: usize) -> Box<dyn Park> {
-        match &self.make_park {
-            Some(make) => make(index),
-            None => Box::new(ThreadPark::new()),
-        }
-    }
-}
 
 /// Makes a [`ThreadPool`].
 ///
@@ -96,6 +37,39 @@ impl Settings {
 #[must_use = "a builder is no pool"]
 #[derive(Clone)]
 pub struct Builder(pub(super) Settings);
+
+impl ThreadPool {
+    /// Makes a pool of this many threads, which start with the first job.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::ThreadPool;
+    ///
+    /// assert!(ThreadPool::new(2).is_ok());
+    /// let refused = ThreadPool::new(0).unwrap_err();
+    /// assert_eq!(refused.to_string(), "a pool needs at least one thread");
+    /// ```
+    pub fn new(threads: usize) -> io::Result<ThreadPool> {
+        ThreadPool::builder().num_threads(threads).build()
+    }
+
+    /// Makes a pool that is out of the ordinary.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::ThreadPool::builder().num_threads(2).stack_size(1 << 20).build()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
 
 macro_rules! hooks {
     ($($(#[$meta:meta])* $name:ident: $when:literal;)*) => {

@@ -1,94 +1,18 @@
 //! Threads come and go.
 
+use super::GONE;
 use super::held::Held;
-use super::metrics::WorkerMetrics;
+use super::local::{Local, Vacancy};
 use super::registry::Seat;
-use super::worker::{CLOSED, Local, MISSING, SPARE, SURPLUS};
-use super::{GONE, Shared, at_least_one, name_of};
+use super::settings::at_least_one;
+use super::shared::{CLOSED, Crew, MISSING, SPARE, SURPLUS, Shared};
 use crate::deque::Worker;
 use crate::executor::Reason;
 use crate::idle::{Park, ThreadPark};
-use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Arc, Relaxed};
-use crate::task::Job;
+use crate::sync::{Arc, Relaxed, thread};
 use alloc::format;
-use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 use std::io;
-
-/// The threads of a pool. Under a lock: they come and go rarely.
-pub(super) struct Crew {
-    /// Threads that have been started, have not been discharged and have not got up from their seats.
-    pub(super) alive: usize,
-    /// Those of them that are in a blocking section.
-    pub(super) blocked: usize,
-    /// How many are to be alive and not blocked.
-    pub(super) target: usize,
-    /// Other threads that are workers for a while.
-    guests: usize,
-    pub(super) is_closing: bool,
-    /// By index; `None` if there is none, or if nobody is to join it.
-    threads: Vec<Option<JoinHandle<()>>>,
-    /// Whether an index is taken.
-    taken: Vec<bool>,
-    /// What threads have done that have gone.
-    pub(super) gone: WorkerMetrics,
-    /// Dropping the last handle does not wait for the threads.
-    pub(super) is_background: bool,
-}
-
-/// A worker's place in the pool, before a thread comes to live in it.
-pub(super) struct Vacancy {
-    pub(super) shared: Arc<Shared>,
-    pub(super) seat: Arc<Seat>,
-    pub(super) deque: Worker<Job>,
-    pub(super) bell: ThreadPark,
-}
-
-impl Crew {
-    pub(super) fn new(target: usize) -> Self {
-        Crew {
-            alive: 0,
-            blocked: 0,
-            target,
-            guests: 0,
-            is_closing: false,
-            threads: Vec::new(),
-            taken: Vec::new(),
-            gone: WorkerMetrics::default(),
-            is_background: false,
-        }
-    }
-
-    pub(super) fn is_too_large(&self) -> bool {
-        self.alive > self.target + self.blocked
-    }
-
-    fn is_too_small(&self) -> bool {
-        self.alive < self.target + self.blocked
-    }
-
-    /// How many workers are to run.
-    fn wanted(&self) -> usize {
-        self.target + self.guests
-    }
-
-    fn take_index(&mut self) -> usize {
-        let free = self.taken.iter().position(|taken| !taken);
-        let index = free.unwrap_or(self.taken.len());
-        if index == self.taken.len() {
-            self.taken.push(false);
-            self.threads.push(None);
-        }
-        self.taken[index] = true;
-        index
-    }
-
-    /// The threads that are to be joined.
-    pub(super) fn take_threads(&mut self) -> Vec<JoinHandle<()>> {
-        self.threads.iter_mut().filter_map(Option::take).collect()
-    }
-}
 
 impl Shared {
     /// Starts the threads that a pool should have and has not. An error says why there is none afterwards: somebody is closing
@@ -154,7 +78,7 @@ impl Shared {
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let vacancy = Shared::add_vacancy(this, crew, false);
         let seat = Arc::clone(&vacancy.seat);
-        let name = name_of(&this.settings.thread_name, seat.index);
+        let name = format!("{}-{}", this.settings.thread_name, seat.index);
         match thread::spawn(name, this.settings.stack_size, move || Local::live(vacancy)) {
             Ok(thread) => {
                 crew.threads[seat.index] = Some(thread);
@@ -364,8 +288,7 @@ impl Shared {
     pub(super) fn go(&self) {
         let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
         self.idle.quiet.notify_all();
-        // Relaxed: nothing is read on the strength of it.
-        if is_last && self.attention.load(Relaxed) & CLOSED != 0 {
+        if is_last && self.is_closed() {
             self.tell_end();
         }
     }

@@ -1,7 +1,7 @@
 //! Fork and join that a token ends.
 
-use super::ThreadPool;
 use super::scope::Scope;
+use super::thread_pool::ThreadPool;
 use crate::task::{CancelToken, JoinError};
 
 impl ThreadPool {

@@ -1,7 +1,8 @@
 //! Futures of pools.
 
-use super::thread_pool::Handle;
-use super::{LockedPool, Shared, ThreadPool, locked};
+use super::locked::{self, LockedPool};
+use super::shared::Shared;
+use super::thread_pool::{Handle, ThreadPool};
 use crate::executor::{ExecutorId, Futures, Reason, Rejected};
 use crate::sync::{Arc, Unwatched};
 use crate::task::{CancelledBy, Job, JoinHandle, Living, Polling};

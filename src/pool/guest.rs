@@ -1,8 +1,8 @@
 //! Threads that take part in a pool for a while: they lend it their time where they would wait for it.
 
-use super::crew::Vacancy;
-use super::worker::Local;
-use super::{Shared, ThreadPool, worker_index};
+use super::local::{Local, Vacancy, worker_index};
+use super::shared::Shared;
+use super::thread_pool::ThreadPool;
 use crate::sync::{Arc, thread};
 use crate::task::{current, gate};
 

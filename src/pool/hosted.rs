@@ -1,12 +1,13 @@
 //! What a layer over a pool needs that starts the threads itself, or that promises another rule of waiting.
 
 use super::builder::Builder;
-use super::crew::Vacancy;
+use super::ends::Shutdown;
 use super::idle::Waited;
+use super::local::{Local, Vacancy, worker_index};
 use super::scope::sleep_until;
+use super::shared::{MISSING, Shared};
+use super::thread_pool::ThreadPool;
 use super::waits::PAUSE;
-use super::worker::{Local, MISSING};
-use super::{Shared, Shutdown, ThreadPool, worker_index};
 use crate::idle::Park;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{Job, current, gate};
@@ -109,9 +110,7 @@ impl WorkerThread {
             current::leave();
         }
     }
-}
 
-impl WorkerThread {
     /// Makes this thread the worker for the rest of its life, and returns: a main loop's, for example, that does other things
     /// between its calls of the pool.
     ///

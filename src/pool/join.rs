@@ -4,12 +4,11 @@
 //! to thieves. If nobody has taken it, the owner calls it as if nothing had been, which is the common case and
 //! costs no allocation and no fence.
 
-use super::ThreadPool;
 use super::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
 use super::helping::latch_of;
-use super::registry::Seat;
+use super::local::Local;
 use super::scope::Stays;
-use super::worker::Local;
+use super::thread_pool::ThreadPool;
 use crate::sync::place::Place;
 use crate::sync::{Index, thread};
 use crate::task::{Captured, Job, OnStack, StackKind};
@@ -308,18 +307,5 @@ impl Local {
     fn wait_for_half(&self, link: &Link) -> bool {
         self.wait_for(latch_of(&link.head), || link.is_over(), || link.calls(), || ());
         link.mark() == DONE
-    }
-}
-
-impl Seat {
-    /// Takes the oldest half that its worker holds, if `is_so` at that moment. Unless `raids`, only asks for it.
-    pub(super) fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<Job> {
-        if !self.held.ask() || !raids {
-            return None;
-        }
-        let look = || is_so().then(|| self.services.innermost());
-        let half = self.held.raid(&self.bell, look)?;
-        // SAFETY: I7 — its owner waits for it from now on.
-        Some(unsafe { Job::on_stack(half.cast()) })
     }
 }

@@ -1,6 +1,7 @@
 //! The pool that is obviously right: one queue under one lock.
 
-use super::{Shutdown, at_least_one};
+use super::ends::Shutdown;
+use super::settings::at_least_one;
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, TaskBuilder};
 use crate::idle::EventCount;
 use crate::sync::Unwatched;
@@ -255,9 +256,7 @@ impl Shared {
         }
         self.quiet.notify_all();
     }
-}
 
-impl Shared {
     pub(super) fn accept(&self, job: Job) -> Result<(), Rejected> {
         let mut state = self.state.lock();
         if state.closed {

@@ -25,13 +25,19 @@
 //!   they look.
 //! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or gone. It becomes
 //!   active before it takes a job.
-//! - **I5** `CURRENT` points to a worker that is on this thread's stack.
+//! - **I5** `CURRENT` points to a worker that is on this thread's stack, or was leaked by it.
 //! - **I6** Seats are added and removed under the lock of the crew, and each before and after its worker lives.
 //! - **I7** What a job on a stack borrows stays until the job has run or was dropped: whoever lent it waits.
 //! - **I8** The frame of a `join` is touched by its owner; by a raider, while it keeps the owner from letting go
 //!   of the half; and by the thread that has the half's job, until its mark is `DONE` or `RETURNED`. The frame of a scope is touched by its jobs, each until it has counted itself off, and by its owner.
 //! - **I9** What lies in a worker's deque at or above the place where a service began was pushed in that service.
 //! - **I10** The words of a `Closure` hold the closure that its table was made for, until it has run or was dropped.
+//!
+//! # Files
+//!
+//! They import one way: `held`, `helping`, `idle` and `frame` know no pool; `shared` is the data of a pool, with `registry` and
+//! `shelf`; `local` is that of a worker. Above them is what a worker does: `search`, `waits`, `worker`, `crew`. The handle,
+//! `thread_pool`, and what is done with it stand last.
 //!
 //! # Sources
 //!
@@ -43,10 +49,12 @@ mod broadcast;
 mod builder;
 mod closure;
 mod countdown;
+mod counters;
 mod crew;
 mod cut_short;
-mod error;
+mod ends;
 mod failures;
+mod frame;
 mod futures;
 mod guest;
 mod held;
@@ -54,12 +62,15 @@ mod helping;
 mod hosted;
 mod idle;
 mod join;
+mod local;
 mod locked;
 mod metrics;
 mod registry;
 mod scope;
 mod scoped;
 mod search;
+mod settings;
+mod shared;
 mod shelf;
 mod shutdown;
 mod thread_pool;
@@ -67,17 +78,18 @@ mod waits;
 mod worker;
 
 pub use blocking::blocking;
-pub use builder::{Builder, Start};
+pub use builder::Builder;
 pub(crate) use countdown::Countdown;
-pub use error::{ShutdownError, WouldDeadlock};
+pub use counters::WorkerMetrics;
+pub use ends::{Shutdown, ShutdownError, WouldDeadlock};
 pub use hosted::{WorkerThread, Yield, run_until, yield_local, yield_now};
+pub use local::worker_index;
 pub use locked::LockedPool;
-pub use metrics::{PoolMetrics, WorkerMetrics};
+pub use metrics::PoolMetrics;
 pub use scope::Scope;
 pub use scoped::ScopedJoinHandle;
-pub use shutdown::Shutdown;
+pub use settings::Start;
 pub use thread_pool::ThreadPool;
-pub use worker::worker_index;
 
 /// What models need of the parts; no part of the public API.
 #[doc(hidden)]
@@ -88,20 +100,7 @@ pub mod for_models {
     pub use crate::pool::idle::{Idle, Waited};
 }
 
-use crate::injector::Injector;
-use crate::sync::AtomicUsize;
-use crate::sync::lock::Mutex;
 use crate::sync::order::{FencePair, Pair};
-use crate::task::{End, ExecutorId, Job, Living};
-use alloc::format;
-use builder::Settings;
-use core::num::NonZeroUsize;
-use crew::Crew;
-use crossbeam_utils::CachePadded;
-use idle::Idle;
-use registry::Registry;
-use shelf::Shelf;
-use std::io;
 
 /// Whoever sees that no worker is active sees what they did.
 const RESTED: Pair = Pair::named("pool::RESTED");
@@ -126,36 +125,3 @@ const LET_GO: FencePair = FencePair::named("pool::LET_GO");
 
 /// Whoever sees what was pushed or written after a service, or in it, sees that it has ended, or begun.
 const SERVED: Pair = Pair::named("pool::SERVED");
-
-/// What the workers share with each other and with the handles.
-struct Shared {
-    id: ExecutorId,
-    injector: Injector<Job>,
-    shelf: Shelf,
-    idle: Idle,
-    /// Of interest to every worker before its next turn; the bits are in `worker.rs`. Rarely written.
-    attention: CachePadded<AtomicUsize>,
-    registry: Registry,
-    crew: Mutex<Crew>,
-    /// How many threads there are to be: as in the crew, for those who do not take its lock.
-    threads: AtomicUsize,
-    /// Threads that have not gone.
-    present: AtomicUsize,
-    /// Its futures.
-    living: Living,
-    /// Told when all have gone for good, if somebody wants to know.
-    end: End,
-    settings: Settings,
-    panicked: AtomicUsize,
-}
-
-fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
-    let refused =
-        || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");
-    NonZeroUsize::new(threads).ok_or_else(refused)
-}
-
-/// What a thread is called.
-fn name_of(prefix: &str, index: usize) -> alloc::string::String {
-    format!("{prefix}-{index}")
-}

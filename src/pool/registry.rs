@@ -1,8 +1,8 @@
 //! Which workers there are.
 
+use super::counters::Counters;
 use super::held::Held;
 use super::helping::{Server, Services};
-use super::metrics::Counters;
 use crate::deque::Stealer;
 use crate::injector::Injector;
 use crate::sync::snapshot::Snapshot;
@@ -88,6 +88,12 @@ impl Server<Job> for Arc<Seat> {
     }
 
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<Job> {
-        Seat::take_held(self, raids, is_so)
+        if !self.held.ask() || !raids {
+            return None;
+        }
+        let look = || is_so().then(|| self.services.innermost());
+        let half = self.held.raid(&self.bell, look)?;
+        // SAFETY: I7 — its owner waits for it from now on.
+        Some(unsafe { Job::on_stack(half.cast()) })
     }
 }

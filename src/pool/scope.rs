@@ -3,17 +3,18 @@
 //! What a scope has lies on the stack of its owner: the table of its jobs, by whose address they are known, and their
 //! number. A job that captures two words or less lies in the deque, and a larger one in a box of its own.
 
-use super::ThreadPool;
 use super::closure::Closure;
 use super::countdown::Countdown;
 use super::failures::Failures;
-use super::worker::Local;
+use super::frame::Core;
+use super::local::Local;
+use super::thread_pool::ThreadPool;
 use crate::executor::Executor;
 use crate::idle::Park;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
 use crate::task::current::Waiter;
-use crate::task::{Bed, CancelToken, Capture, Job, JoinError, Kind};
+use crate::task::{Bed, CancelToken, Capture, JoinError, Kind};
 use core::marker::PhantomData;
 use core::task::Waker;
 use core::{fmt, mem, ptr};
@@ -27,27 +28,6 @@ pub struct Scope<'scope, 'env: 'scope> {
     /// Invariant in both.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
-}
-
-/// What its jobs know of a scope (I8).
-#[repr(C)]
-pub(super) struct Core {
-    /// First, so that a pointer to it is a pointer to the whole.
-    kind: Kind,
-    pub(super) countdown: Countdown,
-    /// The address of the worker that opened it; zero if that was another thread.
-    owner: usize,
-    /// In how many services that was.
-    depth: usize,
-    /// What the innermost of them ends.
-    within: usize,
-    /// What waits at its end.
-    waiter: Waiter,
-    /// What ends it early.
-    token: Option<CancelToken>,
-    /// Wakes the owner, once it waits.
-    bell: Mutex<Option<Waker>>,
-    pub(super) failures: Failures,
 }
 
 impl ThreadPool {
@@ -98,7 +78,7 @@ impl ThreadPool {
             kind: Kind { run, drop: drop_unrun },
             countdown: Countdown::default(),
             owner: local.map_or(0, |it| ptr::from_ref(it).addr()),
-            depth: local.map_or(0, Local::depth),
+            depth: local.map_or(0, |it| it.depth.get()),
             within: local.map_or(0, |it| it.seat.services.innermost()),
             waiter: Waiter::this_thread(),
             token,
@@ -196,17 +176,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    #[inline]
-    pub(super) fn job<F: FnOnce() + Send>(&self, depth: Option<usize>, f: F) -> Job {
-        // SAFETY: I7 — `scope` waits for the job before the kind goes, which is for closures, or anything that they borrow.
-        unsafe { Job::scoped(&raw const self.kind, depth, Closure::new(f)) }
-    }
-
-    /// By which its jobs are known.
-    pub(super) fn address(&self) -> usize {
-        (&raw const self.kind).addr()
-    }
-
     /// What a job of it comes of that runs here: the scope, or, on the owner's stack, what the scope is within.
     pub(super) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
@@ -216,12 +185,6 @@ impl Core {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
 
-    /// Has the owner woken by this.
-    pub(super) fn call(&self, bell: impl FnOnce() -> Waker) {
-        self.bell.lock().get_or_insert_with(bell);
-        self.countdown.call();
-    }
-
     /// Runs `f` for the owner, on a thread that may be the owner's.
     pub(super) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
@@ -229,11 +192,6 @@ impl Core {
 
     fn run_elsewhere(&self, f: impl FnOnce()) -> Result<(), thread::Payload> {
         thread::catch(|| self.waiter.run(f))
-    }
-
-    /// An error if jobs do not begin any more.
-    pub(super) fn check(&self) -> Result<(), JoinError> {
-        self.token.as_ref().map_or(Ok(()), CancelToken::check)
     }
 
     /// A job has ended.
@@ -254,19 +212,6 @@ impl Core {
             bell.wake();
         }
     }
-}
-
-/// Whether a job is of a scope whose owner is a worker, which looks at the shelf itself.
-pub(super) fn is_of_worker(job: &Job) -> bool {
-    // SAFETY: I7 — the scope waits for the job.
-    job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
-}
-
-/// Wakes the owner of a job's scope, if that is a worker that waits.
-pub(super) fn bell_of(job: &Job) -> Option<Waker> {
-    // SAFETY: I7 — the scope waits for the job.
-    let core = unsafe { &*job.scope()?.cast::<Core>() };
-    if core.owner == 0 { None } else { core.bell.lock().clone() }
 }
 
 /// Waits on a thread that is no worker of the pool. `call` has it woken at the end.

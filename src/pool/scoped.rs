@@ -3,9 +3,10 @@
 //! The job and the handle share one allocation. Whichever comes first takes the closure out of it. Without a handle a job needs
 //! no allocation, since nobody looks for its result.
 
-use super::ThreadPool;
-use super::scope::{Core, Scope, sleep_until};
-use super::worker::Local;
+use super::frame::Core;
+use super::local::Local;
+use super::scope::{Scope, sleep_until};
+use super::thread_pool::ThreadPool;
 use crate::sync::Unwatched;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;

@@ -1,8 +1,9 @@
 //! Where a worker looks for its next job.
 
-use super::Shared;
+use super::helping::Server;
+use super::local::Local;
 use super::registry::Seat;
-use super::worker::{Local, MOVED, Next, SURPLUS};
+use super::shared::SURPLUS;
 use crate::steal::Steal;
 use crate::sync::spin::{Vigil, relax};
 use crate::sync::{Arc, Relaxed};
@@ -25,6 +26,16 @@ const BATCH: usize = 32;
 
 /// A deque with fewer claimed jobs is not worth a sweep.
 const FEW: usize = 32;
+
+/// How a worker goes on.
+pub(super) enum Next {
+    /// With this job.
+    Run(Job),
+    /// From the beginning.
+    Turn,
+    /// Not at all.
+    Leave,
+}
 
 impl Local {
     /// Looks where nobody else is in the way: here, and at the injector.
@@ -231,37 +242,6 @@ impl Local {
         random ^= random << 5;
         self.random.set(random);
         random as usize
-    }
-}
-
-impl Shared {
-    /// Jobs are where others see them again, which for a moment nobody could (I3).
-    pub(super) fn tell_of_moved(&self) {
-        self.idle.searchers.notify_one();
-        if self.is_discarding() {
-            self.attention.fetch_or(MOVED, Relaxed); // Relaxed: `quiet` orders it
-            self.idle.quiet.notify_all();
-        }
-    }
-
-    /// The oldest job of the injector.
-    pub(super) fn take_injected(&self) -> Option<Job> {
-        loop {
-            match self.injector.steal() {
-                Steal::Success(job) => return Some(job),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
-    }
-
-    /// Whether there may be a job anywhere: whatever is not certainly nothing counts.
-    pub(super) fn is_there_work(&self) -> bool {
-        !self.injector.is_empty()
-            || self.shelf.len() > 0
-            || self
-                .registry
-                .with(|seats| seats.iter().any(|it| !it.stealer.is_empty() || it.held.is_any()))
     }
 }
 

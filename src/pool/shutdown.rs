@@ -1,57 +1,19 @@
 //! The ends of pools.
 
-use super::error::{ShutdownError, WouldDeadlock};
-use super::scope::is_of_worker;
-use super::thread_pool::Handle;
-use super::worker::{CLOSED, DISCARD, MOVED};
-use super::{CALLED, GONE, LockedPool, Shared, ThreadPool};
+use super::ends::{Shutdown, ShutdownError, WouldDeadlock};
+use super::frame::is_of_worker;
+use super::locked::LockedPool;
+use super::shared::{CLOSED, DISCARD, MOVED, Shared};
+use super::thread_pool::{Handle, ThreadPool};
+use super::{CALLED, GONE};
 use crate::idle::until;
 use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Relaxed, Unwatched, thread};
 use crate::task::{CancelToken, CancelledBy, Job, current};
 use core::future::Future;
+use core::iter;
 use core::task::Waker;
 use core::time::Duration;
-
-/// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
-///
-/// # Examples
-///
-/// ```
-/// use filch::pool::{Shutdown, ShutdownError, ThreadPool};
-/// use std::sync::mpsc;
-/// use std::time::Duration;
-///
-/// let pool = ThreadPool::new(1)?;
-/// let (release, inbox) = mpsc::channel::<()>();
-/// let (started, begun) = mpsc::channel();
-/// let running = pool.spawn(move || {
-///     started.send(()).unwrap();
-///     inbox.recv().is_err()
-/// });
-/// begun.recv().unwrap();
-/// let queued = pool.spawn(|| 7);
-///
-/// let early = pool.shutdown_timeout(Shutdown::Cancel, Duration::from_millis(1));
-/// assert_eq!(early, Err(ShutdownError::StillRunning));
-/// drop(release);
-/// pool.shutdown(Shutdown::Cancel).unwrap();
-/// assert!(running.join().unwrap(), "what runs is not interrupted");
-/// assert!(queued.join().unwrap_err().is_cancelled());
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Shutdown {
-    /// They run.
-    Drain,
-    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted: it goes on to the end, with
-    /// the second closures of its `join`s, while jobs of its scopes may run or be dropped.
-    ///
-    /// The thread that shuts the pool down drops what is queued, however busy the workers are. Workers drop the rest when
-    /// they look for a job, but none in a wait. Meanwhile each counts as a thread of the pool: a destructor that would wait for
-    /// the pool gets [`WouldDeadlock`].
-    Cancel,
-}
 
 impl ThreadPool {
     /// Refuses further jobs and waits until every thread has come to its end.
@@ -78,13 +40,7 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Result<(), WouldDeadlock> {
-        let shared = self.shared();
-        if shared.is_own_thread() {
-            return Err(WouldDeadlock);
-        }
-        shared.close(how);
-        shared.wait_until_gone(None);
-        Ok(())
+        self.end_in(how, None).map(|_| ())
     }
 
     /// Returns a future that is ready when everything accepted has run or was dropped, as [`wait_idle`](Self::wait_idle) is. It
@@ -132,20 +88,19 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn shutdown_timeout(&self, how: Shutdown, time: Duration) -> Result<(), ShutdownError> {
+        if self.end_in(how, Some(time))? { Ok(()) } else { Err(ShutdownError::StillRunning) }
+    }
+
+    /// Returns whether every thread has come to its end in time.
+    fn end_in(&self, how: Shutdown, time: Option<Duration>) -> Result<bool, WouldDeadlock> {
         let shared = self.shared();
         if shared.is_own_thread() {
-            return Err(ShutdownError::WouldDeadlock);
+            return Err(WouldDeadlock);
         }
         shared.close(how);
-        if shared.wait_until_gone(clock::after(time)) {
-            Ok(())
-        } else {
-            Err(ShutdownError::StillRunning)
-        }
+        Ok(shared.wait_until_gone(time.and_then(clock::after)))
     }
-}
 
-impl ThreadPool {
     /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, and does not wait for the threads; nor does a thread
     /// that drops the last handle. On any thread.
     ///
@@ -305,12 +260,8 @@ impl Shared {
         let seats = self.registry.with(<[_]>::to_vec);
         for seat in seats {
             // No more: a tree of `join`s goes on as long as it likes.
-            for _ in 0..seat.stealer.len() {
-                match seat.stealer.steal_some(|_, _| true) {
-                    Some(job) => self.drop_unless_awaited(job),
-                    None => break,
-                }
-            }
+            let jobs = iter::from_fn(|| seat.stealer.steal_some(|_, _| true));
+            jobs.take(seat.stealer.len()).for_each(|job| self.drop_unless_awaited(job));
         }
     }
 
@@ -332,8 +283,7 @@ impl Shared {
     /// The token that is cancelled when the last thread has gone for good.
     pub(super) fn end(&self) -> CancelToken {
         // Relaxed, both: the lock orders it. Whoever is last looks for the token after this.
-        let is_closed = || self.attention.load(Relaxed) & CLOSED != 0;
-        self.end.token(|| is_closed() && self.present.load(Relaxed) == 0)
+        self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0)
     }
 
     fn end_futures(&self) {
@@ -346,22 +296,6 @@ impl Shared {
         if let Err(payload) = self.end.tell() {
             self.report(payload);
         }
-    }
-
-    /// Whether jobs are refused.
-    pub(super) fn is_closed(&self) -> bool {
-        self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: as of some moment
-    }
-
-    /// Whether what is queued is dropped.
-    pub(super) fn is_discarding(&self) -> bool {
-        self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
-    }
-
-    /// Whether this thread is one of the pool's, and so would wait for itself: also in the destructors of its own
-    /// storage, when it is no worker any more.
-    pub(super) fn is_own_thread(&self) -> bool {
-        current::is_thread_of(self.id)
     }
 
     /// Waits for the threads. `false` if the deadline comes first.

@@ -1,9 +1,8 @@
 //! The handle of a work-stealing pool.
 
-use super::Shared;
-use super::builder::Builder;
-use super::error::WouldDeadlock;
-use super::worker::{CLOSED, Local, MISSING};
+use super::ends::WouldDeadlock;
+use super::local::Local;
+use super::shared::{CLOSED, MISSING, Shared};
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
 use crate::executor::{RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
@@ -70,37 +69,6 @@ pub(super) struct Handle(pub(super) Arc<Shared>, pub(super) Futures);
 impl RefUnwindSafe for Handle {}
 
 impl ThreadPool {
-    /// Makes a pool of this many threads, which start with the first job.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::ThreadPool;
-    ///
-    /// assert!(ThreadPool::new(2).is_ok());
-    /// let refused = ThreadPool::new(0).unwrap_err();
-    /// assert_eq!(refused.to_string(), "a pool needs at least one thread");
-    /// ```
-    pub fn new(threads: usize) -> io::Result<ThreadPool> {
-        ThreadPool::builder().num_threads(threads).build()
-    }
-
-    /// Makes a pool that is out of the ordinary.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let pool = filch::ThreadPool::builder().num_threads(2).stack_size(1 << 20).build()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(super) fn from_handle(handle: Handle) -> Self {
         ThreadPool(Arc::new(handle))
     }
@@ -132,7 +100,7 @@ impl ThreadPool {
 
     /// Spawns a closure that nobody waits for. Does not allocate if it captures three words or less.
     ///
-    /// If it panics, the [panic handler](Builder::panic_handler) is called.
+    /// If it panics, the [panic handler](super::Builder::panic_handler) is called.
     ///
     /// # Errors
     ///
@@ -221,7 +189,7 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
-    /// [`max_threads`](Builder::max_threads), and then nothing changes; the system's error if it has no thread to
+    /// [`max_threads`](super::Builder::max_threads), and then nothing changes; the system's error if it has no thread to
     /// give, and then there are fewer.
     ///
     /// # Examples

@@ -2,63 +2,50 @@
 
 use super::helping::{Latch, NOTHING, Service, is_at_or_above, steal_from_servers};
 use super::idle::Waited;
-use super::worker::Local;
+use super::local::Local;
+use super::shared::Shared;
 use crate::idle::Park;
 use crate::sync::spin::{Vigil, relax};
 use crate::sync::{Index, Relaxed};
 use crate::task::{Job, current};
-use core::cell::Cell;
+use core::task::Waker;
 use core::time::Duration;
 
 /// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
 /// run, so it is not told of every job.
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
-/// How deep a worker is in services.
-#[derive(Default)]
-pub(super) struct Depth {
-    depth: Cell<usize>,
-    /// How many there have been.
-    count: Cell<u32>,
-    /// Where the innermost has begun; what lies below is to stay where it is.
-    floor: Cell<Option<Index>>,
-}
 
 impl Local {
     /// Runs `f`, which does not panic, as a service.
     pub(super) fn serving<R>(&self, latch: Latch, within: Latch, f: impl FnOnce() -> R) -> R {
         self.with_floor(|floor| {
-            let depth = self.depth.depth.get();
-            self.depth.count.set(self.depth.count.get().checked_add(1).unwrap_or(1));
+            let depth = self.depth.get();
+            self.services.set(self.services.get().checked_add(1).unwrap_or(1));
             let service = self.seat.services.0.get(depth);
             if let Some(service) = service {
-                service.open(latch, within, floor, self.depth.count.get());
+                service.open(latch, within, floor, self.services.get());
             }
-            self.depth.depth.set(depth + 1);
+            self.depth.set(depth + 1);
             let result = f();
-            self.depth.depth.set(depth);
+            self.depth.set(depth);
             service.into_iter().for_each(Service::close);
             result
         })
-    }
-
-    /// How many services there are, one within the other.
-    pub(super) fn depth(&self) -> usize {
-        self.depth.depth.get()
     }
 
     /// Runs `f`, which does not panic, with the next place of the deque. Meanwhile what is in the deque stays where it is.
     pub(super) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
         self.offer_held(); // I9: it would be offered above the floor otherwise
         let floor = self.deque.next_place();
-        let outer = self.depth.floor.replace(Some(floor));
+        let outer = self.floor.replace(Some(floor));
         let result = f(floor);
-        self.depth.floor.set(outer);
+        self.floor.set(outer);
         result
     }
 
     /// The newest job of our deque that was not there before the innermost service or scope began.
     pub(super) fn pop_above_floor(&self) -> Option<Job> {
-        match self.depth.floor.get() {
+        match self.floor.get() {
             Some(floor) => self.pop_above(floor),
             None => self.deque.pop(),
         }
@@ -138,9 +125,7 @@ impl Local {
         self.seat.counters.stole(1);
         Some(job)
     }
-}
 
-impl Local {
     /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one; or for `timeout`. If there
     /// are only others, or the thread serves a scheduler, another thread takes the place of this one until the wait is over.
     fn sleep_in_wait(
@@ -185,5 +170,63 @@ impl Local {
     pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
         self.offer_held();
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
+    }
+
+    /// Lays aside the jobs of others' scopes in our deque, and what is older.
+    ///
+    /// They are older than the first half of a `join`: what a job leaves above one is laid aside at the job's end.
+    pub(super) fn expose(&self) {
+        let mut newest = None;
+        self.deque.look_through(|place, words| {
+            if Job::are_foreign(words) {
+                newest = Some(place);
+            }
+            !Job::are_half(words)
+        });
+        while let Some(newest) = newest {
+            let is_older = |place, _: &_| newest.wrapping_sub(place) >= 0;
+            match self.seat.stealer.steal_some(is_older) {
+                Some(job) => self.shared.lay_aside(job),
+                None => break,
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Puts a job of a scope on the shelf, and another into the injector, if that is open.
+    pub(super) fn lay_aside(&self, job: Job) {
+        debug_assert!(!job.is_half(), "I9: its owner would not find it");
+        let refused = if job.scope().is_some() {
+            Some(job)
+        } else {
+            self.injector.try_push(job).err().map(|it| it.into_inner())
+        };
+        self.tell(refused.and_then(|job| self.shelf.put(job)));
+    }
+
+    /// Takes a job that a worker leaves behind, unless the pool is closed, whose other workers may have left.
+    pub(super) fn hand_over(&self, job: Job) -> Result<(), Job> {
+        let bell = if job.scope().is_none() {
+            self.injector.try_push(job).map_err(|it| it.into_inner())?;
+            None
+        } else {
+            // A worker that sees the pool closed sees what was put on the shelf under this lock.
+            let crew = self.crew.lock();
+            if crew.is_closing {
+                return Err(job);
+            }
+            self.shelf.put(job)
+        };
+        self.tell(bell);
+        Ok(())
+    }
+
+    /// Tells of a job those that look for one, and the owner of its scope, which may sleep while others have its place.
+    fn tell(&self, bell: Option<Waker>) {
+        self.tell_of_moved();
+        if let Some(bell) = bell {
+            bell.wake();
+        }
     }
 }

@@ -1,125 +1,23 @@
 //! The life of a worker: find a job and run it, or sleep.
 
-use super::crew::Vacancy;
-use super::registry::Seat;
-use super::waits::Depth;
-use super::{CALLED, Shared};
-use crate::deque::Worker;
-use crate::idle::{Park, Resting, Search, ThreadPark};
+use super::CALLED;
+use super::local::{Local, Vacancy};
+use super::search::Next;
+use super::settings::Hook;
+use super::shared::{CLOSED, DISCARD, MISSING, MOVED, PINNED, SPARE, SURPLUS, Shared};
+use crate::idle::{Resting, Search};
 use crate::injector::Injector;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
-use crate::sync::{Arc, Relaxed, thread};
+use crate::sync::{Relaxed, thread};
 use crate::task::{Job, current, depth, gate};
-use alloc::boxed::Box;
-use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
-
-/// What calls for attention. Threads are to be started: all, at first, or those that the system has not given.
-pub(super) const MISSING: usize = 1;
-/// The pool takes no further jobs.
-pub(super) const CLOSED: usize = 1 << 1;
-/// What is queued is to be dropped.
-pub(super) const DISCARD: usize = 1 << 2;
-/// There are more workers than there are to be, and whoever sees it is to go.
-pub(super) const SURPLUS: usize = 1 << 3;
-/// There are more workers than there are to be, and whoever has nothing to do for long may go.
-pub(super) const SPARE: usize = 1 << 4;
-/// A worker has moved jobs that are to be dropped, and may be in a wait, in which it drops none.
-pub(super) const MOVED: usize = 1 << 5;
-/// Jobs are pinned to workers; they are counted from here on.
-pub(super) const PINNED: usize = 1 << 6;
 
 /// What a worker looks into before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MOVED);
 
-thread::per_thread! {
-    /// The worker that this thread is, if it is one (I5).
-    static CURRENT: Cell<*const Local> = Cell::new(ptr::null());
-}
-
-thread::per_thread! {
-    /// The index of the worker that this thread is, also while its stop hook runs.
-    static INDEX: Cell<Option<usize>> = Cell::new(None);
-}
-
-/// What a worker has for itself.
-pub(super) struct Local {
-    pub(super) shared: Arc<Shared>,
-    pub(super) seat: Arc<Seat>,
-    pub(super) deque: Worker<Job>,
-    /// Where it sleeps when there is nothing to do.
-    pub(super) park: RefCell<Box<dyn Park>>,
-    /// Where it sleeps while it waits for a half of a `join`, or for a scope.
-    pub(super) bell: RefCell<ThreadPark>,
-    pub(super) turn: Cell<u32>,
-    pub(super) random: Cell<u32>,
-    /// How many jobs in the deque may be of tasks that have been claimed, at most.
-    pub(super) litter: Cell<usize>,
-    /// In services.
-    pub(super) depth: Depth,
-    /// Whether it has given its place away, and if so, whether another has it.
-    pub(super) place_is_taken: Cell<Option<bool>>,
-    is_discharged: Cell<bool>,
-    busy_since: Cell<Instant>,
-    /// How many jobs it had run when it woke up the last time.
-    polls_at_wake: Cell<u64>,
-}
-
-/// How a worker goes on.
-pub(super) enum Next {
-    /// With this job.
-    Run(Job),
-    /// From the beginning.
-    Turn,
-    /// Not at all.
-    Leave,
-}
-
 impl Local {
-    /// The worker that this thread is, if it is one of this pool.
-    #[inline]
-    pub(super) fn of(shared: &Shared) -> Option<&Local> {
-        Local::current().filter(|it| ptr::eq(&*it.shared, shared))
-    }
-
-    /// The worker that this thread is. Not for longer than it is: callers return before the job does that
-    /// called them.
-    #[inline]
-    pub(super) fn current<'a>() -> Option<&'a Local> {
-        // An error means that the thread is past running jobs.
-        let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: I5.
-        unsafe { current.as_ref() }
-    }
-
-    pub(super) fn new(Vacancy { shared, seat, deque, bell }: Vacancy) -> Self {
-        // Any seed but zero; a different one for each, so that they start at different victims.
-        let random = Cell::new(seat.index as u32 + 1);
-        Local {
-            shared,
-            seat,
-            deque,
-            park: RefCell::new(Box::new(ThreadPark::new())),
-            bell: RefCell::new(bell),
-            turn: Cell::new(0),
-            random,
-            litter: Cell::new(0),
-            depth: Depth::default(),
-            place_is_taken: Cell::new(None),
-            is_discharged: Cell::new(false),
-            busy_since: Cell::new(clock::now()),
-            polls_at_wake: Cell::new(u64::MAX),
-        }
-    }
-
-    /// This thread is this worker from now on; or none, if there is none.
-    pub(super) fn set_current(local: Option<&Local>) {
-        INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
-        CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
-    }
-
     /// The life of a worker's thread.
     pub(super) fn live(vacancy: Vacancy) {
         let local = Local::new(vacancy);
@@ -139,7 +37,7 @@ impl Local {
                 }
             });
             // What the hook spawns goes to the injector, which takes it only if somebody else is there to run it.
-            CURRENT.with(|it| it.set(ptr::null()));
+            Local::retire();
             local.hook(&local.shared.settings.on_thread_stop);
         });
         Local::set_current(None);
@@ -320,7 +218,7 @@ impl Local {
     }
 
     /// Calls a hook of the user's. If it panics, that is reported as if it were a job.
-    fn hook(&self, hook: &Option<super::builder::Hook>) {
+    fn hook(&self, hook: &Option<Hook>) {
         if let Some(hook) = hook {
             if let Err(payload) = thread::catch(|| hook(self.seat.index)) {
                 self.shared.report(payload);
@@ -346,31 +244,4 @@ impl current::Ticket for Local {
             self.shared.idle.step_back();
         }
     }
-}
-
-impl Shared {
-    /// A job has panicked that nobody waits for, or a hook has. The panic hook has printed the message.
-    pub(super) fn report(&self, payload: thread::Payload) {
-        self.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
-        self.settings.panic_handler.handle(payload);
-    }
-}
-
-/// Which worker of its pool this thread is: from zero, as in the thread's name and in
-/// [`WorkerMetrics::index`](super::WorkerMetrics::index). `None` on a thread of no [`ThreadPool`](super::ThreadPool).
-///
-/// # Examples
-///
-/// ```
-/// use filch::{pool, ThreadPool};
-///
-/// let pool = ThreadPool::new(1)?;
-/// assert_eq!(pool.spawn(pool::worker_index).join().unwrap(), Some(0));
-/// assert_eq!(pool::worker_index(), None);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[must_use]
-pub fn worker_index() -> Option<usize> {
-    // An error means that the thread is past running anything.
-    INDEX.try_with(Cell::get).unwrap_or(None)
 }

@@ -1,6 +1,46 @@
-//! What cannot be done on a thread of the pool, or in time.
+//! How a pool can end, and what keeps a thread from waiting for it.
 
 use core::fmt;
+
+/// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{Shutdown, ShutdownError, ThreadPool};
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// let pool = ThreadPool::new(1)?;
+/// let (release, inbox) = mpsc::channel::<()>();
+/// let (started, begun) = mpsc::channel();
+/// let running = pool.spawn(move || {
+///     started.send(()).unwrap();
+///     inbox.recv().is_err()
+/// });
+/// begun.recv().unwrap();
+/// let queued = pool.spawn(|| 7);
+///
+/// let early = pool.shutdown_timeout(Shutdown::Cancel, Duration::from_millis(1));
+/// assert_eq!(early, Err(ShutdownError::StillRunning));
+/// drop(release);
+/// pool.shutdown(Shutdown::Cancel).unwrap();
+/// assert!(running.join().unwrap(), "what runs is not interrupted");
+/// assert!(queued.join().unwrap_err().is_cancelled());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shutdown {
+    /// They run.
+    Drain,
+    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted: it goes on to the end, with
+    /// the second closures of its `join`s, while jobs of its scopes may run or be dropped.
+    ///
+    /// The thread that shuts the pool down drops what is queued, however busy the workers are. Workers drop the rest when
+    /// they look for a job, but none in a wait. Meanwhile each counts as a thread of the pool: a destructor that would wait for
+    /// the pool gets [`WouldDeadlock`].
+    Cancel,
+}
 
 /// A thread of a pool asked to wait for that pool, or a thread that drops the pool's jobs: it would wait for itself.
 ///

@@ -1,0 +1,102 @@
+//! What a worker has done so far.
+
+use crate::sync::{AtomicU64, Relaxed};
+use core::time::Duration;
+use crossbeam_utils::CachePadded;
+
+/// One worker's, written by it alone.
+#[derive(Default)]
+pub(super) struct Counters(CachePadded<Fields>);
+
+#[derive(Default)]
+struct Fields {
+    polls: AtomicU64,
+    parks: AtomicU64,
+    noops: AtomicU64,
+    steals: AtomicU64,
+    steal_operations: AtomicU64,
+    busy_nanos: AtomicU64,
+}
+
+/// Not a read-modify-write: nobody else writes.
+#[inline]
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed: a statistic
+}
+
+impl Counters {
+    /// A job has run.
+    #[inline]
+    pub(super) fn polled(&self) {
+        add(&self.0.polls, 1);
+    }
+
+    pub(super) fn polls(&self) -> u64 {
+        self.0.polls.load(Relaxed) // Relaxed: our own
+    }
+
+    /// So many jobs were stolen at once.
+    pub(super) fn stole(&self, jobs: usize) {
+        add(&self.0.steal_operations, 1);
+        add(&self.0.steals, jobs as u64);
+    }
+
+    /// The worker goes to sleep.
+    pub(super) fn parked(&self) {
+        add(&self.0.parks, 1);
+    }
+
+    /// It woke up and found nothing.
+    pub(super) fn was_noop(&self) {
+        add(&self.0.noops, 1);
+    }
+
+    /// It was busy for so long.
+    pub(super) fn was_busy(&self, time: Duration) {
+        add(&self.0.busy_nanos, time.as_nanos() as u64);
+    }
+}
+
+/// What one worker has done so far, and what it holds.
+///
+/// # Examples
+///
+/// ```
+/// let pool = filch::ThreadPool::new(1)?;
+/// pool.spawn(|| ()).join().unwrap();
+/// let metrics = pool.metrics();
+/// assert_eq!(metrics.workers[0].index, Some(0));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct WorkerMetrics {
+    /// Which worker; `None` for those that have gone.
+    pub index: Option<usize>,
+    /// Jobs in its deque.
+    pub local_queue_depth: usize,
+    /// Jobs that it has run.
+    pub poll_count: u64,
+    /// Times that it went to sleep.
+    pub park_count: u64,
+    /// Times that it woke up and found nothing.
+    pub noop_count: u64,
+    /// Jobs that it has stolen.
+    pub steal_count: u64,
+    /// Times that it stole.
+    pub steal_operations: u64,
+    /// How long it was awake, up to the last time that it went to sleep.
+    pub total_busy_duration: Duration,
+}
+
+impl WorkerMetrics {
+    pub(super) fn add(&mut self, Counters(fields): &Counters) {
+        // Relaxed, all: statistics.
+        self.poll_count += fields.polls.load(Relaxed);
+        self.park_count += fields.parks.load(Relaxed);
+        self.noop_count += fields.noops.load(Relaxed);
+        self.steal_count += fields.steals.load(Relaxed);
+        self.steal_operations += fields.steal_operations.load(Relaxed);
+        self.total_busy_duration += Duration::from_nanos(fields.busy_nanos.load(Relaxed));
+    }
+}

@@ -1,0 +1,67 @@
+//! The frame of a scope.
+
+use super::closure::Closure;
+use super::countdown::Countdown;
+use super::failures::Failures;
+use crate::sync::lock::Mutex;
+use crate::task::current::Waiter;
+use crate::task::{CancelToken, Job, JoinError, Kind};
+use core::task::Waker;
+
+/// What its jobs know of a scope (I8).
+#[repr(C)]
+pub(super) struct Core {
+    /// First, so that a pointer to it is a pointer to the whole.
+    pub(super) kind: Kind,
+    pub(super) countdown: Countdown,
+    /// The address of the worker that opened it; zero if that was another thread.
+    pub(super) owner: usize,
+    /// In how many services that was.
+    pub(super) depth: usize,
+    /// What the innermost of them ends.
+    pub(super) within: usize,
+    /// What waits at its end.
+    pub(super) waiter: Waiter,
+    /// What ends it early.
+    pub(super) token: Option<CancelToken>,
+    /// Wakes the owner, once it waits.
+    pub(super) bell: Mutex<Option<Waker>>,
+    pub(super) failures: Failures,
+}
+
+impl Core {
+    #[inline]
+    pub(super) fn job<F: FnOnce() + Send>(&self, depth: Option<usize>, f: F) -> Job {
+        // SAFETY: I7 — `scope` waits for the job before the kind goes, which is for closures, or anything that they borrow.
+        unsafe { Job::scoped(&raw const self.kind, depth, Closure::new(f)) }
+    }
+
+    /// By which its jobs are known.
+    pub(super) fn address(&self) -> usize {
+        (&raw const self.kind).addr()
+    }
+
+    /// Has the owner woken by this.
+    pub(super) fn call(&self, bell: impl FnOnce() -> Waker) {
+        self.bell.lock().get_or_insert_with(bell);
+        self.countdown.call();
+    }
+
+    /// An error if jobs do not begin any more.
+    pub(super) fn check(&self) -> Result<(), JoinError> {
+        self.token.as_ref().map_or(Ok(()), CancelToken::check)
+    }
+}
+
+/// Whether a job is of a scope whose owner is a worker, which looks at the shelf itself.
+pub(super) fn is_of_worker(job: &Job) -> bool {
+    // SAFETY: I7 — the scope waits for the job.
+    job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
+}
+
+/// Wakes the owner of a job's scope, if that is a worker that waits.
+pub(super) fn bell_of(job: &Job) -> Option<Waker> {
+    // SAFETY: I7 — the scope waits for the job.
+    let core = unsafe { &*job.scope()?.cast::<Core>() };
+    if core.owner == 0 { None } else { core.bell.lock().clone() }
+}

@@ -1,0 +1,127 @@
+//! What a worker has for itself, and which worker a thread is.
+
+use super::registry::Seat;
+use super::shared::Shared;
+use crate::deque::Worker;
+use crate::idle::{Park, ThreadPark};
+use crate::sync::clock::{self, Instant};
+use crate::sync::{Arc, Index, thread};
+use crate::task::Job;
+use alloc::boxed::Box;
+use core::cell::{Cell, RefCell};
+use core::ptr;
+
+/// A worker's place in the pool, before a thread comes to live in it.
+pub(super) struct Vacancy {
+    pub(super) shared: Arc<Shared>,
+    pub(super) seat: Arc<Seat>,
+    pub(super) deque: Worker<Job>,
+    pub(super) bell: ThreadPark,
+}
+
+thread::per_thread! {
+    /// The worker that this thread is, if it is one (I5).
+    static CURRENT: Cell<*const Local> = Cell::new(ptr::null());
+}
+
+thread::per_thread! {
+    /// The index of the worker that this thread is, also while its stop hook runs.
+    static INDEX: Cell<Option<usize>> = Cell::new(None);
+}
+
+/// What a worker has for itself.
+pub(super) struct Local {
+    pub(super) shared: Arc<Shared>,
+    pub(super) seat: Arc<Seat>,
+    pub(super) deque: Worker<Job>,
+    /// Where it sleeps when there is nothing to do.
+    pub(super) park: RefCell<Box<dyn Park>>,
+    /// Where it sleeps while it waits for a half of a `join`, or for a scope.
+    pub(super) bell: RefCell<ThreadPark>,
+    pub(super) turn: Cell<u32>,
+    pub(super) random: Cell<u32>,
+    /// How many jobs in the deque may be of tasks that have been claimed, at most.
+    pub(super) litter: Cell<usize>,
+    /// In how many services it is, one within the other.
+    pub(super) depth: Cell<usize>,
+    /// How many services there have been.
+    pub(super) services: Cell<u32>,
+    /// Where the innermost has begun; what lies below is to stay where it is.
+    pub(super) floor: Cell<Option<Index>>,
+    /// Whether it has given its place away, and if so, whether another has it.
+    pub(super) place_is_taken: Cell<Option<bool>>,
+    pub(super) is_discharged: Cell<bool>,
+    pub(super) busy_since: Cell<Instant>,
+    /// How many jobs it had run when it woke up the last time.
+    pub(super) polls_at_wake: Cell<u64>,
+}
+
+impl Local {
+    /// The worker that this thread is, if it is one of this pool.
+    #[inline]
+    pub(super) fn of(shared: &Shared) -> Option<&Local> {
+        Local::current().filter(|it| ptr::eq(&*it.shared, shared))
+    }
+
+    /// The worker that this thread is. Not for longer than it is: callers return before the job does that
+    /// called them.
+    #[inline]
+    pub(super) fn current<'a>() -> Option<&'a Local> {
+        // An error means that the thread is past running jobs.
+        let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
+        // SAFETY: I5.
+        unsafe { current.as_ref() }
+    }
+
+    pub(super) fn new(Vacancy { shared, seat, deque, bell }: Vacancy) -> Self {
+        // Any seed but zero; a different one for each, so that they start at different victims.
+        let random = Cell::new(seat.index as u32 + 1);
+        Local {
+            shared,
+            seat,
+            deque,
+            park: RefCell::new(Box::new(ThreadPark::new())),
+            bell: RefCell::new(bell),
+            turn: Cell::new(0),
+            random,
+            litter: Cell::new(0),
+            depth: Cell::new(0),
+            services: Cell::new(0),
+            floor: Cell::new(None),
+            place_is_taken: Cell::new(None),
+            is_discharged: Cell::new(false),
+            busy_since: Cell::new(clock::now()),
+            polls_at_wake: Cell::new(u64::MAX),
+        }
+    }
+
+    /// This thread is this worker from now on; or none, if there is none.
+    pub(super) fn set_current(local: Option<&Local>) {
+        INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
+        CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
+    }
+
+    /// This thread is no worker any more, but has its index still.
+    pub(super) fn retire() {
+        CURRENT.with(|it| it.set(ptr::null()));
+    }
+}
+
+/// Which worker of its pool this thread is: from zero, as in the thread's name and in
+/// [`WorkerMetrics::index`](super::WorkerMetrics::index). `None` on a thread of no [`ThreadPool`](super::ThreadPool).
+///
+/// # Examples
+///
+/// ```
+/// use filch::{pool, ThreadPool};
+///
+/// let pool = ThreadPool::new(1)?;
+/// assert_eq!(pool.spawn(pool::worker_index).join().unwrap(), Some(0));
+/// assert_eq!(pool::worker_index(), None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use]
+pub fn worker_index() -> Option<usize> {
+    // An error means that the thread is past running anything.
+    INDEX.try_with(Cell::get).unwrap_or(None)
+}

@@ -1,0 +1,75 @@
+//! How one pool differs from another.
+
+use crate::executor::PanicHandler;
+use crate::idle::{Park, ThreadPark};
+use crate::sync::Unwatched;
+use crate::task::Flow;
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+use std::io;
+
+/// Called with a worker's index.
+pub(super) type Hook = Unwatched<dyn Fn(usize) + Send + Sync>;
+type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
+
+/// When the threads of a pool are started.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{Start, ThreadPool};
+///
+/// let pool = ThreadPool::builder().num_threads(2).start(Start::Eager).build()?;
+/// assert_eq!(pool.metrics().num_workers, 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Start {
+    /// With the first job: a pool that is not used has none.
+    Lazy,
+    /// With the pool, which is an error if the system has none to give.
+    Eager,
+}
+
+/// What a pool does that is not the same for all.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) num_threads: Option<usize>,
+    pub(super) max_threads: usize,
+    pub(super) keep_alive: Duration,
+    pub(super) thread_name: String,
+    pub(super) stack_size: Option<usize>,
+    pub(super) start: Start,
+    pub(super) make_park: Option<MakePark>,
+    pub(super) panic_handler: PanicHandler,
+    pub(super) context: Option<Flow>,
+    pub(super) on_thread_start: Option<Hook>,
+    pub(super) on_thread_stop: Option<Hook>,
+    pub(super) on_thread_park: Option<Hook>,
+    pub(super) on_thread_unpark: Option<Hook>,
+    /// A thread that calls `join` or `scope` is a worker meanwhile.
+    pub(super) callers_take_part: bool,
+    /// Another starts the threads.
+    pub(super) is_hosted: bool,
+}
+
+impl Settings {
+    pub(super) fn has_own_park(&self) -> bool {
+        self.make_park.is_some()
+    }
+
+    pub(super) fn park(&self, index: usize) -> Box<dyn Park> {
+        match &self.make_park {
+            Some(make) => make(index),
+            None => Box::new(ThreadPark::new()),
+        }
+    }
+}
+
+pub(super) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
+    let refused =
+        || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");
+    NonZeroUsize::new(threads).ok_or_else(refused)
+}
