@@ -136,7 +136,7 @@ fn cancelling_shutdown_and_spawn() {
 
 #[test]
 fn a_guest_and_a_worker_run_both_halves_of_a_join() {
-    model("a_guest_and_a_worker_run_both_halves_of_a_join", Slow(1), || {
+    model("a_guest_and_a_worker_run_both_halves_of_a_join", Preemptions(0), || {
         let (pool, traces) = (pool(1), [Trace::new(), Trace::new()]);
         let [first, second] = traces.each_ref().map(Trace::job);
         pool.take_part(|| pool.join(first, second));
@@ -146,7 +146,8 @@ fn a_guest_and_a_worker_run_both_halves_of_a_join() {
 
 #[test]
 fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
-    model("a_guest_that_leaves_while_the_pool_closes_loses_no_job", Slow(1), || {
+    let bound = Long { preemptions: 1, seconds: 40 };
+    model("a_guest_that_leaves_while_the_pool_closes_loses_no_job", bound, || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         let guest = spawn(move || same_pool.take_part(|| same_pool.spawn_detached(job).is_ok()));
