@@ -88,7 +88,8 @@ impl Local {
             match shared.hand_over(job) {
                 Ok(()) => {}
                 Err(job) if shared.is_discarding() => shared.drop_unless_awaited(job),
-                Err(job) => self.run_caught(job),
+                // It is no part of the task that this thread may be in.
+                Err(job) => current::as_stranger(shared.id, || self.run_caught(job)),
             }
         }
         Shared::unseat(shared, &self.seat, false);

@@ -293,6 +293,10 @@ impl Shared {
     pub(super) fn tell_end(&self) {
         self.end_futures();
         Shared::drop_queued(self); // a worker that runs jobs in its waits may have left some
+        for seat in self.registry.with(<[_]>::to_vec) {
+            let pinned = || seat.urgent.steal().success().or_else(|| seat.pinned.steal().success());
+            iter::from_fn(pinned).for_each(|job| self.drop_caught(job));
+        }
         if let Err(payload) = self.end.tell() {
             self.report(payload);
         }

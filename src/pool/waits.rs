@@ -147,7 +147,7 @@ impl Local {
         }
         // Their owners do not look here, and we may sleep for long.
         self.expose();
-        if self.place_is_taken.get().is_some() {
+        if current::is_aside() {
             // This is within such a section, whose beginning has notified, and not of what has come since.
             idle.searchers.notify_one();
         }

@@ -25,6 +25,8 @@ struct Frame {
     stop: *const AtomicBool,
     /// Whose ticket the thread has for this, or its place in a pool; none if it has neither.
     ticket: Option<*const dyn Ticket>,
+    /// A worker for a while, as a part of the task around it.
+    is_guest: bool,
     /// The group that this is a member of; null if it is of none.
     group: *const (),
     /// The innermost frame of a thread that waits for this one; null if none is known to wait.
@@ -39,6 +41,7 @@ const NOTHING: Frame = Frame {
     state: ptr::null(),
     stop: ptr::null(),
     ticket: None,
+    is_guest: false,
     group: ptr::null(),
     waiter: ptr::null(),
     outer: ptr::null(),
@@ -89,7 +92,7 @@ pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnO
     // SAFETY: I5 — it is further up the stack.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
     // A task of no executor is a part of the frame that the thread has already.
-    let is_part = home.is_none() || home == around.home;
+    let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)
 }
@@ -157,9 +160,10 @@ pub(crate) fn as_worker<R>(
 /// Runs `f` as a worker of this executor for so long, on a thread that is none otherwise.
 pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl FnOnce() -> R) -> R {
     let outer = now();
-    let _ = MEMBER_OF.try_with(|it| it.set(home));
+    let member_of = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
     let frame = Frame {
         home,
+        is_guest: true,
         base: home,
         ticket: Some(ptr::from_ref(place)),
         waiter: ptr::null(),
@@ -168,7 +172,7 @@ pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl Fn
         ..outer
     };
     let result = enter(frame, f);
-    leave();
+    let _ = MEMBER_OF.try_with(|it| it.set(member_of));
     result
 }
 
@@ -309,6 +313,11 @@ pub(crate) fn has_ticket() -> bool {
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static IS_ASIDE: Cell<bool> = Cell::new(false);
+}
+
+/// Whether this thread blocks in such a section.
+pub(crate) fn is_aside() -> bool {
+    IS_ASIDE.try_with(Cell::get).unwrap_or(false)
 }
 
 fn each_ticket(act: impl Fn(&dyn Ticket)) {

@@ -37,16 +37,15 @@ per_thread! {
 
 /// Runs `f` on the thread that has this queue.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
-    struct Gone;
+    struct Gone(Option<*const dyn Own>);
 
     impl Drop for Gone {
         fn drop(&mut self) {
-            let _ = OWN.try_with(|it| it.set(None));
+            let _ = OWN.try_with(|it| it.set(self.0));
         }
     }
 
-    let _ = OWN.try_with(|it| it.set(Some(ptr::from_ref(own))));
-    let _gone = Gone;
+    let _gone = Gone(OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None));
     f()
 }
 

@@ -1,8 +1,9 @@
 //! Threads that take part in a pool for a while, and threads that are a worker for life but run jobs in their waits only.
 
-use crate::common::waiting::done;
+use crate::common::waiting::{MINUTE, done, in_a_minute};
 use filch::executor::{Inline, TaskBuilder};
 use filch::pool::{self, Shutdown, Start, WouldDeadlock, Yield};
+use filch::sim::{self, Stepper};
 use filch::task::{self, CancelToken};
 use filch::{FairScheduler, LockedPool, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -403,4 +404,88 @@ fn a_worker_or_a_task_does_not_become_a_worker_for_life() {
     thread::spawn(|| worker.run());
     assert_eq!(done(pool.spawn(|| 7)), 7);
     pool.shutdown(Shutdown::Drain).unwrap();
+}
+
+#[test]
+fn a_guest_that_blocks_already_passes_on_what_it_is_told() {
+    for round in 0..60 {
+        let pool = ThreadPool::new(2).unwrap();
+        let ((tell, told), (begins, begun)) = (channel::<()>(), channel::<()>());
+        let other = pool.clone();
+        let spawner = thread::spawn(move || {
+            begun.recv().unwrap();
+            thread::sleep(Duration::from_micros(200 + 37 * round));
+            other.spawn_detached(move || tell.send(()).unwrap()).unwrap();
+        });
+        let meeting = Barrier::new(2);
+        let second = || {
+            meeting.wait();
+            begins.send(()).unwrap();
+            let told = told;
+            told.recv_timeout(MINUTE).expect("it hangs");
+        };
+        pool::blocking(|| pool.take_part(|| pool.join(|| _ = meeting.wait(), second)));
+        spawner.join().unwrap();
+    }
+}
+
+#[test]
+fn a_thread_of_another_executor_is_that_again_when_it_was_a_guest() {
+    let pool = ThreadPool::new(1).unwrap();
+    // A wait on a thread of a stepper is one on virtual time.
+    let stepper = Stepper::new(1, 2);
+    let handle = stepper.handle();
+    let task = TaskBuilder::on(&stepper).spawn(move || {
+        pool.take_part(|| ());
+        let other = TaskBuilder::on(&handle).spawn(|| sim::work(Duration::from_millis(5)));
+        sim::work(Duration::from_millis(1));
+        other.join().unwrap();
+    });
+    in_a_minute(move || stepper.run_until_idle());
+    task.join().unwrap();
+}
+
+#[test]
+fn a_task_of_the_pool_is_no_part_of_the_task_that_its_guest_is_in() {
+    let pool = ThreadPool::new(1).unwrap();
+    let release = occupied(&pool);
+    let queue = FairScheduler::over(LockedPool::new(1).unwrap()).queue("q").build().unwrap();
+    let (same, begun, goes, left) = (pool.clone(), channel(), channel::<()>(), channel());
+    let task = queue.spawn(move || {
+        same.take_part(|| {
+            begun.0.send(()).unwrap();
+            goes.1.recv().unwrap();
+            let own = (task::is_cancelled(), same.join(task::is_cancelled, || ()).0);
+            let theirs = same.spawn(task::is_cancelled).join().unwrap();
+            same.spawn_detached(move || left.0.send(task::is_cancelled()).unwrap()).unwrap();
+            begun.0.send(()).unwrap();
+            goes.1.recv().unwrap();
+            (own, theirs)
+        })
+    });
+    begun.1.recv().unwrap();
+    queue.token().cancel();
+    goes.0.send(()).unwrap();
+    begun.1.recv().unwrap();
+    // The guest runs what the closed pool does not take back.
+    pool.shutdown_timeout(Shutdown::Drain, Duration::from_millis(1)).unwrap_err();
+    goes.0.send(()).unwrap();
+    assert_eq!(done(task), ((true, true), false));
+    assert!(!left.1.recv_timeout(MINUTE).unwrap());
+    drop(release);
+}
+
+#[test]
+fn a_broadcast_to_a_worker_that_has_ended_ends_with_the_pool() {
+    let pool = with_own_thread(2, |pool| pool);
+    let same = pool.clone();
+    let waits = thread::spawn(move || same.broadcast(|index| index).unwrap());
+    while pool.metrics().poll_count() == 0 {
+        thread::yield_now();
+    }
+    pool.shutdown(Shutdown::Cancel).unwrap();
+    in_a_minute(move || {
+        let results = waits.join().unwrap();
+        assert!(results[0].as_ref().unwrap_err().is_cancelled());
+    });
 }
