@@ -242,8 +242,7 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Home) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // A server of a queue can be told to stop and is no task; nor is it a part of an outer
-        // frame.
+        // A server of a queue can be told to stop, is no task and no part of an outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
         // By the outer frame: there may be copies of the frame itself.
@@ -260,8 +259,7 @@ pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
 
-/// Looks at the frames of this thread, of the threads that wait for it, and of those that wait for
-/// them.
+/// Looks at the frames of this thread, of the threads that wait for it, and so on.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     // By a list, and each once: scopes in scopes may be deep, and a thread may wait for itself.
     let mut next: Vec<Frame> = frames().take(1).collect();
@@ -367,8 +365,7 @@ fn frames() -> impl Iterator<Item = Frame> {
 /// Returns whether a handle or token has cancelled the task that this thread runs, or the
 /// [queue](crate::fair::Queue) of that task.
 ///
-/// `false` outside of tasks. Asking does not interrupt anything: a task that wants to end early
-/// looks.
+/// `false` outside of tasks. Asking interrupts nothing: a task that wants to end early looks.
 ///
 /// # Examples
 ///
