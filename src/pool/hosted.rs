@@ -9,10 +9,12 @@ use super::shared::{MISSING, Shared};
 use super::thread_pool::ThreadPool;
 use super::waits::PAUSE;
 use crate::idle::Park;
+use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{Job, current, gate};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 use core::fmt;
 use core::task::Waker;
 use std::io;
@@ -114,10 +116,12 @@ impl WorkerThread {
     /// Makes this thread the worker for the rest of its life, and returns: a main loop's, for example, that does other things
     /// between its calls of the pool.
     ///
-    /// It runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal what it has spawned. The pool does not
-    /// wait for it at its end: jobs that are left then, because no other thread could run them, are dropped, and their
-    /// handles say so. The pool is never [idle](ThreadPool::wait_idle), its hooks are not called for this thread, and what it shares with it is leaked. A
-    /// [broadcast](ThreadPool::broadcast) waits for its next wait.
+    /// It runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal what it has spawned. A
+    /// [broadcast](ThreadPool::broadcast) waits for its next wait. The pool is not [idle](ThreadPool::wait_idle) while the thread
+    /// lives, and calls no hooks for it.
+    ///
+    /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends, the pool has one less.
+    /// Jobs that are left at either end because no other thread can run them are dropped, and their handles say so.
     ///
     /// # Errors
     ///
@@ -141,12 +145,31 @@ impl WorkerThread {
     /// ```
     pub fn run_in_waits(mut self) -> Result<(), Self> {
         let is_free = worker_index().is_none() && current::is_outside();
-        let Some(vacancy) = self.0.take_if(|_| is_free) else { return Err(self) };
-        let local: &'static Local = Box::leak(Box::new(Local::new(*vacancy)));
+        let begin = |life: &OnceCell<Life>| {
+            let vacancy = self.0.take_if(|_| is_free)?;
+            life.get_or_init(|| Life(Box::new(Local::new(*vacancy)))).begin();
+            Some(())
+        };
+        // An error means that the thread is past running jobs.
+        LIFE.try_with(begin).ok().flatten().ok_or(self)
+    }
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static LIFE: OnceCell<Life> = OnceCell::new();
+}
+
+/// The worker that this thread is until it ends.
+struct Life(Box<Local>);
+
+impl Life {
+    fn begin(&self) {
+        let local = &*self.0;
         let (shared, seat) = (&local.shared, &local.seat);
         Local::set_current(Some(local));
         current::become_worker(Some(shared.id), local);
-        gate::have_own(local);
+        gate::have_own(Some(local));
         let crew = shared.crew.lock();
         seat.runs_in_waits.store(true, Relaxed); // Relaxed: under the lock
         drop(crew);
@@ -154,7 +177,30 @@ impl WorkerThread {
             local.run_caught(job);
         }
         shared.go();
-        Ok(())
+    }
+}
+
+/// The thread ends. What it has spawned and nobody has taken goes to the others.
+impl Drop for Life {
+    fn drop(&mut self) {
+        let Local { shared, seat, deque, .. } = &*self.0;
+        Local::set_current(None);
+        gate::have_own(None);
+        current::leave();
+        loop {
+            while let Some(job) = deque.pop() {
+                shared.hand_over(job).unwrap_or_else(|job| shared.drop_caught(job));
+            }
+            shared.drop_pinned(seat);
+            if Shared::unseat(shared, seat, false) {
+                break;
+            }
+        }
+        shared.vacate(seat, false);
+        shared.drop_unless_served();
+        shared.idle.rest();
+        shared.idle.searchers.notify_one();
+        shared.idle.quiet.notify_all();
     }
 }
 
@@ -164,15 +210,23 @@ impl Drop for WorkerThread {
         let Vacancy { shared, seat, .. } = *vacancy;
         let mut crew = shared.crew.lock();
         shared.remove_vacancy(&mut crew, &seat);
-        if crew.alive == 0 {
-            shared.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
-        }
         drop(crew);
-        let urgent = core::iter::from_fn(|| seat.urgent.steal().success());
-        let pinned = core::iter::from_fn(|| seat.pinned.steal().success());
-        urgent.chain(pinned).for_each(|job| shared.drop_caught(job));
+        shared.drop_pinned(&seat);
+        shared.drop_unless_served();
         shared.idle.rest();
         shared.go();
+    }
+}
+
+impl Shared {
+    /// If no thread is left, and nobody starts one, jobs are refused from now on, and those that are queued are dropped.
+    fn drop_unless_served(&self) {
+        let crew = self.crew.lock();
+        if crew.alive == 0 && !crew.is_closing {
+            self.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
+            drop(crew);
+            current::as_stranger(self.id, || self.drop_queued());
+        }
     }
 }
 

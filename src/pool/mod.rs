@@ -25,7 +25,7 @@
 //!   they look.
 //! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or gone. It becomes
 //!   active before it takes a job.
-//! - **I5** `CURRENT` points to a worker that is on this thread's stack, or was leaked by it.
+//! - **I5** `CURRENT` points to a worker that is on this thread's stack, or belongs to the thread until it ends.
 //! - **I6** Seats are added and removed under the lock of the crew, and each before and after its worker lives.
 //! - **I7** What a job on a stack borrows stays until the job has run or was dropped: whoever lent it waits.
 //! - **I8** The frame of a `join` is touched by its owner; by a raider, while it keeps the owner from letting go

@@ -3,7 +3,8 @@
 use super::ends::{Shutdown, ShutdownError, WouldDeadlock};
 use super::frame::is_of_worker;
 use super::locked::LockedPool;
-use super::shared::{CLOSED, DISCARD, MOVED, Shared};
+use super::registry::Seat;
+use super::shared::{CLOSED, DISCARD, MOVED, PINNED, Shared};
 use super::thread_pool::{Handle, ThreadPool};
 use super::{CALLED, GONE};
 use crate::idle::until;
@@ -253,7 +254,7 @@ impl Shared {
 
     /// Handles say that it was cancelled. Jobs of workers' scopes go to the shelf, where their owners find them: no other
     /// worker may be left. A half of a `join` that is dropped is its owner's again.
-    fn drop_queued(&self) {
+    pub(super) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.take_injected()) {
             self.drop_unless_awaited(job);
         }
@@ -272,6 +273,14 @@ impl Shared {
         let bell = self.shelf.put(job);
         self.idle.searchers.notify_one();
         bell.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn drop_pinned(&self, seat: &Seat) {
+        let pinned = || seat.urgent.steal().success().or_else(|| seat.pinned.steal().success());
+        for job in iter::from_fn(pinned) {
+            self.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
+            self.drop_caught(job);
+        }
     }
 
     pub(super) fn drop_caught(&self, job: Job) {
@@ -294,8 +303,7 @@ impl Shared {
         self.end_futures();
         Shared::drop_queued(self); // a worker that runs jobs in its waits may have left some
         for seat in self.registry.with(<[_]>::to_vec) {
-            let pinned = || seat.urgent.steal().success().or_else(|| seat.pinned.steal().success());
-            iter::from_fn(pinned).for_each(|job| self.drop_caught(job));
+            self.drop_pinned(&seat);
         }
         if let Err(payload) = self.end.tell() {
             self.report(payload);

@@ -4,7 +4,6 @@ use super::id::ExecutorId;
 use super::state::State;
 use crate::sync::thread::per_thread;
 use crate::sync::{AtomicBool, Relaxed};
-use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -181,16 +180,25 @@ pub(crate) fn is_outside() -> bool {
     innermost().is_null()
 }
 
-/// Makes this thread, which is outside, a worker of this executor for the rest of its life.
-pub(crate) fn become_worker(home: Home, place: &'static (dyn Ticket + 'static)) {
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static OUTERMOST: Cell<Frame> = Cell::new(NOTHING);
+}
+
+/// Makes this thread, which is outside, a worker of this executor, until it [leaves](leave).
+pub(crate) fn become_worker(home: Home, place: &(dyn Ticket + 'static)) {
     let frame = Frame { home, ticket: Some(ptr::from_ref(place)), ..Frame::on(home) };
     let _ = MEMBER_OF.try_with(|it| it.set(home));
-    let _ = CURRENT.try_with(|it| it.set(Box::leak(Box::new(frame))));
+    OUTERMOST.with(|it| {
+        it.set(frame);
+        let _ = CURRENT.try_with(|current| current.set(it.as_ptr()));
+    });
 }
 
 /// Says that this thread, which was a worker, goes on as none.
 pub(crate) fn leave() {
     let _ = MEMBER_OF.try_with(|it| it.set(None));
+    let _ = CURRENT.try_with(|it| it.set(ptr::null()));
 }
 
 /// Runs `f` as a server of a queue, on the threads of another executor.

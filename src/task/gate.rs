@@ -49,16 +49,16 @@ pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R
     f()
 }
 
-/// This thread has this queue for the rest of its life.
-pub(crate) fn have_own(own: &'static (dyn Own + 'static)) {
-    let _ = OWN.try_with(|it| it.set(Some(ptr::from_ref(own))));
+/// This thread has this queue from now on, or none.
+pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
+    let _ = OWN.try_with(|it| it.set(own.map(ptr::from_ref)));
 }
 
 /// This thread's own queue, for the length of a call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — it stays for the life of the thread, or `with_own` is further up the stack, and
-    // takes the pointer back before it returns.
+    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it
+    // returns; or the owner has it until the thread ends, and takes the pointer back first.
     Some(unsafe { &*own })
 }
 

@@ -29,8 +29,8 @@
 //!   It is the claimer's if it was set when `DONE` was.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
-//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, and goes
-//!   before the data that it points to.
+//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, or is that
+//!   thread's for life, and goes before the data that it points to.
 //! - **I6** The words of a job hold the closure that its table of functions was made for, until it
 //!   has run or was dropped. The table of a scope's jobs is in the scope, which waits for them; the
 //!   others are statics.

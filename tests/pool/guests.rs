@@ -1,7 +1,7 @@
 //! Threads that take part in a pool for a while, and threads that are a worker for life but run jobs in their waits only.
 
-use crate::common::waiting::{MINUTE, done, in_a_minute};
-use filch::executor::{Inline, TaskBuilder};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
+use filch::executor::{Inline, Reason, TaskBuilder};
 use filch::pool::{self, Shutdown, Start, WouldDeadlock, Yield};
 use filch::sim::{self, Stepper};
 use filch::task::{self, CancelToken};
@@ -476,16 +476,34 @@ fn a_task_of_the_pool_is_no_part_of_the_task_that_its_guest_is_in() {
 }
 
 #[test]
-fn a_broadcast_to_a_worker_that_has_ended_ends_with_the_pool() {
-    let pool = with_own_thread(2, |pool| pool);
-    let same = pool.clone();
-    let waits = thread::spawn(move || same.broadcast(|index| index).unwrap());
-    while pool.metrics().poll_count() == 0 {
-        thread::yield_now();
-    }
-    pool.shutdown(Shutdown::Cancel).unwrap();
-    in_a_minute(move || {
-        let results = waits.join().unwrap();
-        assert!(results[0].as_ref().unwrap_err().is_cancelled());
+fn a_worker_for_life_leaves_the_pool_when_its_thread_ends() {
+    let (release, task, calls, pool) = with_own_thread(2, |pool| {
+        let ((called, calls), same) = (channel(), pool.clone());
+        let call = move |index| called.send(index).unwrap();
+        let waits = thread::spawn(move || same.broadcast(call).unwrap());
+        // The calls are all queued by then, and this thread ends without a wait.
+        assert_eq!(calls.recv().unwrap(), 1);
+        let release = occupied(&pool);
+        (release, pool.spawn(here), waits, pool)
     });
+    in_a_minute(move || {
+        let results = calls.join().unwrap();
+        assert!(results[0].as_ref().unwrap_err().is_cancelled() && results[1].is_ok());
+    });
+    drop(release);
+    assert_ne!(done(task), here());
+    assert_eq!(pool.metrics().num_workers, 1);
+    in_a_minute(move || pool.wait_idle().unwrap());
+}
+
+#[test]
+fn what_nobody_is_left_to_run_is_dropped_when_the_last_thread_ends() {
+    let (task, pool) = with_own_thread(1, |pool| {
+        let other = pool.clone();
+        let outside = thread::spawn(move || other.spawn(|| 7)).join().unwrap();
+        ([outside, pool.spawn(|| 8)], pool)
+    });
+    assert!(task.into_iter().all(|it| ended(it).unwrap_err().is_cancelled()));
+    assert_eq!(pool.spawn_detached(|| ()).unwrap_err().reason, Reason::Full);
+    in_a_minute(move || pool.wait_idle().unwrap());
 }

@@ -3,8 +3,8 @@
 use crate::ThreadPool;
 use crate::error::{Kind, ThreadPoolBuildError};
 use crate::pool::{Built, max_num_threads};
-use crate::registry::{AbortIfPanic, PanicHandler, Registry};
-use filch::pool::{WorkerThread, worker_index};
+use crate::registry::{AbortIfPanic, Open, PanicHandler, Registry};
+use filch::pool::{Builder, WorkerThread, worker_index};
 use std::error::Error;
 use std::sync::Arc;
 use std::{env, fmt, io, mem, process, thread};
@@ -234,22 +234,16 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         let mut builder = filch::ThreadPool::builder()
             .num_threads(num_threads)
             .panic_handler(move |payload| handle(handler.as_deref(), payload));
-        if let Some(bytes) = options.stack_size {
-            builder = builder.stack_size(bytes);
-        }
-        if let Some(handler) = options.start_handler {
-            builder = builder.on_thread_start(handler);
-        }
-        if let Some(handler) = options.exit_handler {
-            builder = builder.on_thread_stop(handler);
-        }
+        builder = options.stack_size.into_iter().fold(builder, Builder::stack_size);
+        builder = options.start_handler.into_iter().fold(builder, Builder::on_thread_start);
+        builder = options.exit_handler.into_iter().fold(builder, Builder::on_thread_stop);
         let mut workers = Vec::new();
         let pool = builder.build_with(|worker| {
             workers.push(worker);
             Ok(())
         })?;
         let registry = Registry::new(pool, num_threads, options.is_breadth_first);
-        let pool = ThreadPool::of(&registry);
+        let pool = ThreadPool(Open::new(&registry));
         let mut workers = workers.into_iter();
         let own = if options.use_current_thread { workers.next() } else { None };
         for worker in workers {
@@ -268,7 +262,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     /// Fails as [`build`](Self::build) does, and if there is a global pool already.
     pub fn build_global(self) -> Built<()> {
         Registry::set_global(|| self.build())?;
-        Registry::global().wait_until_primed();
+        let _ = Registry::global().pool.scope(|scope| scope.spawn_broadcast(drop::<usize>));
         Ok(())
     }
 }
@@ -296,9 +290,9 @@ fn handle(handler: Option<&PanicHandler>, payload: Box<dyn std::any::Any + Send>
 
 impl<S> fmt::Debug for ThreadPoolBuilder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let num_threads = &self.options.num_threads;
         f.debug_struct("ThreadPoolBuilder")
-            .field("num_threads", &self.options.num_threads)
-            .field("stack_size", &self.options.stack_size)
+            .field("num_threads", num_threads)
             .finish_non_exhaustive()
     }
 }

@@ -19,13 +19,9 @@ use std::sync::Arc;
 /// assert_eq!(pool.install(rayon_core::current_num_threads), 2);
 /// # Ok::<(), rayon_core::ThreadPoolBuildError>(())
 /// ```
-pub struct ThreadPool(Open);
+pub struct ThreadPool(pub(crate) Open);
 
 impl ThreadPool {
-    pub(crate) fn of(registry: &Arc<Registry>) -> Self {
-        ThreadPool(Open::new(registry))
-    }
-
     pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.0.0
     }
@@ -93,7 +89,7 @@ impl ThreadPool {
         self.registry().num_threads
     }
 
-    /// The index of this thread, if it is one of the pool's.
+    /// As [`current_thread_index`], for this pool.
     #[must_use]
     pub fn current_thread_index(&self) -> Option<usize> {
         self.registry().current_index()

@@ -160,7 +160,7 @@ impl Registry {
         // closure before it ends the latch, and the guard ends the process rather than let a panic leave this frame.
         let job = unsafe { mem::transmute::<BoxedJob<'_>, BoxedJob<'static>>(job) };
         self.spawn(job);
-        pool::run_until(|| latch.is_over(), |waker| latch.tell(waker));
+        pool::run_until(|| latch.is_over.load(Ordering::Acquire), |waker| latch.tell(waker));
         mem::forget(stays);
         match result.expect("the pool has dropped the job: it was shut down") {
             Ok(result) => result,
@@ -176,11 +176,6 @@ impl Registry {
             f();
         };
         self.pool.spawn_detached(job).expect("a pool that is open has threads");
-    }
-
-    /// Returns when each worker has begun to work.
-    pub(crate) fn wait_until_primed(&self) {
-        let _ = self.pool.scope(|scope| scope.spawn_broadcast(drop::<usize>));
     }
 }
 
@@ -207,10 +202,6 @@ struct Latch {
 }
 
 impl Latch {
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
-    }
-
     fn tell(&self, waker: Waker) {
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
     }

@@ -38,21 +38,22 @@ unsafe impl<T: Sync> Send for Pointer<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for Pointer<T> {}
 
-impl<T> Clone for Pointer<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Pointer<T> {}
-
 impl<T> Pointer<T> {
     /// # Safety
     ///
     /// 1. The scope waits for the caller.
-    unsafe fn get<'a>(self) -> &'a T {
+    unsafe fn get<'a>(&self) -> &'a T {
         // SAFETY: 1.
         unsafe { &*self.0 }
+    }
+
+    /// What a broadcast of the scope calls, with an index and the number of threads.
+    fn with_context(self, body: impl Fn(&T, BroadcastContext<'_>)) -> impl Fn(usize, usize) {
+        move |index, num_threads| {
+            // SAFETY: the job is this scope's.
+            let scope = unsafe { self.get() };
+            BroadcastContext::with(index, num_threads, |context| body(scope, context));
+        }
     }
 }
 
@@ -114,10 +115,8 @@ where
 }
 
 fn on_worker<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    Here::with(|here| match here {
-        Here::Queue(_) | Here::Worker(_) => f(),
-        Here::Outside => Registry::global().in_worker(f),
-    })
+    let is_outside = Here::with(|here| matches!(here, Here::Outside));
+    if is_outside { Registry::global().in_worker(f) } else { f() }
 }
 
 /// A kind of scope.
@@ -134,23 +133,18 @@ pub(crate) fn open_here<S: Opens, R>(
     registry: Option<&Arc<Registry>>,
     op: impl FnOnce(&S) -> R,
 ) -> R {
+    let open = |registry: Option<&Arc<Registry>>, queue: Option<&fair::Queue>| {
+        let scope = S::new(registry.cloned());
+        scope.open(queue, || op(&scope))
+    };
     if registry.is_some() {
-        return open(registry, None, op);
+        return open(registry, None);
     }
     Here::with(|here| match here {
-        Here::Queue(queue) => open(None, Some(queue), op),
-        Here::Worker(registry) => open(Some(registry), None, op),
-        Here::Outside => open(Some(Registry::global()), None, op),
+        Here::Queue(queue) => open(None, Some(queue)),
+        Here::Worker(registry) => open(Some(registry), None),
+        Here::Outside => open(Some(Registry::global()), None),
     })
-}
-
-fn open<S: Opens, R>(
-    registry: Option<&Arc<Registry>>,
-    queue: Option<&fair::Queue>,
-    op: impl FnOnce(&S) -> R,
-) -> R {
-    let scope = S::new(registry.cloned());
-    scope.open(queue, || op(&scope))
 }
 
 impl<'scope> Base<'scope> {
@@ -255,12 +249,7 @@ impl<'scope> Scope<'scope> {
     where
         BODY: Fn(&Scope<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
-        let this = Pointer(&raw const *self);
-        self.0.spawn_broadcast(move |index, num_threads| {
-            // SAFETY: the job is this scope's.
-            let scope = unsafe { this.get() };
-            BroadcastContext::with(index, num_threads, |context| body(scope, context));
-        });
+        self.0.spawn_broadcast(Pointer(&raw const *self).with_context(body));
     }
 }
 
@@ -290,9 +279,9 @@ impl<'scope> ScopeFifo<'scope> {
     where
         BODY: FnOnce(&ScopeFifo<'scope>) + Send + 'scope,
     {
-        let this = Pointer(&raw const *self);
+        let (this, same) = (Pointer(&raw const *self), Pointer(&raw const *self));
         // SAFETY: the job is this scope's.
-        let job = move || body(unsafe { this.get() });
+        let job = move || body(unsafe { same.get() });
         let index = self.base.registry.as_ref().and_then(|it| it.current_index());
         let Some(index) = index else { return self.base.spawn(job) };
         self.fifos[index].push(Box::new(job));
@@ -306,11 +295,6 @@ impl<'scope> ScopeFifo<'scope> {
     where
         BODY: Fn(&ScopeFifo<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
-        let this = Pointer(&raw const *self);
-        self.base.spawn_broadcast(move |index, num_threads| {
-            // SAFETY: the job is this scope's.
-            let scope = unsafe { this.get() };
-            BroadcastContext::with(index, num_threads, |context| body(scope, context));
-        });
+        self.base.spawn_broadcast(Pointer(&raw const *self).with_context(body));
     }
 }
