@@ -12,6 +12,7 @@ mod groups_jobs;
 mod groups_meet;
 #[path = "../common/heap.rs"]
 mod heap;
+mod random_futures;
 mod random_programs;
 mod spans;
 mod tasks;

@@ -1,0 +1,15 @@
+//! Futures over pools, queues and a stepper: each ends as its handle says; `tests/programs/futures.rs` says more. What it
+//! finds on real threads may not happen twice.
+#![no_main]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/programs/futures.rs"]
+#[allow(dead_code)] // the dice are libFuzzer's
+mod futures;
+
+use common::closures::keep_quiet;
+use filch_fuzz::with_threads;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(init: keep_quiet(futures::EXPECTED), |program: futures::Program| with_threads(|| futures::check(program)));

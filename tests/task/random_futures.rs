@@ -1,0 +1,25 @@
+//! Random programs of futures over each kind of executor; `tests/programs/futures.rs` says which.
+
+#[path = "../programs/futures.rs"]
+mod futures;
+
+use crate::common::closures;
+use futures::{EXPECTED, check, programs};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_future_ends_as_its_handle_says(program in programs(40)) {
+        closures::keep_quiet(EXPECTED);
+        check(program);
+    }
+}
+
+/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task random_futures::soak`.
+#[test]
+fn soak() {
+    closures::keep_quiet(EXPECTED);
+    closures::soak(programs(120), check);
+}
