@@ -1,10 +1,10 @@
-//! Futures over pools, queues and a stepper: each ends as its handle says; `tests/programs/futures.rs` says more. What it
+//! Futures over pools, queues and a stepper: each ends as its handle says; `tests/programs/futures/mod.rs` says more. What it
 //! finds on real threads may not happen twice.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
-#[path = "../../tests/programs/futures.rs"]
+#[path = "../../tests/programs/futures/mod.rs"]
 #[allow(dead_code)] // the dice are libFuzzer's
 mod futures;
 

@@ -1,6 +1,6 @@
-//! Random programs of futures over each kind of executor; `tests/programs/futures.rs` says which.
+//! Random programs of futures over each kind of executor; `tests/programs/futures/mod.rs` says which.
 
-#[path = "../programs/futures.rs"]
+#[path = "../programs/futures/mod.rs"]
 mod futures;
 
 use crate::common::closures;

@@ -3,26 +3,26 @@
 //! `tests/task/random_futures.rs` writes them with proptest, the fuzz target `futures` with libFuzzer. On a stepper the same
 //! program does the same each time, except for wakes by other threads.
 
-use crate::common::waiting::MINUTE;
-use filch::executor::{Executor, Reason, TaskBuilder};
+mod world;
+
+use crate::common::waiting::{MINUTE, wait_for};
+use filch::executor::{Executor, TaskBuilder};
 use filch::fair::Queue;
 use filch::pool::Shutdown;
 use filch::sim::Stepper;
-use filch::task::{Cancel, CancelToken, CancelledBy, JoinError, TaskGroup};
-use filch::{FairScheduler, JoinHandle, LockedPool, ThreadPool};
+use filch::task::{Cancel, TaskGroup};
+use filch::{FairScheduler, LockedPool, ThreadPool};
 #[cfg(fuzzing)]
 use filch_fuzz::from;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use std::future::Future;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
+use world::{Body, Handle, Record, World, is_set, quietly};
 
 /// The panics that programs cause.
 pub(crate) const EXPECTED: &[&str] = &["expected"];
@@ -207,227 +207,6 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     })
 }
 
-/// What is known of a future.
-#[derive(Default)]
-struct Record {
-    id: usize,
-    acts: Vec<Act>,
-    /// The futures that it awaits.
-    others: Vec<Arc<Record>>,
-    token: Option<usize>,
-    is_late: bool,
-    begun: AtomicBool,
-    is_polled: AtomicBool,
-    returned: AtomicBool,
-    panicked: AtomicBool,
-    dropped: AtomicBool,
-    /// Its handle cancels it, or has cancelled it for certain.
-    by_handle: AtomicBool,
-    dequeued: AtomicBool,
-}
-
-impl Record {
-    /// Whether it may wait for a wake that never comes.
-    fn may_stick(&self, forgotten: &[bool; GATES]) -> bool {
-        let sticks = |it: &Act| match it {
-            Act::Forget => true,
-            Act::Await(Gate(which)) => forgotten[*which],
-            _ => false,
-        };
-        self.acts.iter().any(sticks) || self.others.iter().any(|it| it.may_stick(forgotten))
-    }
-}
-
-fn is_set(flag: &AtomicBool) -> bool {
-    flag.load(SeqCst)
-}
-
-#[derive(Default)]
-struct Waiting {
-    is_open: bool,
-    is_forgotten: bool,
-    wakers: Vec<Waker>,
-}
-
-/// What futures and steps share.
-struct World {
-    tokens: [CancelToken; 2],
-    gates: [Mutex<Waiting>; GATES],
-    most_in_flight: usize,
-    in_flight: AtomicUsize,
-    is_bounded: bool,
-    is_closed: AtomicBool,
-    queue_ends: AtomicBool,
-    executor_ends: AtomicBool,
-    threads: Mutex<Vec<thread::JoinHandle<()>>>,
-    /// What futures have noticed: their panics go to the panic handlers.
-    faults: Mutex<Vec<&'static str>>,
-}
-
-impl World {
-    fn must(&self, holds: bool, fault: &'static str) {
-        if !holds {
-            self.faults.lock().unwrap().push(fault);
-        }
-    }
-
-    fn compare(&self, record: &Record, result: Result<usize, JoinError>) {
-        let (returned, panicked) = (is_set(&record.returned), is_set(&record.panicked));
-        self.must(is_set(&record.dropped), "the handle speaks before the future is dropped");
-        self.must(!is_set(&record.is_polled), "the handle speaks during a poll");
-        let error = match result {
-            Ok(id) => return self.must(returned && id == record.id, "the result of another"),
-            Err(error) if error.is_panic() => return self.must(panicked, "panicked by itself"),
-            Err(error) => error,
-        };
-        self.must(!returned && !panicked, "it had ended, and was cancelled");
-        if let Some(reason) = error.refused() {
-            let may_be = match reason {
-                Reason::Full => self.is_bounded,
-                Reason::Closed => is_set(&self.is_closed),
-                _ => false,
-            };
-            return self.must(may_be && !is_set(&record.begun), "refused without a reason");
-        }
-        if error.is_expired() {
-            return self.must(record.is_late && !is_set(&record.begun), "expired too early");
-        }
-        let may_be = match error.cancelled_by() {
-            Some(CancelledBy::Handle) => is_set(&record.by_handle),
-            Some(CancelledBy::Token) => {
-                record.token.is_some_and(|it| self.tokens[it].is_cancelled())
-            }
-            Some(CancelledBy::Queue) => is_set(&self.queue_ends),
-            Some(CancelledBy::Executor) => is_set(&self.executor_ends),
-            _ => false,
-        };
-        self.must(may_be, "cancelled by nobody");
-        let by_another = error.cancelled_by() != Some(CancelledBy::Handle);
-        self.must(!(is_set(&record.dequeued) && by_another), "cancelled by the handle first");
-    }
-
-    /// Waits for the threads that wake. Returns whether there were any.
-    fn join_threads(&self) -> bool {
-        let threads = mem::take(&mut *self.threads.lock().unwrap());
-        let were_any = !threads.is_empty();
-        threads.into_iter().for_each(|it| it.join().unwrap());
-        were_any
-    }
-}
-
-/// A future of a program.
-struct Body {
-    acts: VecDeque<Act>,
-    others: VecDeque<Handle>,
-    record: Arc<Record>,
-    world: Arc<World>,
-    panics_in_drop: bool,
-}
-
-impl Body {
-    fn go_on(&mut self, context: &mut Context<'_>) -> Poll<usize> {
-        let world = &self.world;
-        loop {
-            let Some(act) = self.acts.front() else {
-                self.record.returned.store(true, SeqCst);
-                return Poll::Ready(self.record.id);
-            };
-            match act {
-                Act::Yield => context.waker().wake_by_ref(),
-                Act::WakeFromThread => {
-                    let waker = context.waker().clone();
-                    world.threads.lock().unwrap().push(thread::spawn(move || waker.wake()));
-                }
-                Act::Await(Gate(which)) => {
-                    let mut gate = world.gates[*which].lock().unwrap();
-                    if !gate.is_open {
-                        if !gate.is_forgotten {
-                            gate.wakers.push(context.waker().clone());
-                        }
-                        return Poll::Pending;
-                    }
-                }
-                Act::AwaitOther => {
-                    if let Some(other) = self.others.front_mut() {
-                        let Poll::Ready(result) = Pin::new(&mut other.handle).poll(context) else {
-                            return Poll::Pending;
-                        };
-                        world.compare(&other.record, result);
-                        self.others.pop_front();
-                    }
-                }
-                Act::Forget => return Poll::Pending,
-                Act::CancelToken(Token(which)) => {
-                    quietly(|| world.tokens[*which].cancel());
-                }
-                Act::Panic => {
-                    self.record.panicked.store(true, SeqCst);
-                    panic!("expected");
-                }
-            }
-            let act = self.acts.pop_front();
-            if matches!(act, Some(Act::Yield | Act::WakeFromThread)) {
-                return Poll::Pending;
-            }
-        }
-    }
-}
-
-impl Future for Body {
-    type Output = usize;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<usize> {
-        struct Polled(Arc<Record>);
-
-        impl Drop for Polled {
-            fn drop(&mut self) {
-                self.0.is_polled.store(false, SeqCst);
-            }
-        }
-
-        let (record, world) = (&self.record, &self.world);
-        world.must(!record.is_polled.swap(true, SeqCst), "two polls at the same time");
-        let _polled = Polled(Arc::clone(record));
-        if !record.begun.swap(true, SeqCst) {
-            world.must(!record.is_late, "begun after its deadline");
-            let before = world.in_flight.fetch_add(1, SeqCst);
-            world.must(before < world.most_in_flight, "too many in flight");
-        }
-        self.go_on(context)
-    }
-}
-
-impl Drop for Body {
-    fn drop(&mut self) {
-        let (record, world) = (&self.record, &self.world);
-        world.must(!is_set(&record.is_polled), "dropped during a poll");
-        if is_set(&record.begun) {
-            world.in_flight.fetch_sub(1, SeqCst);
-        }
-        for other in self.others.drain(..) {
-            quietly(|| drop(other));
-        }
-        world.must(!record.dropped.swap(true, SeqCst), "dropped twice");
-        if self.panics_in_drop && !thread::panicking() {
-            panic!("expected");
-        }
-    }
-}
-
-struct Handle {
-    handle: JoinHandle<usize>,
-    record: Arc<Record>,
-}
-
-/// Calls what may panic because a destructor does.
-fn quietly<T>(f: impl FnOnce() -> T) -> Option<T> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(value) => Some(value),
-        Err(payload) if payload.downcast_ref() == Some(&"expected") => None,
-        Err(payload) => std::panic::resume_unwind(payload),
-    }
-}
-
 /// What polls.
 #[derive(Default)]
 struct Executors {
@@ -523,11 +302,6 @@ impl Run {
         self.handles.push(Handle { handle, record });
     }
 
-    /// Whether only this thread has anything polled.
-    fn is_simulated(&self) -> bool {
-        self.on.stepper.is_some()
-    }
-
     fn pass_time(&self) {
         match &self.on.stepper {
             Some(stepper) => stepper.run_until_idle(),
@@ -544,7 +318,7 @@ impl Run {
             assert!(handle.is_finished() && !was_done);
             record.dequeued.store(true, SeqCst);
         }
-        if self.is_simulated() {
+        if self.world.is_simulated {
             assert_ne!(cancelled, Some(Cancel::Requested), "nobody polls it");
             assert_eq!(was_done, cancelled == Some(Cancel::Finished));
         }
@@ -574,13 +348,13 @@ impl Run {
             Step::Cancel(Which(which)) if which < count => self.cancel(which),
             Step::DropHandle(Which(which)) if which < count => {
                 let Handle { handle, record } = self.handles.swap_remove(which);
-                let is_over = self.is_simulated() && is_set(&record.by_handle);
+                let is_over = self.world.is_simulated && is_set(&record.by_handle);
                 quietly(|| drop(handle));
                 assert!(!is_over || is_set(&record.dropped), "cancelled, and not dropped");
             }
             Step::Join(Which(which)) if which < count => {
                 let Handle { handle, record } = self.handles.swap_remove(which);
-                let millis = u64::from(!self.is_simulated());
+                let millis = u64::from(!self.world.is_simulated);
                 match handle.join_timeout(Duration::from_millis(millis)) {
                     Ok(result) => self.world.compare(&record, result),
                     Err(handle) => self.handles.push(Handle { handle, record }),
@@ -589,7 +363,7 @@ impl Run {
             Step::CancelToken(Token(which)) => {
                 quietly(|| self.world.tokens[which].cancel());
                 let is_ours = |it: &&Handle| it.record.token.is_some_and(|it| it >= which);
-                if self.is_simulated() {
+                if self.world.is_simulated {
                     assert!(self.handles.iter().filter(is_ours).all(|it| it.handle.is_finished()));
                 }
             }
@@ -625,14 +399,14 @@ impl Run {
         let before = alive();
         let dropped = queue.cancel();
         assert!(dropped <= before, "more than there are");
-        if self.is_simulated() {
+        if self.world.is_simulated {
             assert_eq!(alive(), 0, "a cancelled queue holds a future");
         }
     }
 
     fn shutdown(&self, cancels: bool) {
         let how = if cancels { Shutdown::Cancel } else { Shutdown::Drain };
-        if self.is_simulated() {
+        if self.world.is_simulated {
             return;
         }
         self.world.is_closed.store(true, SeqCst);
@@ -654,7 +428,7 @@ impl Run {
         if let Some((_, queue)) = &self.on.queue {
             queue.resume();
         }
-        if self.is_simulated() {
+        if self.world.is_simulated {
             self.pass_time();
             while self.world.join_threads() {
                 self.pass_time();
@@ -668,7 +442,7 @@ impl Run {
             if may_starve || record.may_stick(&forgotten) {
                 self.handles.push(Handle { handle, record });
             } else {
-                assert!(!self.is_simulated() || handle.is_finished(), "it hangs");
+                assert!(!self.world.is_simulated || handle.is_finished(), "it hangs");
                 self.end_of(Handle { handle, record });
             }
         }
@@ -704,7 +478,7 @@ impl Run {
     fn compare_metrics(&self, queue: &Queue) {
         let count =
             |is: fn(&Record) -> bool| self.records.iter().filter(|it| is(it)).count() as u64;
-        crate::common::waiting::wait_for(|| queue.metrics().pending == 0);
+        wait_for(|| queue.metrics().pending == 0);
         let metrics = queue.metrics();
         let ended = metrics.completed + metrics.panicked + metrics.cancelled + metrics.tombstones;
         assert_eq!(metrics.submitted, ended, "{metrics:?}");
@@ -718,20 +492,10 @@ impl Run {
 pub(crate) fn check(program: Program) {
     let Program { ground, threads, limits, steps, end } = program;
     let on = Executors::new(ground, threads, &limits);
-    let token = CancelToken::new();
     let most_in_flight = on.queue.as_ref().and(limits.max_in_flight);
-    let world = Arc::new(World {
-        tokens: [token.clone(), token.child()],
-        gates: Default::default(),
-        most_in_flight: most_in_flight.map_or(usize::MAX, |it| it.0),
-        in_flight: AtomicUsize::new(0),
-        is_bounded: limits.capacity.is_some(),
-        is_closed: AtomicBool::new(false),
-        queue_ends: AtomicBool::new(false),
-        executor_ends: AtomicBool::new(false),
-        threads: Mutex::default(),
-        faults: Mutex::default(),
-    });
+    let most_in_flight = most_in_flight.map_or(usize::MAX, |it| it.0);
+    let world =
+        Arc::new(World::new(most_in_flight, limits.capacity.is_some(), on.stepper.is_some()));
     let group = TaskGroup::new();
     let mut run = Run { on, world, group, records: Vec::new(), handles: Vec::new() };
     for step in steps {
@@ -740,8 +504,7 @@ pub(crate) fn check(program: Program) {
     run.let_all_go();
     run.end(end);
     run.world.join_threads();
-    crate::common::waiting::wait_for(|| run.records.iter().all(|it| is_set(&it.dropped)));
+    wait_for(|| run.records.iter().all(|it| is_set(&it.dropped)));
     drop(run.group.wait_timeout(MINUTE).expect("the group hangs"));
-    assert_eq!(run.world.in_flight.load(SeqCst), 0);
-    assert_eq!(*run.world.faults.lock().unwrap(), [""; 0]);
+    run.world.finish();
 }
