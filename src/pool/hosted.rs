@@ -197,8 +197,7 @@ impl Drop for Life {
             }
         }
         shared.vacate(seat, false);
-        shared.drop_unless_served();
-        shared.idle.rest();
+        shared.rest_for_good();
         shared.idle.searchers.notify_one();
         shared.idle.quiet.notify_all();
     }
@@ -212,21 +211,25 @@ impl Drop for WorkerThread {
         shared.remove_vacancy(&mut crew, &seat);
         drop(crew);
         shared.drop_pinned(&seat);
-        shared.drop_unless_served();
-        shared.idle.rest();
+        shared.rest_for_good();
         shared.go();
     }
 }
 
 impl Shared {
-    /// If no thread is left, and nobody starts one, jobs are refused from now on, and those that are queued are dropped.
-    fn drop_unless_served(&self) {
+    /// A thread, or what would have been one, is never active again. If none is left, and nobody starts one, jobs are refused
+    /// from now on, and those that are queued are dropped.
+    fn rest_for_good(&self) {
         let crew = self.crew.lock();
-        if crew.alive == 0 && !crew.is_closing {
+        let is_missing = crew.alive == 0 && !crew.is_closing;
+        if is_missing {
             self.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
-            drop(crew);
+        }
+        drop(crew);
+        if is_missing {
             current::as_stranger(self.id, || self.drop_queued());
         }
+        self.idle.rest();
     }
 }
 

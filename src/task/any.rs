@@ -1,7 +1,7 @@
 //! References to tasks of any result type, and the gates that such tasks pass.
 
-use super::current::Home;
 use super::error::Cause;
+use super::frame::Home;
 use super::state::{Ended, State};
 use crate::sync::Unwatched;
 use crate::sync::clock::{self, Instant};

@@ -1,8 +1,8 @@
 //! The part of a task's allocation that closures and futures share.
 
 use super::any::{AnyTask, Common, Count, Gate, Limited, Reference, Unfinished};
-use super::current::Home;
 use super::error::JoinError;
+use super::frame::Home;
 use super::state::{Ended, State};
 use crate::sync::clock::Instant;
 use crate::sync::place::{Place, Watch};

@@ -3,13 +3,13 @@
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::cell::{Core, Task, go_on};
 use super::context::{ContextFlow, Flow};
-use super::current::{self, Home};
 use super::error::{Cause, JoinError};
 use super::group::TaskGroup;
 use super::handle::JoinHandle;
 use super::job::Job;
 use super::membership::Membership;
 use super::state::{Ended, State};
+use super::{current, frame::Home};
 use crate::sync::clock::Instant;
 use crate::sync::place::Place;
 use crate::sync::thread;

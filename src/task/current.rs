@@ -1,5 +1,7 @@
 //! The frames of the tasks that this thread runs.
 
+use super::frame::{Frame, NOTHING};
+pub(crate) use super::frame::{Home, Ticket};
 use super::id::ExecutorId;
 use super::state::State;
 use crate::sync::thread::per_thread;
@@ -7,66 +9,7 @@ use crate::sync::{AtomicBool, Relaxed};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::{iter, ptr};
-
-/// Which executor; `None` if it is not known.
-pub(crate) type Home = Option<ExecutorId>;
-
-/// A task on the stack of this thread, or a worker that runs jobs.
-#[derive(Clone, Copy)]
-struct Frame {
-    home: Home,
-    /// Whose thread this is.
-    base: Home,
-    /// The task; null for a worker.
-    state: *const State,
-    /// Says that all tasks of `home` may stop; null if nothing does.
-    stop: *const AtomicBool,
-    /// Whose ticket the thread has for this, or its place in a pool; none if it has neither.
-    ticket: Option<*const dyn Ticket>,
-    /// A worker for a while, as a part of the task around it.
-    is_guest: bool,
-    /// The group that this is a member of; null if it is of none.
-    group: *const (),
-    /// The innermost frame of a thread that waits for this one; null if none is known to wait.
-    waiter: *const Frame,
-    /// The innermost frame of this thread when this one began.
-    outer: *const Frame,
-}
-
-const NOTHING: Frame = Frame {
-    home: None,
-    base: None,
-    state: ptr::null(),
-    stop: ptr::null(),
-    ticket: None,
-    is_guest: false,
-    group: ptr::null(),
-    waiter: ptr::null(),
-    outer: ptr::null(),
-};
-
-impl Frame {
-    /// Nothing, on a thread of this executor.
-    fn on(base: Home) -> Self {
-        Frame { base, ..NOTHING }
-    }
-
-    /// Returns this frame, and the frames that the same thread had when it began.
-    fn and_outer(self) -> impl Iterator<Item = Frame> {
-        // SAFETY: I5 — it is further up the stack.
-        iter::successors(Some(self), |frame| unsafe { frame.outer.as_ref() }.copied())
-    }
-}
-
-/// One of a limited number of threads that serve a scheduler, or a place in a pool.
-pub(crate) trait Ticket {
-    /// The thread blocks: another may take its place.
-    fn step_aside(&self);
-
-    /// It goes on.
-    fn step_back(&self);
-}
+use core::ptr;
 
 per_thread! {
     /// The innermost; null if there is none (I5).

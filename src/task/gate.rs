@@ -1,11 +1,11 @@
 //! Threads that wait for tasks: which of the tasks they run meanwhile, and where they sleep.
 
 use super::any::{AnyTask, Limited};
-use super::current::{self, Home};
 use super::depth;
 use super::error::Cause;
 use super::job::Job;
 use super::state::Cancel;
+use super::{current, frame::Home};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::spin::Vigil;
 use crate::sync::thread::per_thread;

@@ -52,6 +52,7 @@ pub(crate) mod current;
 pub(crate) mod depth;
 mod end;
 pub(crate) mod error;
+mod frame;
 mod future;
 pub(crate) mod gate;
 mod group;

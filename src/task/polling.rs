@@ -1,8 +1,8 @@
 //! The services of an executor to its futures.
 
 use super::any::Limited;
-use super::current::Home;
 use super::error::{CancelledBy, Reason};
+use super::frame::Home;
 use super::job::Job;
 use super::living::Living;
 use crate::sync::Unwatched;

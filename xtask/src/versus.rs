@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use runner::folders::{self, relative};
 use runner::table::Table;
 use runner::{Result, cargo, process};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What rayon's iterators may take here, to rayon's own.
@@ -19,15 +19,17 @@ pub(crate) fn usage() -> clap::Command {
         .about("Measure our speed as a ratio to the rivals'")
         .arg(word(
             "STRUCTURE",
-            "deque (if none is named), injector, idle, pool, futures, waits, fair or iterators",
+            "deque (if none is named), injector, idle, pool, futures, waits, fair, iterators or query",
         ))
         .after_help("Example: cargo xtask versus pool")
 }
 
 pub(crate) fn command(given: &ArgMatches) -> Result {
     let structure = given.get_one::<String>("STRUCTURE").map_or("deque", String::as_str);
-    if structure == "iterators" {
-        return iterators();
+    match structure {
+        "iterators" => return iterators(),
+        "query" => return query(),
+        _ => {}
     }
     let tsv = folders::reports()?.join(format!("versus-{structure}.tsv"));
     let mut bench = cargo::stable();
@@ -43,8 +45,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     Ok(())
 }
 
-/// rayon's iterators on filch's threads, to the same on rayon's own. One program cannot have both, so two run by turns.
-fn iterators() -> Result {
+/// Builds a program on filch's threads and on rayon's own: one program cannot have both.
+fn on_filch_and_rayon(name: &str) -> Result<[PathBuf; 2]> {
     let target = folders::target_dir()?;
     let build = |arguments: &[&str], target: &Path| -> Result {
         let mut command = cargo::stable();
@@ -52,12 +54,28 @@ fn iterators() -> Result {
         let (end, _) = process::run(&mut command, None)?;
         if end.is_success() { Ok(()) } else { Err("the benchmark does not build".into()) }
     };
-    let on_filch = ["--manifest-path", "compat/rayon-core/Cargo.toml", "--example", "iterators"];
-    build(&["--package", "filch-benches", "--bin", "iterators"], &target)?;
+    build(&["--package", "filch-benches", "--bin", name], &target)?;
+    let on_filch = ["--manifest-path", "compat/rayon-core/Cargo.toml", "--example", name];
     build(&on_filch, &target.join("rayon"))?;
-    let programs =
-        [target.join("rayon/release/examples/iterators"), target.join("release/iterators")];
+    let programs = [target.join("rayon/release/examples"), target.join("release")];
+    Ok(programs.map(|it| it.join(name)))
+}
 
+/// What two tenants get who query the same texts: on rayon's threads, and on filch's without queues and with.
+fn query() -> Result {
+    let [on_filch, on_rayon] = on_filch_and_rayon("query")?;
+    for program in [on_rayon, on_filch] {
+        let (end, _) = process::run(&mut Command::new(program), None)?;
+        if !end.is_success() {
+            return Err("the query failed".into());
+        }
+    }
+    Ok(())
+}
+
+/// rayon's iterators on filch's threads, to the same on rayon's own. The two programs run by turns.
+fn iterators() -> Result {
+    let programs = on_filch_and_rayon("iterators")?;
     // Of each row: its name, and of each round both times.
     let mut rows: Vec<(String, Vec<[f64; 2]>)> = Vec::new();
     for round in 0..ROUNDS {
