@@ -8,8 +8,8 @@
 //! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
 //! undefined behaviour, and model-checked. Each ordering has a name. `cargo xtask orderings` weakens
 //! each in turn, and a model fails or `loom-tests/unwitnessed.md` names the litmus test that judges
-//! it. DESIGN.md has the arguments. The [guide] shows how to use the crate, and how to come to it
-//! from others.
+//! it. DESIGN.md says why the structures are as they are, and `proofs/orderings.md` argues each
+//! ordering. The [guide] shows how to use the crate, and how to come to it from others.
 //!
 //! | structure | who pushes | who takes | order | progress | allocates |
 //! |---|---|---|---|---|---|

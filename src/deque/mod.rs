@@ -31,9 +31,9 @@
 //!
 //! # Orderings
 //!
-//! The constants below are the only orderings here stronger than `Relaxed`. DESIGN.md argues each
-//! under its name. `cargo xtask orderings` says which model fails when one of its sites is
-//! weakened, and `loom-tests/unwitnessed.md` lists the sites where none does, and why.
+//! The constants below are the only orderings here stronger than `Relaxed`. `proofs/orderings.md`
+//! argues each under its name. `cargo xtask orderings` says which model fails when one of its sites
+//! is weakened, and `loom-tests/unwitnessed.md` lists the sites where none does, and why.
 //!
 //! # Sources
 //!

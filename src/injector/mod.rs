@@ -46,8 +46,8 @@
 //!
 //! # Orderings
 //!
-//! The constants below are the only orderings here stronger than `Relaxed`. DESIGN.md argues each
-//! under its name.
+//! The constants below are the only orderings here stronger than `Relaxed`. `proofs/orderings.md`
+//! argues each under its name.
 //!
 //! # Sources
 //!

@@ -4,8 +4,8 @@
 //! the other does so before it sleeps. On Linux the second can make *every* running thread of the
 //! process execute a full barrier (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the
 //! first needs only a compiler fence. Both sides are `SeqCst` fences where the system does not
-//! offer that call, in a model, and in structures that do not ask for it. DESIGN.md, *Asymmetric
-//! fences*, shows that both forms forbid the same outcome.
+//! offer that call, in a model, and in structures that do not ask for it. `proofs/orderings.md`,
+//! *Asymmetric fences*, shows that both forms forbid the same outcome.
 
 use super::fence;
 use core::sync::atomic::Ordering;

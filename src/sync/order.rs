@@ -79,8 +79,8 @@ impl FencePair {
 /// accesses the ordering [`strong`](Dekker::strong), and calls [`light_fence`](Dekker::light_fence)
 /// between its write and its read. In a model, those accesses are as written and the light fence is
 /// a fence. On the machine, they are `SeqCst` and the light fence is nothing. loom cannot judge the
-/// machine's form, because it takes `SeqCst` accesses for weaker than they are. DESIGN.md,
-/// *Dekker*, shows that both forms forbid the same outcome.
+/// machine's form, because it takes `SeqCst` accesses for weaker than they are.
+/// `proofs/orderings.md`, *Dekker*, shows that both forms forbid the same outcome.
 #[derive(Debug)]
 pub struct Dekker(&'static str);
 

@@ -179,10 +179,10 @@ fn only_slots_are_copied() {
 }
 
 #[test]
-fn each_named_ordering_is_argued_in_the_design() {
+fn each_named_ordering_is_argued() {
     let mut findings =
-        Findings::of("a named ordering and its heading in DESIGN.md are spelled alike");
-    let headings = source::design_headings();
+        Findings::of("a named ordering and its heading in proofs/orderings.md are spelled alike");
+    let headings = source::ordering_headings();
     let mut constants = BTreeSet::new();
     // `order.rs` says how they are made.
     for file in src().into_iter().filter(|file| file.path != "src/sync/order.rs") {
@@ -191,14 +191,14 @@ fn each_named_ordering_is_argued_in_the_design() {
                 findings.add(&file.path, &format!("the audit knows {constant} as {text}"));
             }
             if !headings.contains(&constant) {
-                findings.add(&file.path, &format!("{constant} has no heading in DESIGN.md"));
+                findings.add(&file.path, &format!("{constant} has no heading in proofs/orderings.md"));
             }
             constants.insert(constant);
         }
     }
     assert!(!constants.is_empty(), "no named ordering was found: has their form changed?");
     for heading in headings.difference(&constants) {
-        findings.add("DESIGN.md", &format!("argues {heading}, which `src` does not have"));
+        findings.add("proofs/orderings.md", &format!("argues {heading}, which `src` does not have"));
     }
 }
 
@@ -242,7 +242,7 @@ fn nothing_is_left_to_be_done() {
 #[test]
 fn every_example_is_compiled() {
     let mut findings = Findings::of("an example that nobody compiles rots");
-    let texts = ["README.md", "DESIGN.md"].into_iter().filter_map(Source::read);
+    let texts = ["README.md", "DESIGN.md", "proofs/orderings.md"].into_iter().filter_map(Source::read);
     for file in all_code().into_iter().chain(texts) {
         for (line, text) in file.lines() {
             let fence = text.trim_start_matches(['/', '!', ' ']);

@@ -142,10 +142,10 @@ impl Source {
     }
 }
 
-/// The headings of DESIGN.md that are written as constants are.
-pub(crate) fn design_headings() -> BTreeSet<String> {
-    let design = Source::read("DESIGN.md").expect("DESIGN.md");
-    let headings = design.text.lines().filter(|line| line.starts_with('#'));
+/// The headings of proofs/orderings.md that are written as constants are.
+pub(crate) fn ordering_headings() -> BTreeSet<String> {
+    let text = Source::read("proofs/orderings.md").expect("proofs/orderings.md").text;
+    let headings = text.lines().filter(|line| line.starts_with('#'));
     let headings = headings.map(|line| line.trim_matches(['#', ' ', '`']));
     let constant = |it: &&str| {
         let letter = |it: char| it.is_ascii_uppercase() || it.is_ascii_digit() || it == '_';

@@ -3,7 +3,7 @@
 use crate::source::{CODE, Findings, Source, all_code, root, rust_files, words};
 use std::collections::BTreeSet;
 
-const TEXTS: [&str; 11] = [
+const TEXTS: [&str; 12] = [
     "README.md",
     "DESIGN.md",
     "CHANGELOG.md",
@@ -12,6 +12,7 @@ const TEXTS: [&str; 11] = [
     "examples/README.md",
     "loom-tests/README.md",
     "proofs/README.md",
+    "proofs/orderings.md",
     "tools/litmus/README.md",
     "tools/mutants/README.md",
     "tests/README.md",

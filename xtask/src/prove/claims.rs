@@ -1,4 +1,4 @@
-//! What files and the design say of themselves, in a sentence each.
+//! What files say of themselves, and the named orderings claim, in a sentence each.
 
 use runner::Result;
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ pub(super) fn first_sentence(text: &str) -> String {
     all[..end].to_owned()
 }
 
-/// What each pair claims: the first sentence under its heading in DESIGN.md.
+/// What each pair claims: the first sentence under its heading in proofs/orderings.md.
 pub(super) fn claims() -> Result<BTreeMap<String, String>> {
-    let design = fs::read_to_string("DESIGN.md")?;
+    let text = fs::read_to_string("proofs/orderings.md")?;
     let mut claims = BTreeMap::new();
-    for section in design.split("\n### ").skip(1) {
+    for section in text.split("\n### ").skip(1) {
         let (name, rest) = section.split_once('\n').unwrap_or((section, ""));
         let Some((_, claim)) = rest.split_once("*Claim.*") else { continue };
         let end = claim.find(". ").or(claim.find(".\n")).unwrap_or(claim.len());
