@@ -182,7 +182,8 @@
 //! | Rust | 1.85 |
 //! | without `std` | deques, and with 64-bit atomics `Injector`, `EventCount` and `Searchers`; `alloc` is needed. No tasks, pools or queues, no `shrinking`, and sleeping only in a [`Park`](crate::idle::Park) of yours |
 //! | without 64-bit atomics | deques only |
-//! | processors | those for which atomic-maybe-uninit has code: items are copied by inline assembly |
+//! | processors | those for which atomic-maybe-uninit has code, since a deque copies items by inline assembly. On WebAssembly and under Miri it copies them under a lock instead |
+//! | WebAssembly | compiles with and without `std`. Without threads no `ThreadPool` starts; deques, `Injector`, and a `FairScheduler` over [`Inline`](crate::executor::Inline) work |
 //! | asymmetric fences | Linux with `membarrier(2)`; elsewhere ordinary fences, which are slower |
 //! | tested and measured | x86-64, two cores. Other targets are only type-checked (`xtask/src/targets.rs`) |
 //!

@@ -70,7 +70,7 @@ impl Barrier {
     }
 }
 
-#[cfg(all(not(any(loom, shuttle)), feature = "std", target_os = "linux"))]
+#[cfg(all(not(any(loom, shuttle, miri)), feature = "std", target_os = "linux"))]
 mod system {
     const REGISTER: libc::c_int = libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
     const INTERRUPT: libc::c_int = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
@@ -97,7 +97,7 @@ mod system {
     }
 }
 
-#[cfg(not(all(not(any(loom, shuttle)), feature = "std", target_os = "linux")))]
+#[cfg(not(all(not(any(loom, shuttle, miri)), feature = "std", target_os = "linux")))]
 mod system {
     pub(super) fn can_interrupt() -> bool {
         false

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`order`] | orderings are constants; one side of a [`Dekker`](order::Dekker) is made of `SeqCst` accesses | each may be weakened by name; both sides of a `Dekker` are made of `SeqCst` fences |
 //! | [`barrier`] | a fence of which one side may bear the whole cost | a `SeqCst` fence on each side |
-//! | [`slot`] | a `T`, copied word by word | a pointer to a payload that loom watches |
+//! | [`slot`] | a `T`, copied word by word; without such instructions, under a lock | a pointer to a payload that loom watches |
 //! | [`place`] | memory for a `T` | a cell that loom watches |
 //! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
 //! | [`snapshot`] | a value that many threads read and few replace, on `epoch` | the same |

@@ -15,7 +15,7 @@ pub(crate) const MARKED: usize = 24 * 8192;
 
 /// A segment of an injector of `[u64; 5]`: also counted for all threads together, and to be counted alone. A segment of
 /// counted items is as large.
-pub(crate) const SEGMENT: usize = 128 * 48 + 24;
+pub(crate) const SEGMENT: usize = 128 * (40 + align_of::<u64>()) + 24;
 
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
 static SEGMENTS: AtomicIsize = AtomicIsize::new(0);

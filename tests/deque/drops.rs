@@ -266,7 +266,7 @@ fn outgrown_buffers_are_freed_with_the_deque() {
     for flavor in [Flavor::Lifo, Flavor::Fifo] {
         let before = heap::bytes();
         let worker = build((flavor, false));
-        worker.push_batch(0..10_000_usize);
+        worker.push_batch(0..10_000_u64);
         let stealer = worker.stealer();
         drop(worker);
         assert!(heap::bytes() - before >= 80_000, "the items are in a buffer");

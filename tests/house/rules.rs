@@ -168,7 +168,12 @@ fn only_slots_are_copied() {
         "assume_init_read",
         "transmute_copy",
     ];
-    let may = ["src/sync/slot.rs", "src/sync/place.rs"];
+    let may = [
+        "src/sync/slot/words.rs",
+        "src/sync/slot/locked.rs",
+        "src/sync/slot/model.rs",
+        "src/sync/place.rs",
+    ];
     for file in src().iter().filter(|file| !may.contains(&&*file.path)) {
         for (line, code) in file.code_lines() {
             if let Some(copy) = copies.iter().find(|&&it| code.contains(it)) {
@@ -191,14 +196,16 @@ fn each_named_ordering_is_argued() {
                 findings.add(&file.path, &format!("the audit knows {constant} as {text}"));
             }
             if !headings.contains(&constant) {
-                findings.add(&file.path, &format!("{constant} has no heading in proofs/orderings.md"));
+                findings
+                    .add(&file.path, &format!("{constant} has no heading in proofs/orderings.md"));
             }
             constants.insert(constant);
         }
     }
     assert!(!constants.is_empty(), "no named ordering was found: has their form changed?");
     for heading in headings.difference(&constants) {
-        findings.add("proofs/orderings.md", &format!("argues {heading}, which `src` does not have"));
+        findings
+            .add("proofs/orderings.md", &format!("argues {heading}, which `src` does not have"));
     }
 }
 
@@ -242,7 +249,8 @@ fn nothing_is_left_to_be_done() {
 #[test]
 fn every_example_is_compiled() {
     let mut findings = Findings::of("an example that nobody compiles rots");
-    let texts = ["README.md", "DESIGN.md", "proofs/orderings.md"].into_iter().filter_map(Source::read);
+    let texts =
+        ["README.md", "DESIGN.md", "proofs/orderings.md"].into_iter().filter_map(Source::read);
     for file in all_code().into_iter().chain(texts) {
         for (line, text) in file.lines() {
             let fence = text.trim_start_matches(['/', '!', ' ']);

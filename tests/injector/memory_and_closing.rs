@@ -236,7 +236,7 @@ fn items_need_to_be_send_and_nothing_else() {
 fn stopped_producers_lose_nothing() {
     let injector = &Injector::new();
     let (items, taken) = (scaled(50_000), &AtomicUsize::new(0));
-    let sum: usize = thread::scope(|scope| {
+    let sum: u64 = thread::scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || (0..items).for_each(|it| injector.push(4 * it + thread)));
         }
@@ -247,7 +247,7 @@ fn stopped_producers_lose_nothing() {
                     while taken.load(SeqCst) < 4 * items {
                         let Steal::Success(item) = injector.steal() else { continue };
                         taken.fetch_add(1, SeqCst);
-                        sum += item;
+                        sum += item as u64;
                         let last = &mut last[item % 4];
                         assert!(*last < Some(item), "{item} after {last:?}");
                         *last = Some(item);
@@ -258,6 +258,6 @@ fn stopped_producers_lose_nothing() {
             .collect();
         consumers.into_iter().map(|it| it.join().unwrap()).sum()
     });
-    assert_eq!(sum, (0..4 * items).sum());
+    assert_eq!(sum, (0..4 * items as u64).sum());
     assert!(injector.is_empty());
 }

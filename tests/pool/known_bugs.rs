@@ -53,7 +53,7 @@ fn b8_whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
         assert_eq!(pool.metrics().num_workers, 0);
     }
     // The system has no such stack to give, so there is never a thread: nobody relies on one.
-    let none = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 2).build().unwrap();
+    let none = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7).build().unwrap();
     for _ in 0..3 {
         let refused = none.task().try_spawn(|| 7).expect_err("nobody would run it");
         assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 7));

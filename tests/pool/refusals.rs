@@ -24,7 +24,7 @@ fn nobody_is_there_for_a_broadcast_of_a_closed_pool() {
         pool.shutdown(Shutdown::Drain).unwrap();
         assert_eq!(pool.broadcast(|index| index).unwrap_err(), Reason::Closed);
     }
-    let builder = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 2);
+    let builder = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7);
     let none = builder.build().unwrap();
     assert_eq!(none.broadcast(|index| index).unwrap_err(), Reason::Full);
 }

@@ -72,7 +72,7 @@ fn blocking_sections_start_no_more_threads_than_there_may_be() {
 
 #[test]
 fn a_stack_that_the_system_does_not_give_is_an_error() {
-    let builder = || ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 2);
+    let builder = || ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7);
     assert!(builder().start(Start::Eager).build().is_err());
     let lazy = builder().build().unwrap();
     for _ in 0..2 {

@@ -368,7 +368,7 @@ fn a_detached_task_of_a_group_has_its_context() {
 
 #[test]
 fn a_refused_task_says_why() {
-    let pool = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 2).build().unwrap();
+    let pool = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7).build().unwrap();
     let error = ended(pool.spawn(|| 7)).unwrap_err();
     assert!(error.is_cancelled());
     assert!(error.to_string().ends_with("or has no thread to run the job"), "{error}");

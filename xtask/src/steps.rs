@@ -67,6 +67,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
                 filch(&["--features", "hyper"]),
                 cargo(&["build", "--package", "filch", "--no-default-features"]),
                 model_build_of_all()?,
+                locked_slots()?,
             ],
         ),
         all_only("tools", 75, [tools()]),
@@ -165,6 +166,14 @@ fn lint_models() -> Result<Command> {
 fn model_build_of_all() -> Result<Command> {
     let mut command = model_build("check")?;
     command.args(["--tests", "--examples"]);
+    Ok(command)
+}
+
+/// The deque as WebAssembly and Miri get it (`src/sync/slot`).
+fn locked_slots() -> Result<Command> {
+    let mut command = cargo(&["test", "--no-default-features", "--test", "deque"]);
+    command.arg("--target-dir").arg(folders::target_dir()?.join("locked"));
+    command.env("RUSTFLAGS", "--cfg filch_locked_slots");
     Ok(command)
 }
 

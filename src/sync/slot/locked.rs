@@ -1,0 +1,109 @@
+//! A slot for targets without instructions that copy uninitialised memory: one lock of the process
+//! is held during each copy, whatever the slot.
+
+use alloc::boxed::Box;
+use core::cell::UnsafeCell;
+use core::hint::spin_loop;
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Held by the thread that accesses a slot. A lock in each slot would take memory for items of no
+/// size, of which a deque may have more than there is memory.
+static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Room for one `T`.
+pub(crate) struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: the value is accessed under the lock, except in `peek`, whose caller rules out writers.
+// `T: Send` is needed, because one thread stores an item and another takes it. `T: Sync` is not:
+// only one thread opens a copy of an item.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+/// The contents of a slot: perhaps an item that another thread takes, or none.
+pub(crate) struct Copied<T>(MaybeUninit<T>);
+
+impl<T> Copied<T> {
+    /// Returns the words of the copy.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> Option<&MaybeUninit<T>> {
+        Some(&self.0)
+    }
+
+    /// Opens the copy, and returns the item.
+    ///
+    /// # Safety
+    ///
+    /// 1. The slot held one item from before the copy began until after it ended.
+    /// 2. The caller has claimed that item: no other thread opens a copy of it.
+    #[inline(always)]
+    pub(crate) unsafe fn assume_init(self) -> T {
+        // SAFETY: by 1 this is an item, by 2 it is the caller's alone.
+        unsafe { self.0.assume_init() }
+    }
+}
+
+impl<T> Slot<T> {
+    /// Makes empty slots. They are made in place, because a single item may be larger than the
+    /// stack of the thread that grows a deque.
+    pub(crate) fn row(slots: usize) -> Box<[Self]> {
+        let row = Box::<[Self]>::new_uninit_slice(slots);
+        // SAFETY: a slot consists of one `MaybeUninit`, which may be uninitialised.
+        unsafe { row.assume_init() }
+    }
+
+    /// Stores an item, and forgets the old contents without dropping them.
+    #[inline(always)]
+    pub(crate) fn store(&self, item: T) {
+        // SAFETY: the lock is held, so no other thread accesses the value.
+        locked(|| unsafe { self.0.get().cast::<T>().write(item) });
+    }
+
+    /// Copies the contents.
+    #[inline(always)]
+    pub(crate) fn copy(&self) -> Copied<T> {
+        // SAFETY: as in `store`. The contents may be uninitialised, as a `MaybeUninit` may.
+        Copied(locked(|| unsafe { ptr::read(self.0.get()) }))
+    }
+
+    /// Copies the contents into another slot, which the caller owns. They do not pass through the
+    /// stack, which an item may exceed.
+    #[inline(always)]
+    pub(crate) fn copy_to(&self, other: &Self) {
+        // SAFETY: the lock is held, so no other thread accesses either value, and they are two.
+        locked(|| unsafe { ptr::copy_nonoverlapping(self.0.get(), other.0.get(), 1) });
+    }
+
+    /// Exchanges the contents of two slots that the caller owns.
+    #[inline(always)]
+    pub(crate) fn swap(&self, other: &Self) {
+        // SAFETY: as in `copy_to`.
+        locked(|| unsafe { ptr::swap_nonoverlapping(self.0.get(), other.0.get(), 1) });
+    }
+
+    /// Copies the contents, for the slot's owner.
+    ///
+    /// # Safety
+    ///
+    /// No thread writes the slot during the call.
+    #[inline(always)]
+    pub(crate) unsafe fn peek(&self) -> Copied<T> {
+        // SAFETY: the caller rules out writers, and reads by others do not race with this one.
+        Copied(unsafe { ptr::read(self.0.get()) })
+    }
+}
+
+/// Calls `access`, which must not panic, under the lock. Inlined, like the rest, so that a large item
+/// is not copied to the stack once more.
+#[inline(always)]
+fn locked<R>(access: impl FnOnce() -> R) -> R {
+    while IS_LOCKED.swap(true, Acquire) {
+        while IS_LOCKED.load(Relaxed) {
+            spin_loop();
+        }
+    }
+    let result = access();
+    IS_LOCKED.store(false, Release);
+    result
+}

@@ -1,0 +1,36 @@
+//! A `T` that may be copied while it is overwritten.
+//!
+//! A thief copies an item before it knows whether the item is its own. Meanwhile the owner may
+//! write the slot again, and the copy may be torn. A `Copied` must not be opened until a claim has
+//! shown that the slot was not written during the copy. There are three forms of a slot.
+//!
+//! `words`, *on the machine*: a slot is copied word by word, with relaxed atomic operations on
+//! possibly uninitialised memory. Padding is uninitialised, and so is a slot that was never
+//! written.
+//!
+//! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell, and a copy is a
+//! copy of the pointer. Only opening the copy touches the payload. So loom reports an item that is
+//! opened before its writer is done, and the payload reports an item that is taken twice or was
+//! never written. The model permits each outcome of the machine. A torn copy on the machine mixes
+//! several writes to the slot, the model's copy is any one of them, and both are opened only after
+//! a claim. A claimed copy is never torn: that is an invariant of the structure (I5 of the deque).
+//!
+//! `locked`, *where `words` has no instructions*: those are inline assembly, which WebAssembly has
+//! not and Miri does not run. There one lock of the process is held during each copy. Copies are
+//! never torn then, and the deque is not lock-free. `--cfg filch_locked_slots` selects this form
+//! elsewhere, so that its tests run on every machine.
+
+#[cfg(loom)]
+mod model;
+#[cfg(loom)]
+pub use model::{Copied, Slot};
+
+#[cfg(all(not(loom), any(miri, target_family = "wasm", filch_locked_slots)))]
+mod locked;
+#[cfg(all(not(loom), any(miri, target_family = "wasm", filch_locked_slots)))]
+pub(crate) use locked::Slot;
+
+#[cfg(not(any(loom, miri, target_family = "wasm", filch_locked_slots)))]
+mod words;
+#[cfg(not(any(loom, miri, target_family = "wasm", filch_locked_slots)))]
+pub(crate) use words::Slot;

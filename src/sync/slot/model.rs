@@ -1,0 +1,127 @@
+//! A slot in a model: a pointer to a payload that loom watches.
+
+use crate::sync::{AtomicPtr, Relaxed};
+use core::cell::RefCell;
+use core::mem::MaybeUninit;
+use core::{iter, ptr};
+use loom::cell::UnsafeCell;
+use std::boxed::Box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::vec::Vec;
+
+/// An item as loom sees it.
+#[derive(Debug)]
+struct Payload<T> {
+    item: UnsafeCell<MaybeUninit<T>>,
+    /// Not loom's: it must not add a happens-before edge. Only a second taker, which is a bug,
+    /// finds it set.
+    taken: AtomicBool,
+    /// The words of the item. Not in loom's cell: a thread may look at its copy while another
+    /// takes the item.
+    words: MaybeUninit<T>,
+}
+
+/// Room for one item: a pointer to its payload.
+#[derive(Debug)]
+pub struct Slot<T> {
+    payload: AtomicPtr<Payload<T>>,
+    /// Every payload that this slot ever pointed to. So a stale copy never dangles, and a
+    /// second taker meets an assertion, not freed memory.
+    seen: RefCell<Vec<Arc<Payload<T>>>>,
+}
+
+// SAFETY: `payload` is atomic. `seen` is never borrowed twice at once: loom runs one thread at
+// a time and switches at its own operations only, and no borrow of `seen` contains one. A
+// thread that copies holds a handle that keeps the slot alive.
+unsafe impl<T: Send> Sync for Slot<T> {}
+// SAFETY: the slot owns its payloads, and their items are `Send`.
+unsafe impl<T: Send> Send for Slot<T> {}
+
+/// The payload that a slot pointed to when it was copied, or none.
+#[derive(Debug)]
+pub struct Copied<T>(Option<Arc<Payload<T>>>);
+
+impl<T> Copied<T> {
+    /// Returns the words of the item. `None` for a slot that was never written, of which the
+    /// machine's version returns arbitrary words.
+    #[must_use]
+    pub fn words(&self) -> Option<&MaybeUninit<T>> {
+        self.0.as_ref().map(|it| &it.words)
+    }
+
+    /// Opens the copy, and returns the item.
+    ///
+    /// # Safety
+    ///
+    /// None: this version checks the conditions of the machine's version.
+    pub unsafe fn assume_init(self) -> T {
+        let payload = self.0.expect("a slot was opened that nobody wrote");
+        assert!(!payload.taken.swap(true, SeqCst), "an item was taken twice");
+        payload.item.with_mut(|item| {
+            // SAFETY: loom has just checked that the item's writer is done.
+            let item = unsafe { ptr::read(item) };
+            // SAFETY: `taken` was false, so the item is still there.
+            unsafe { item.assume_init() }
+        })
+    }
+}
+
+impl<T> Slot<T> {
+    /// Makes empty slots.
+    #[must_use]
+    pub fn row(slots: usize) -> Box<[Self]> {
+        let vacant = || Slot { payload: AtomicPtr::new(ptr::null_mut()), seen: RefCell::default() };
+        iter::repeat_with(vacant).take(slots).collect()
+    }
+
+    /// Stores an item, and forgets the old contents without dropping them.
+    pub fn store(&self, item: T) {
+        let payload = Payload {
+            item: UnsafeCell::new(MaybeUninit::uninit()),
+            taken: AtomicBool::new(false),
+            // SAFETY: these words stay a `MaybeUninit`, so the item is not duplicated.
+            words: unsafe { ptr::read(ptr::from_ref(&item).cast()) },
+        };
+        // loom reports a taker that is not ordered after this write.
+        // SAFETY: the payload is not shared yet.
+        payload.item.with_mut(|place| unsafe { (*place).write(item) });
+        self.put(Copied(Some(Arc::new(payload))));
+    }
+
+    /// Copies the contents.
+    pub fn copy(&self) -> Copied<T> {
+        // Relaxed: the claim decides whether the copy may be opened.
+        let payload = self.payload.load(Relaxed);
+        let seen = self.seen.borrow();
+        Copied(seen.iter().find(|it| Arc::as_ptr(it) == payload.cast_const()).cloned())
+    }
+
+    /// Copies the contents into a slot that the caller owns.
+    pub fn copy_to(&self, other: &Self) {
+        other.put(self.copy());
+    }
+
+    /// Exchanges the contents of two slots that the caller owns.
+    pub fn swap(&self, other: &Self) {
+        let ours = self.copy();
+        self.put(other.copy());
+        other.put(ours);
+    }
+
+    /// Copies the contents, for the slot's owner.
+    ///
+    /// # Safety
+    ///
+    /// None: a copy of the pointer does not touch the payload.
+    pub unsafe fn peek(&self) -> Copied<T> {
+        self.copy()
+    }
+
+    fn put(&self, copy: Copied<T>) {
+        let payload = copy.0.as_ref().map_or(ptr::null(), Arc::as_ptr);
+        self.seen.borrow_mut().extend(copy.0);
+        // Relaxed: an index publishes it.
+        self.payload.store(payload.cast_mut(), Relaxed);
+    }
+}

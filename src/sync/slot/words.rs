@@ -1,0 +1,178 @@
+//! A slot on the machine: copied word by word.
+
+use crate::sync::Relaxed;
+use alloc::boxed::Box;
+use atomic_maybe_uninit::AtomicMaybeUninit;
+use atomic_maybe_uninit::raw::{AtomicLoad, AtomicStore};
+use core::cell::UnsafeCell;
+use core::mem::{MaybeUninit, size_of};
+use core::ptr;
+
+/// Room for one `T`, aligned for words.
+#[repr(C)]
+pub(crate) struct Slot<T> {
+    aligned: [usize; 0],
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: all shared access to `value` is atomic, except in `peek`, whose caller rules out
+// writers. `T: Send` is needed, because one thread stores an item and another takes it.
+// `T: Sync` is not: only one thread opens a copy of an item.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+/// The words of a slot, as one thread copied them: of one item, or torn between several.
+pub(crate) struct Copied<T>(MaybeUninit<T>);
+
+impl<T> Copied<T> {
+    /// Returns the words that were copied: of one item, or torn between several.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> Option<&MaybeUninit<T>> {
+        Some(&self.0)
+    }
+
+    /// Opens the copy, and returns the item.
+    ///
+    /// # Safety
+    ///
+    /// 1. The slot held one item from before the copy began until after it ended.
+    /// 2. The caller has claimed that item: no other thread opens a copy of it.
+    #[inline(always)]
+    pub(crate) unsafe fn assume_init(self) -> T {
+        // SAFETY: by 1 these are the words of one item, by 2 the item is the caller's alone.
+        unsafe { self.0.assume_init() }
+    }
+}
+
+/// Runs the body for the offset of each piece of a `T`: words first, then the largest smaller
+/// pieces that its end consists of. Sizes are constants, so no loop remains for small items.
+macro_rules! for_each_piece {
+    ($T:ty, |$at:ident, $P:ident| $body:expr) => {{
+        let mut $at = 0;
+        while size_of::<$T>() - $at >= size_of::<usize>() {
+            type $P = usize;
+            $body;
+            $at += size_of::<usize>();
+        }
+        if size_of::<$T>() - $at >= 4 {
+            type $P = u32;
+            $body;
+            $at += 4;
+        }
+        if size_of::<$T>() - $at >= 2 {
+            type $P = u16;
+            $body;
+            $at += 2;
+        }
+        if size_of::<$T>() - $at >= 1 {
+            type $P = u8;
+            $body;
+        }
+    }};
+}
+
+impl<T> Slot<T> {
+    /// Makes empty slots. They are made in place, because a single item may be larger than the
+    /// stack of the thread that grows a deque.
+    pub(crate) fn row(slots: usize) -> Box<[Self]> {
+        let row = Box::<[Self]>::new_uninit_slice(slots);
+        // SAFETY: a slot consists of one `MaybeUninit`, which may be uninitialised.
+        unsafe { row.assume_init() }
+    }
+
+    /// Stores an item, and forgets the old contents without dropping them. Only the slot's
+    /// owner may call this: the pieces of two writers would mix.
+    #[inline(always)]
+    pub(crate) fn store(&self, item: T) {
+        let item = MaybeUninit::new(item);
+        for_each_piece!(T, |at, P| {
+            // SAFETY: `at` is the offset of a `P` within `item`.
+            let piece = unsafe { read::<P>(item.as_ptr().cast(), at) };
+            self.piece::<P>(at).store(piece, Relaxed); // Relaxed: an index publishes it
+        });
+    }
+
+    /// Copies the contents, which another thread may be overwriting.
+    #[inline(always)]
+    pub(crate) fn copy(&self) -> Copied<T> {
+        let mut copy = MaybeUninit::<T>::uninit();
+        for_each_piece!(T, |at, P| {
+            // Relaxed: the claim decides whether the copy may be opened.
+            let piece = self.piece::<P>(at).load(Relaxed);
+            // SAFETY: `at` is the offset of a `P` within `copy`.
+            unsafe { write::<P>(copy.as_mut_ptr().cast(), at, piece) };
+        });
+        Copied(copy)
+    }
+
+    /// Copies the contents into a slot that the caller owns. They do not pass through the
+    /// stack, which an item may exceed.
+    #[inline(always)]
+    pub(crate) fn copy_to(&self, other: &Self) {
+        for_each_piece!(T, |at, P| {
+            // Relaxed, both: the claim decides as in `copy`, an index publishes as in `store`.
+            other.piece::<P>(at).store(self.piece::<P>(at).load(Relaxed), Relaxed);
+        });
+    }
+
+    /// Exchanges the contents of two slots that the caller owns.
+    #[inline(always)]
+    pub(crate) fn swap(&self, other: &Self) {
+        for_each_piece!(T, |at, P| {
+            // Relaxed, all: the caller owns both slots. A copy that another thread makes
+            // meanwhile may be torn, and no claim permits opening it.
+            let piece = self.piece::<P>(at).load(Relaxed);
+            self.piece::<P>(at).store(other.piece::<P>(at).load(Relaxed), Relaxed);
+            other.piece::<P>(at).store(piece, Relaxed);
+        });
+    }
+
+    /// Copies the contents without atomic operations, for the slot's owner.
+    ///
+    /// # Safety
+    ///
+    /// No thread writes the slot during the call.
+    #[inline(always)]
+    pub(crate) unsafe fn peek(&self) -> Copied<T> {
+        // SAFETY: the caller rules out writers, and reads by others do not race with this one.
+        // The contents may be uninitialised, as a `MaybeUninit` may.
+        Copied(unsafe { ptr::read(self.value.get()) })
+    }
+
+    /// Returns the piece of type `P` at an offset that `for_each_piece` gave.
+    #[inline(always)]
+    fn piece<P: AtomicLoad + AtomicStore>(&self, at: usize) -> &AtomicMaybeUninit<P> {
+        debug_assert!(at % size_of::<P>() == 0 && at + size_of::<P>() <= size_of::<T>());
+        // SAFETY: `at` is within the slot, as asserted.
+        let piece = unsafe { self.value.get().cast::<u8>().add(at) };
+        debug_assert!(piece.cast::<P>().is_aligned());
+        // SAFETY: the slot is aligned for words, and `at` for `P`. The memory lives as long as
+        // `self`. Concurrent writes go through this function, so they are atomic.
+        unsafe { AtomicMaybeUninit::from_ptr(piece.cast()) }
+    }
+}
+
+/// Reads a piece of a value that is not in a slot.
+///
+/// # Safety
+///
+/// `bytes` is valid for reading a `P` at the offset; it need not be aligned or initialised.
+#[inline(always)]
+unsafe fn read<P>(bytes: *const u8, at: usize) -> MaybeUninit<P> {
+    // SAFETY: the caller promises that a `P` at this offset lies within the value.
+    let piece = unsafe { bytes.add(at) };
+    // SAFETY: the caller promises valid memory; the read needs no alignment and no value.
+    unsafe { piece.cast::<MaybeUninit<P>>().read_unaligned() }
+}
+
+/// Writes a piece of a value that is not in a slot.
+///
+/// # Safety
+///
+/// `bytes` is valid for writing a `P` at the offset; it need not be aligned.
+#[inline(always)]
+unsafe fn write<P>(bytes: *mut u8, at: usize, value: MaybeUninit<P>) {
+    // SAFETY: the caller promises that a `P` at this offset lies within the value.
+    let piece = unsafe { bytes.add(at) };
+    // SAFETY: the caller promises valid memory; the write needs no alignment.
+    unsafe { piece.cast::<MaybeUninit<P>>().write_unaligned(value) }
+}
