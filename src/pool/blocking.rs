@@ -4,17 +4,19 @@ use crate::task::current;
 
 /// Runs `f`, which may block for long. Meanwhile another thread takes the place of this one.
 ///
-/// On a worker of a [`ThreadPool`](super::ThreadPool) that has fewer than [`max_threads`](super::Builder::max_threads), a thread is started
-/// unless there is one to spare; it ends when it has had nothing to do for
-/// [`keep_alive`](super::Builder::keep_alive) and there are too many. After `f` one thread more than was
-/// asked for runs until one of them looks for its next job. Elsewhere, and within another such section, `f` just runs.
+/// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread takes the place. If there is
+/// none, and the pool has fewer than [`max_threads`](super::Builder::max_threads), one is started.
+/// It ends when it has had nothing to do for [`keep_alive`](super::Builder::keep_alive) and there
+/// are too many. After `f`, one thread more than `num_threads` runs until one of them looks for its
+/// next job. On any other thread, and within another such section, `f` just runs.
 ///
-/// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts down accepts none: there
-/// nobody takes the place then.
+/// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts
+/// down starts none, so no thread takes the place then.
 ///
-/// In a task of a [queue](crate::fair::Queue), whatever threads it runs on, the scheduler lets another thread serve
-/// in place of this one, if the executor has one. The task keeps its place in its own queue: what blocks counts
-/// against [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
+/// In a task of a [queue](crate::fair::Queue), whatever threads it runs on, the scheduler lets
+/// another thread serve in place of this one, if the executor has one. The task keeps its place in
+/// its own queue: while it blocks it counts against
+/// [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
 ///
 /// # Examples
 ///

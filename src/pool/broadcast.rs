@@ -12,16 +12,16 @@ use alloc::vec::Vec;
 use core::task::Waker;
 
 impl ThreadPool {
-    /// Runs a closure once on each thread of the pool, and returns what it returned, in the order of the workers'
-    /// indices, which it is called with.
+    /// Runs a closure once on each thread of the pool, with the worker's index. Returns the results
+    /// in the order of the indices.
     ///
-    /// Each worker runs it after the job that it runs now. Starts the threads if there are none yet.
+    /// Each worker runs it after its current job. Starts the threads if there are none yet.
     ///
     /// # Errors
     ///
     /// [`Reason::WouldDeadlock`], at once, on a thread of this pool; [`Reason::Closed`] after
-    /// [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has not one thread to start the pool with. Inside, what
-    /// became of it on each thread.
+    /// [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has not one thread to start the
+    /// pool with. The inner results are the errors of single threads.
     ///
     /// # Examples
     ///
@@ -57,16 +57,17 @@ impl ThreadPool {
         Ok(tasks.into_iter().map(|(_, handle)| handle.join()).collect())
     }
 
-    /// Spawns a closure that is called once on each thread of the pool, with the worker's index, and does not wait. On
-    /// any thread.
+    /// Spawns a closure that is called once on each thread of the pool, with the worker's index,
+    /// and does not wait. On any thread.
     ///
-    /// A worker calls it before its next job, or in a wait, since no other thread can: there it may be a stranger,
-    /// which wants a lock that the thread holds. Starts the threads if there are none yet.
+    /// A worker calls it before its next job, or in a wait, since no other thread can call it.
+    /// There it may be a stranger: if it wants a lock that the waiting thread holds, both wait for
+    /// ever. Starts the threads if there are none yet.
     ///
     /// # Errors
     ///
-    /// [`Reason::Closed`] after [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has not one thread to start
-    /// the pool with.
+    /// [`Reason::Closed`] after [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has
+    /// not one thread to start the pool with.
     ///
     /// # Examples
     ///
@@ -135,7 +136,7 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl Shared {
-    /// Pins a job to each worker, where `make` says.
+    /// Pins a job to each worker, in the queue that `make` returns.
     fn pin_each(&self, mut make: impl FnMut(&Seat) -> (&Injector<Job>, Job)) -> Result<(), Reason> {
         let crew = self.crew.lock();
         if crew.is_closing {

@@ -19,7 +19,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::io;
 
-/// How many threads a pool has at most if it is not said, blocked ones included: as many as tokio's.
+/// The default of `max_threads`, as in tokio. Threads that block count.
 const MOST_THREADS: usize = 512;
 
 /// Makes a [`ThreadPool`].
@@ -58,7 +58,7 @@ impl ThreadPool {
         ThreadPool::builder().num_threads(threads).build()
     }
 
-    /// Makes a pool that is out of the ordinary.
+    /// Returns a builder for a customized pool.
     ///
     /// # Examples
     ///
@@ -76,7 +76,7 @@ macro_rules! hooks {
         $(
             #[doc = concat!("Has this called ", $when, ", with the worker's index.")]
             ///
-            /// If it panics, that is reported as if it were a detached job, and the worker goes on.
+            /// A panic of the hook is reported like that of a detached job, and the worker goes on.
             ///
             /// # Examples
             ///
@@ -94,7 +94,7 @@ macro_rules! hooks {
 }
 
 impl Builder {
-    /// As many threads as the machine can run at once, and nothing else out of the ordinary.
+    /// Returns a builder with the defaults: as many threads as the machine can run at once.
     ///
     /// # Examples
     ///
@@ -123,7 +123,7 @@ impl Builder {
         })
     }
 
-    /// How many threads run jobs. By default as many as the machine can run at once.
+    /// Sets how many threads run jobs. The default is the number that the machine can run at once.
     ///
     /// # Examples
     ///
@@ -139,8 +139,8 @@ impl Builder {
         self
     }
 
-    /// How many threads there are at most, those included that wait or are in a section marked by
-    /// [`blocking`](super::blocking). By default 512; never less than `num_threads`.
+    /// Sets the maximum number of threads, those included that wait or are in a section marked by
+    /// [`blocking`](super::blocking). The default is 512; it is never less than `num_threads`.
     ///
     /// # Examples
     ///
@@ -153,7 +153,8 @@ impl Builder {
         self
     }
 
-    /// How long a thread beyond `num_threads` has nothing to do before it ends. By default ten seconds.
+    /// Sets how long a thread beyond `num_threads` stays without a job before it ends. The default
+    /// is ten seconds.
     ///
     /// # Examples
     ///
@@ -168,7 +169,8 @@ impl Builder {
         self
     }
 
-    /// What the threads are called: this, a dash, and the worker's index. By default "filch".
+    /// Sets the prefix of the threads' names: a dash and the worker's index follow. The default is
+    /// "filch".
     ///
     /// # Examples
     ///
@@ -181,7 +183,7 @@ impl Builder {
         self
     }
 
-    /// How large the threads' stacks are, in bytes. By default as the standard library has it.
+    /// Sets the size of the threads' stacks, in bytes. The default is the standard library's.
     ///
     /// # Examples
     ///
@@ -194,7 +196,7 @@ impl Builder {
         self
     }
 
-    /// When the threads are started. By default with the first job.
+    /// Sets when the threads are started. The default is with the first job.
     ///
     /// # Examples
     ///
@@ -207,10 +209,12 @@ impl Builder {
         self
     }
 
-    /// What each worker sleeps in: a driver of input and output, for one. `make` is called on the worker's thread.
+    /// Sets the [`Park`] that each worker sleeps in, for example a driver of input and output.
+    /// `make` is called on the worker's thread.
     ///
-    /// A worker that has much to do calls [`Park::park`] with a timeout of zero at every 61st turn. If `make` panics, that is
-    /// reported as if it were a detached job, and the worker sleeps as by default; so is a panic of the park itself.
+    /// A busy worker calls [`Park::park`] with a timeout of zero at every 61st turn. A panic of
+    /// `make` is reported like that of a detached job, and the worker sleeps by default. A panic of
+    /// the park itself has the same effect.
     ///
     /// # Examples
     ///
@@ -230,8 +234,9 @@ impl Builder {
         self
     }
 
-    /// Who gets what a panic carries, if nobody waits for the job. By default it is dropped; Rust's panic hook has
-    /// printed the message by then, and [`PoolMetrics::panic_count`](super::PoolMetrics::panic_count) counts it.
+    /// Sets the handler that is called with the payload of a panic, if no handle waits for the job.
+    /// By default the payload is dropped. Rust's panic hook has printed the message by then, and
+    /// [`PoolMetrics::panic_count`](super::PoolMetrics::panic_count) counts it.
     ///
     /// The process lives and so does the worker, even if the handler panics.
     ///
@@ -258,10 +263,11 @@ impl Builder {
         self
     }
 
-    /// What goes with a task from where it is spawned to where it runs. By default nothing, at no cost.
+    /// Sets the context that goes with a task from where it is spawned to where it runs. The
+    /// default is none, at no cost.
     ///
-    /// Of what is spawned by name: `spawn`, `spawn_detached`, `spawn_batch`, `task`. A job that comes through
-    /// [`execute`](crate::Executor::execute), a `scope` or a `join` is run as it is.
+    /// It goes with tasks of `spawn`, `spawn_detached`, `spawn_batch` and `task`. A job of
+    /// [`execute`](crate::Executor::execute), a `scope` or a `join` runs without it.
     ///
     /// # Examples
     ///
@@ -278,8 +284,9 @@ impl Builder {
         on_thread_unpark: "by a worker that has slept";
     }
 
-    /// Whether a thread that calls [`join`](ThreadPool::join) or [`scope`](ThreadPool::scope) from outside
-    /// [takes part](ThreadPool::take_part) meanwhile, rather than wait for workers to run them: unless said, `false`.
+    /// Sets whether a thread that calls [`join`](ThreadPool::join) or [`scope`](ThreadPool::scope)
+    /// from outside [takes part](ThreadPool::take_part) meanwhile, rather than wait for workers.
+    /// The default is `false`.
     ///
     /// # Examples
     ///
@@ -299,8 +306,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or the threads' name has a zero
-    /// byte in it, which systems do not take; and the system's error if the threads are started at once and it has none to give.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or their
+    /// name has a zero byte in it, which systems do not take. The system's error, if the threads
+    /// are started at once and it has none to give.
     ///
     /// # Examples
     ///

@@ -1,10 +1,11 @@
-//! A closure of three words: what it captures, if that is two words or less, or its box.
+//! A closure of three words: its captures, if those take at most two words, or else its box.
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
-/// A closure that runs once, or is dropped. It may borrow: who makes it sees to that.
+/// A closure that runs once, or is dropped. It may borrow: its maker keeps the borrowed values
+/// alive.
 #[repr(C)]
 pub(super) struct Closure {
     table: &'static Table,
@@ -13,7 +14,7 @@ pub(super) struct Closure {
 
 type Words = MaybeUninit<[usize; 2]>;
 
-/// What can be done with the words (I10).
+/// The operations on the words (I10).
 struct Table {
     run: unsafe fn(*mut Words),
     drop: unsafe fn(*mut Words),
@@ -29,7 +30,7 @@ impl<F: FnOnce()> Inline<F> {
 
     /// # Safety
     ///
-    /// 1. The words hold an `F` that nobody uses afterwards.
+    /// 1. The words hold an `F`, and no thread uses them afterwards.
     unsafe fn run(words: *mut Words) {
         // SAFETY: 1.
         let f = unsafe { words.cast::<F>().read() };
@@ -68,7 +69,7 @@ impl Closure {
     pub(super) fn run(self) {
         let mut this = ManuallyDrop::new(self);
         let run = this.table.run;
-        // SAFETY: I10 — nobody uses the words afterwards.
+        // SAFETY: I10 — `this` is not dropped, so the words are not used afterwards.
         unsafe { run(&mut this.words) };
     }
 }

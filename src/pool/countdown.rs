@@ -1,12 +1,13 @@
 //! How many jobs of a scope have not ended.
 //!
-//! The owner's thread counts what it spawns and runs in a word of its own, which it adds to the common one when it looks
-//! whether all have ended. Until then the common word may be less than nothing.
+//! The owner's thread counts the jobs that it spawns and runs in a word of its own. It adds that to
+//! the common word when it asks whether all have ended. Until then the common word may be below
+//! zero.
 
 use super::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
 
-/// The owner waits for its bell to be rung.
+/// The owner waits for its bell.
 const AWAITED: usize = 1;
 /// One job.
 const ONE: usize = 2;
@@ -20,13 +21,13 @@ pub struct Countdown {
 }
 
 impl Countdown {
-    /// One more job, of the owner's thread.
+    /// Counts one more job, spawned by the owner's thread.
     #[inline]
     pub fn add_own(&self) {
         self.count_own(ONE);
     }
 
-    /// One less, on the owner's thread.
+    /// Counts one job less, on the owner's thread.
     #[inline]
     pub fn end_own(&self) {
         self.count_own(ONE.wrapping_neg());
@@ -37,14 +38,14 @@ impl Countdown {
         self.own.store(self.own.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed, both: one thread's
     }
 
-    /// One more job, of another thread.
+    /// Counts one more job, spawned by another thread.
     pub fn add(&self) {
         // Relaxed: the caller runs such a job, or knows that the owner does not wait yet.
         self.common.fetch_add(ONE, Relaxed);
     }
 
-    /// One less, on another thread. Returns the owner's bell if that is to be rung. Afterwards the scope may be gone, so
-    /// `bell` is called before.
+    /// Counts one job less, on another thread. Returns the owner's bell if the owner waits and this
+    /// was the last. Afterwards the scope may be gone, so `bell` is called before.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed); // Relaxed: compared below
         loop {
@@ -58,7 +59,7 @@ impl Countdown {
         }
     }
 
-    /// Whether all jobs have ended, for the owner.
+    /// Returns whether all jobs have ended, for the owner.
     pub fn is_over(&self) -> bool {
         let own = self.own.load(Relaxed); // Relaxed: our own
         if own != 0 {
@@ -68,7 +69,7 @@ impl Countdown {
         self.common.load(JOINED.acquire()) & !AWAITED == 0
     }
 
-    /// From now on the bell is rung. The owner looks again afterwards.
+    /// Asks for the bell from now on. The owner looks again afterwards.
     pub fn call(&self) {
         self.common.fetch_or(AWAITED, Relaxed); // Relaxed: of the changes of one word one is first
     }

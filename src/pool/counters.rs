@@ -1,10 +1,10 @@
-//! What a worker has done so far.
+//! Counters of one worker's work.
 
 use crate::sync::{AtomicU64, Relaxed};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
-/// One worker's, written by it alone.
+/// One worker's counters, written by it alone.
 #[derive(Default)]
 pub(super) struct Counters(CachePadded<Fields>);
 
@@ -18,14 +18,14 @@ struct Fields {
     busy_nanos: AtomicU64,
 }
 
-/// Not a read-modify-write: nobody else writes.
+/// Not a read-modify-write: no other thread writes.
 #[inline]
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed: a statistic
 }
 
 impl Counters {
-    /// A job has run.
+    /// Counts a job that has run.
     #[inline]
     pub(super) fn polled(&self) {
         add(&self.0.polls, 1);
@@ -35,29 +35,29 @@ impl Counters {
         self.0.polls.load(Relaxed) // Relaxed: our own
     }
 
-    /// So many jobs were stolen at once.
+    /// Counts a steal of this many jobs.
     pub(super) fn stole(&self, jobs: usize) {
         add(&self.0.steal_operations, 1);
         add(&self.0.steals, jobs as u64);
     }
 
-    /// The worker goes to sleep.
+    /// Counts that the worker goes to sleep.
     pub(super) fn parked(&self) {
         add(&self.0.parks, 1);
     }
 
-    /// It woke up and found nothing.
+    /// Counts that it woke up and found nothing.
     pub(super) fn was_noop(&self) {
         add(&self.0.noops, 1);
     }
 
-    /// It was busy for so long.
+    /// Counts the time that it was busy.
     pub(super) fn was_busy(&self, time: Duration) {
         add(&self.0.busy_nanos, time.as_nanos() as u64);
     }
 }
 
-/// What one worker has done so far, and what it holds.
+/// The work of one worker so far, and the jobs that it holds.
 ///
 /// # Examples
 ///
@@ -71,7 +71,7 @@ impl Counters {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WorkerMetrics {
-    /// Which worker; `None` for those that have gone.
+    /// Which worker; `None` for the workers that have gone.
     pub index: Option<usize>,
     /// Jobs in its deque.
     pub local_queue_depth: usize,

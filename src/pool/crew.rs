@@ -15,8 +15,9 @@ use crossbeam_utils::CachePadded;
 use std::io;
 
 impl Shared {
-    /// Starts the threads that a pool should have and has not. An error says why there is none afterwards: somebody is closing
-    /// the pool, whose injector may be open still, or the system has none to give.
+    /// Starts the threads that a pool should have and has not. Returns an error if there is none
+    /// afterwards: another thread is closing the pool, whose injector may still be open, or the
+    /// system has none to give.
     #[cold]
     pub(super) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Shared::start_all(this);
@@ -30,7 +31,7 @@ impl Shared {
         }
     }
 
-    /// Starts the threads that a pool should have and has not. An error if one is missing.
+    /// Starts the threads that a pool should have and has not. Returns an error if one is missing.
     pub(super) fn start_all(this: &Arc<Self>) -> io::Result<()> {
         let mut crew = this.crew.lock();
         // Relaxed: it is written under the lock.
@@ -40,8 +41,7 @@ impl Shared {
         }
         let result = Shared::fill(this, &mut crew);
         if result.is_ok() {
-            // Last: whoever does not come here relies on the threads.
-            // Relaxed: nothing is read on the strength of it.
+            // Last: a thread that does not come here relies on the threads.
             this.attention.fetch_and(!MISSING, Relaxed);
         }
         drop(crew);
@@ -49,7 +49,8 @@ impl Shared {
         result
     }
 
-    /// Starts the threads that are missing. If the system has none to give, the next spawn from outside tries again.
+    /// Starts the threads that are missing. If the system has none to give, the next spawn from
+    /// outside tries again.
     fn fill(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let mut result = Ok(());
         while crew.is_too_small() && this.may_start(crew) && result.is_ok() {
@@ -61,7 +62,8 @@ impl Shared {
         result
     }
 
-    /// Starts a thread for the jobs that a closing pool still has, if all of its threads are blocked.
+    /// Starts a thread for the jobs that a closing pool still has, if all of its threads are
+    /// blocked.
     fn start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let is_needed = crew.alive <= crew.blocked && this.is_there_work();
         if is_needed && this.may_start(crew) {
@@ -91,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// A thread is to come.
+    /// Adds a seat for a thread that is about to start.
     pub(super) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew, is_guest: bool) -> Vacancy {
         let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
         let seat = Arc::new(Seat {
@@ -118,14 +120,16 @@ impl Shared {
         Vacancy { shared: Arc::clone(this), seat, deque, bell }
     }
 
-    /// No thread comes. The caller lets go of the lock, and then does what `give_up` does.
+    /// Removes the seat of a thread that does not start. The caller lets go of the lock, and then
+    /// does the rest of `give_up`.
     pub(super) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
         self.registry.remove(seat);
         crew.taken[seat.index] = false;
         crew.alive -= 1;
     }
 
-    /// A thread that was about to start does not. Not under the lock: wakers of the user's may be woken.
+    /// Tells the waiting threads that a thread does not start. Not under the lock: it may call
+    /// wakers of the user's.
     fn give_up<T>(&self, result: &io::Result<T>) {
         if result.is_err() {
             self.idle.rest();
@@ -133,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// Sets how many threads there are to be.
+    /// Sets the wanted number of threads.
     pub(super) fn resize(this: &Arc<Self>, threads: usize) -> io::Result<()> {
         let threads = at_least_one(threads)?.get();
         if this.settings.is_hosted {
@@ -162,8 +166,8 @@ impl Shared {
         result
     }
 
-    /// Discharges the calling worker if there are too many. A closing pool discharges nobody: its workers leave by themselves,
-    /// and until then each may be the one that runs the last job.
+    /// Discharges the calling worker if there are too many. A closing pool discharges none: its
+    /// workers leave by themselves, and until then each may be the one that runs the last job.
     pub(super) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
@@ -177,12 +181,13 @@ impl Shared {
         discharges
     }
 
-    /// A worker begins to block; another thread takes its place. Returns whether there is one.
+    /// Lets another thread take the place of a worker that begins to block. Returns whether there
+    /// is one.
     pub(super) fn begin_blocking(this: &Arc<Self>, seat: &Seat) -> bool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
-        // If the system has no thread to give, the others have more to do.
+        // If the system has no thread to give, the other workers have more to do.
         let result = if crew.is_closing {
             Shared::start_for_rest(this, &mut crew)
         } else {
@@ -205,7 +210,8 @@ impl Shared {
         is_taken
     }
 
-    /// Wakes those that sleep because others had their places: now too few run, and they may have something to run themselves.
+    /// Wakes the workers that sleep because others had their places. Now too few run, and they may
+    /// have something to run themselves.
     #[cold]
     fn recall(&self) {
         self.registry.with(|seats| {
@@ -222,13 +228,14 @@ impl Shared {
         self.mark_spare(&crew);
         drop(crew);
         if is_too_large {
-            // So that one of those that sleep already does so with an end.
+            // So that one of those that sleep already does so with a timeout.
             self.idle.searchers.notify_one();
         }
     }
 
-    /// Whether as many workers run as are to, without that many others. Those that run nothing, since they rest, block or
-    /// sleep in a wait, are not counted. While a pool closes there are never enough.
+    /// Returns whether as many workers run as are wanted, even without `others` of them. Workers
+    /// that rest, block or sleep in a wait are not counted. While a pool closes there are never
+    /// enough.
     pub(super) fn run_enough(&self, others: usize) -> bool {
         // Relaxed: a hint, which is set whenever there can be too many.
         let attention = self.attention.load(Relaxed);
@@ -237,7 +244,7 @@ impl Shared {
             && self.idle.running() >= self.crew.lock().wanted() + others
     }
 
-    /// Whether a worker that sleeps for long enough may go.
+    /// Notes whether a worker that has slept for `keep_alive` may go.
     fn mark_spare(&self, crew: &Crew) {
         // Relaxed, both: a hint.
         if crew.is_too_large() {
@@ -247,9 +254,9 @@ impl Shared {
         }
     }
 
-    /// A worker gets up from its seat, unless jobs are pinned to it, or the pool closes and it was discharged before: others
-    /// may have left. Then it is not discharged any more. Returns whether it has got up: from then on nobody steals from it or
-    /// pins jobs to it.
+    /// Removes a worker's seat. From then on no thread steals from it or pins jobs to it. Returns
+    /// `false`, and does nothing, if jobs are pinned to it, or if the pool closes and the worker
+    /// was discharged before. In that case others may have left, and it is not discharged any more.
     pub(super) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
@@ -267,24 +274,25 @@ impl Shared {
         } else {
             crew.alive -= usize::from(!is_discharged);
         }
-        // Another may have begun to block since this one has looked for a job, and have counted on it.
+        // Another worker may have begun to block since this one looked for a job, and have counted
+        // on it.
         let result = if crew.is_closing { Shared::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
         true
     }
 
-    /// Its hook has returned: another may have its index.
+    /// Frees the worker's index, after its stop hook has returned.
     pub(super) fn vacate(&self, seat: &Seat, is_discharged: bool) {
         let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
-            // Nobody waits for this one: it may be gone for long when the pool is closed.
+            // No thread waits for this one: it may be gone for long when the pool is closed.
             drop(crew.threads[seat.index].take());
         }
     }
 
-    /// A thread has nothing more to do with the pool.
+    /// Counts a thread that has nothing more to do with the pool.
     pub(super) fn go(&self) {
         let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
         self.idle.quiet.notify_all();

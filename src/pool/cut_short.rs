@@ -5,12 +5,13 @@ use super::thread_pool::ThreadPool;
 use crate::task::{CancelToken, JoinError};
 
 impl ThreadPool {
-    /// Calls [`join`](Self::join), in which a closure that has not begun when the token is cancelled is dropped. A
-    /// closure that runs can look at the token.
+    /// Calls [`join`](Self::join), but drops a closure that has not begun when the token is
+    /// cancelled. A closure that runs can look at the token.
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if one of the closures was dropped for it. The other has ended.
+    /// The token's cancellation, if one of the closures was dropped because of it. The other has
+    /// ended.
     ///
     /// # Panics
     ///
@@ -44,18 +45,18 @@ impl ThreadPool {
         Ok((a?, b?))
     }
 
-    /// Calls [`scope`](Self::scope), in which a job that has not begun when the token is cancelled is dropped. The thread
-    /// that would run the job drops it. A job that runs can look at the token, and so can `f`, which is called in any
-    /// case.
+    /// Calls [`scope`](Self::scope), but drops a job that has not begun when the token is
+    /// cancelled. The thread that would run the job drops it. A job that runs can look at the
+    /// token, and so can `f`, which is called in any case.
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if a job was dropped for it; or the pool's, if
-    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped one. All jobs have come to their ends.
+    /// The token's cancellation, if a job was dropped because of it; or the pool's, if
+    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped one. All jobs have ended.
     ///
     /// # Panics
     ///
-    /// Goes on with the panic of `f`, or with the first of a job, after all have come to their ends.
+    /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended.
     ///
     /// # Examples
     ///

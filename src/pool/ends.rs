@@ -1,4 +1,4 @@
-//! How a pool can end, and what keeps a thread from waiting for it.
+//! How a pool can end, and the errors of waiting for it.
 
 use core::fmt;
 
@@ -33,16 +33,19 @@ use core::fmt;
 pub enum Shutdown {
     /// They run.
     Drain,
-    /// They are dropped; their handles say that they were cancelled. What runs is not interrupted: it goes on to the end, with
-    /// the second closures of its `join`s, while jobs of its scopes may run or be dropped.
+    /// They are dropped; their handles say that they were cancelled. A running job is not
+    /// interrupted. It goes on to the end, with the second closures of its `join`s. The jobs of its
+    /// scopes may run or be dropped.
     ///
-    /// The thread that shuts the pool down drops what is queued, however busy the workers are. Workers drop the rest when
-    /// they look for a job, but none in a wait. Meanwhile each counts as a thread of the pool: a destructor that would wait for
-    /// the pool gets [`WouldDeadlock`].
+    /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
+    /// Workers drop the rest when they look for a job, but none in a wait. Meanwhile each of these
+    /// threads counts as a thread of the pool: a destructor that would wait for the pool gets
+    /// [`WouldDeadlock`].
     Cancel,
 }
 
-/// A thread of a pool asked to wait for that pool, or a thread that drops the pool's jobs: it would wait for itself.
+/// A thread of a pool asked to wait for that pool, or a thread that drops the pool's jobs did: it
+/// would wait for itself.
 ///
 /// # Examples
 ///
@@ -87,8 +90,8 @@ impl core::error::Error for WouldDeadlock {}
 pub enum ShutdownError {
     /// The caller is a thread of the pool, or of the scheduler's executor. Nothing has changed.
     WouldDeadlock,
-    /// It takes no further jobs, but some that it has accepted have not come to their end; or, of a
-    /// [`ThreadPool`](crate::ThreadPool), some of its threads.
+    /// It takes no further jobs, but some of the accepted ones have not ended; or some threads of a
+    /// [`ThreadPool`](crate::ThreadPool) have not.
     StillRunning,
 }
 

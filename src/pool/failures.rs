@@ -1,23 +1,23 @@
-//! What goes wrong with the jobs of a scope.
+//! Panics and cancellations of the jobs of a scope.
 
 use crate::sync::lock::Mutex;
 use crate::task::{CancelledBy, JoinError};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What has gone wrong with the jobs of a scope: nothing, as a rule.
+/// The failures of a scope's jobs so far: none, as a rule.
 #[derive(Default)]
 pub(super) struct Failures(Mutex<Option<Box<Known>>>);
 
 #[derive(Default)]
 struct Known {
-    /// The first, of the jobs without handles.
+    /// The first failure of a job without a handle.
     first: Option<JoinError>,
-    /// How many jobs were dropped unrun that nobody else knows of.
+    /// How many jobs were dropped unrun without another record of it.
     dropped: usize,
-    /// Why others were, which the token has ended.
+    /// The reason, if the token has ended jobs.
     cut: Option<JoinError>,
-    /// Of the jobs with handles, by their latches.
+    /// The failures of jobs with handles, by their latches.
     kept: Vec<(usize, JoinError)>,
 }
 
@@ -40,7 +40,7 @@ impl Failures {
         self.with(|it| it.kept.push((latch, error)));
     }
 
-    /// The error of a job that has a handle, and has no result.
+    /// Returns the error of a job that has a handle, and has no result.
     pub(super) fn take_kept(&self, latch: usize) -> JoinError {
         self.with(|Known { kept, .. }| {
             // The newest: a task that has gone may have had the same address.
@@ -49,7 +49,7 @@ impl Failures {
         })
     }
 
-    /// A job is dropped unrun.
+    /// Counts a job that is dropped unrun.
     pub(super) fn count_dropped(&self) {
         self.with(|it| it.dropped += 1);
     }
@@ -59,12 +59,13 @@ impl Failures {
         self.with(|it| it.dropped -= 1);
     }
 
-    /// A job does not begin, which nobody else knows of.
+    /// Notes that a job does not begin, if there is no other record of it.
     pub(super) fn cut(&self, error: JoinError) {
         self.with(|it| it.cut = Some(error));
     }
 
-    /// What the scope goes on with, after the end: a panic rather than that a job has not run.
+    /// Returns the failure that the scope reports at its end: a panic rather than a job that has
+    /// not run.
     pub(super) fn take_first(&self) -> Option<JoinError> {
         let known = self.0.lock().take();
         known.and_then(|it| it.take_first())

@@ -8,7 +8,7 @@ use crate::task::current::Waiter;
 use crate::task::{CancelToken, Job, JoinError, Kind};
 use core::task::Waker;
 
-/// What its jobs know of a scope (I8).
+/// The part of a scope that its jobs know (I8).
 #[repr(C)]
 pub(super) struct Core {
     /// First, so that a pointer to it is a pointer to the whole.
@@ -16,13 +16,13 @@ pub(super) struct Core {
     pub(super) countdown: Countdown,
     /// The address of the worker that opened it; zero if that was another thread.
     pub(super) owner: usize,
-    /// In how many services that was.
+    /// The number of services in which the worker was then.
     pub(super) depth: usize,
-    /// What the innermost of them ends.
+    /// The latch that the innermost of them ends.
     pub(super) within: usize,
-    /// What waits at its end.
+    /// The thread that waits at its end.
     pub(super) waiter: Waiter,
-    /// What ends it early.
+    /// The token that ends it early.
     pub(super) token: Option<CancelToken>,
     /// Wakes the owner, once it waits.
     pub(super) bell: Mutex<Option<Waker>>,
@@ -32,28 +32,29 @@ pub(super) struct Core {
 impl Core {
     #[inline]
     pub(super) fn job<F: FnOnce() + Send>(&self, depth: Option<usize>, f: F) -> Job {
-        // SAFETY: I7 — `scope` waits for the job before the kind goes, which is for closures, or anything that they borrow.
+        // SAFETY: I7 — `scope` waits for the job before the kind, or anything that the closure
+        // borrows, goes. The kind is for closures.
         unsafe { Job::scoped(&raw const self.kind, depth, Closure::new(f)) }
     }
 
-    /// By which its jobs are known.
+    /// Returns the address by which its jobs are known.
     pub(super) fn address(&self) -> usize {
         (&raw const self.kind).addr()
     }
 
-    /// Has the owner woken by this.
+    /// Has the owner woken by this bell.
     pub(super) fn call(&self, bell: impl FnOnce() -> Waker) {
         self.bell.lock().get_or_insert_with(bell);
         self.countdown.call();
     }
 
-    /// An error if jobs do not begin any more.
+    /// Returns an error if jobs do not begin any more.
     pub(super) fn check(&self) -> Result<(), JoinError> {
         self.token.as_ref().map_or(Ok(()), CancelToken::check)
     }
 }
 
-/// Whether a job is of a scope whose owner is a worker, which looks at the shelf itself.
+/// Returns whether a job is of a scope whose owner is a worker, which looks at the shelf itself.
 pub(super) fn is_of_worker(job: &Job) -> bool {
     // SAFETY: I7 — the scope waits for the job.
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)

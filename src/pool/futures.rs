@@ -9,13 +9,14 @@ use crate::task::{CancelledBy, Job, JoinHandle, Living, Polling};
 use core::future::Future;
 
 impl ThreadPool {
-    /// Spawns a future: a job polls it, and another each time that it is woken. See
+    /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// Does not keep the pool open. If [`Shutdown::Cancel`](super::Shutdown::Cancel) shuts it down, that thread drops the futures
-    /// at once. Those that are being polled, woken or stolen at that moment are dropped a little later, by the threads that do so.
-    /// Otherwise the pool polls those whose jobs it has accepted, drops what is woken later, and the others when its last
-    /// thread goes.
+    /// Does not keep the pool open. The thread that calls
+    /// [`shutdown(Cancel)`](super::Shutdown::Cancel) drops the futures at once. A future that is
+    /// being polled, woken or stolen at that moment is dropped a little later, by the thread that
+    /// does so. In each other case the pool polls the futures whose jobs it has accepted, and drops
+    /// a future that is woken later. It drops the rest when its last thread goes.
     ///
     /// # Examples
     ///
@@ -36,10 +37,11 @@ impl ThreadPool {
 }
 
 impl LockedPool {
-    /// Spawns a future: a job polls it, and another each time that it is woken. See
+    /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// Does not keep the pool open, which drops it as a [`ThreadPool`](crate::ThreadPool::spawn_future) does.
+    /// Does not keep the pool open. The pool drops it as a
+    /// [`ThreadPool`](crate::ThreadPool::spawn_future) does.
     ///
     /// # Examples
     ///
@@ -64,7 +66,7 @@ impl Handle {
     }
 }
 
-/// What polls the futures of a pool.
+/// The executor that polls the futures of a pool.
 struct Entrance(Arc<Shared>);
 
 impl Polling for Entrance {
@@ -82,7 +84,7 @@ impl Polling for Entrance {
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let submitted = match is_last {
-            // It would be the newest job of its own thread again, before all that wait there.
+            // In the deque it would be the newest job again, before all that wait there.
             true => Shared::accept_last(&self.0, job),
             false => Shared::accept(&self.0, job),
         };

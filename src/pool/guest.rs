@@ -1,4 +1,4 @@
-//! Threads that take part in a pool for a while: they lend it their time where they would wait for it.
+//! Threads outside that are workers for the length of a call.
 
 use super::local::{Local, Vacancy, worker_index};
 use super::shared::Shared;
@@ -10,24 +10,26 @@ use crate::task::{current, gate};
 pub(super) struct Guest(Vacancy);
 
 impl ThreadPool {
-    /// Calls `f` with this thread as a further worker of the pool, and returns what `f` returns.
+    /// Calls `f` with this thread as a further worker of the pool, and returns the result.
     ///
-    /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin here, with no other thread to wake and to wait for,
-    /// and other workers steal from this thread. It runs jobs of the pool only in its waits, by their rule, and in
-    /// [`yield_now`](super::yield_now). What it has spawned and nobody has taken goes to the other workers at the end.
+    /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without
+    /// waking another and waiting for it. Other workers steal from this thread. It runs jobs of the
+    /// pool only in its waits, by their rule, and in [`yield_now`](super::yield_now). At the end
+    /// its queued jobs go to the other workers.
     ///
-    /// Meanwhile the pool has a thread more, which is not one of those that [`resize`](Self::resize) and
-    /// [`max_threads`](super::Builder::max_threads) count. It has an [index](super::worker_index) of its own; no hook is called for it, and no
-    /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f` has returned, and its
-    /// [`shutdown`](Self::shutdown) waits for that.
+    /// Meanwhile the pool has one thread more than [`resize`](Self::resize) and
+    /// [`max_threads`](super::Builder::max_threads) count. This thread has an
+    /// [index](super::worker_index) of its own; no hook is called for it, and no
+    /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
+    /// has returned, and its [`shutdown`](Self::shutdown) waits for that.
     ///
-    /// A thread that is a worker already, of this or of another pool, just calls `f`; and so does any thread if the pool is
-    /// closed, or the system has no thread to start it with. To enter costs a lock and a few allocations, so a main loop
-    /// does it once.
+    /// A thread that is a worker already, of this or of another pool, just calls `f`. So does any
+    /// thread if the pool is closed, or the system has no thread to start it with. To enter costs a
+    /// lock and a few allocations, so a main loop does it once.
     ///
     /// # Panics
     ///
-    /// Goes on with the panic of `f`.
+    /// Resumes the panic of `f`.
     ///
     /// # Examples
     ///
@@ -45,7 +47,7 @@ impl ThreadPool {
         }
     }
 
-    /// A seat for a thread that calls, if the builder has said so.
+    /// Returns a seat for the calling thread, if the builder has said so.
     pub(super) fn guest(&self) -> Option<Guest> {
         let shared = self.shared();
         if shared.settings.callers_take_part { Guest::arrive(shared) } else { None }
@@ -81,7 +83,8 @@ impl Guest {
 }
 
 impl Local {
-    /// Gets up, and leaves nothing behind (I2). What a closed pool does not take back runs here, or is dropped.
+    /// Gets up, and leaves nothing behind (I2). Jobs that a closed pool does not take back run
+    /// here, or are dropped.
     fn leave(&self) {
         let shared = &self.shared;
         while let Some(job) = self.deque.pop() {

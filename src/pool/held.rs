@@ -1,10 +1,10 @@
 //! Halves of `join`s that their owner holds: linked on its stack, and not yet in its deque.
 //!
 //! An item that goes through the deque costs a fence. So a worker *holds* its halves as long as no
-//! other worker wants work. It *offers* them, by pushing all of them to its deque, oldest first: when
-//! another worker rests, when another worker has asked, and before the owner waits or blocks. If
-//! the owner does none of these for long, a thief *raids* it and takes the oldest half that it
-//! holds, while the owner is kept from letting go of any.
+//! other worker wants work. It *offers* them, by pushing all of them to its deque, oldest first:
+//! when another worker rests, when another worker has asked, and before the owner waits or blocks.
+//! If the owner does none of these for long, a thief *raids* it, and takes the oldest half that it
+//! holds. Meanwhile the owner lets go of no half.
 //!
 //! ```text
 //!  owner                                        raider
@@ -38,7 +38,7 @@ use core::task::Waker;
 
 /// A raider follows the list, or the owner offers it. Both keep the other out.
 const RAIDING: usize = 1;
-/// The owner is to offer what it holds.
+/// The owner is asked to offer the halves that it holds.
 const CALLED: usize = 1 << 1;
 /// The owner fences when it lets go, since the system has no call that fences for it.
 const FENCED: usize = 1 << 2;
@@ -77,7 +77,7 @@ pub struct Link {
     place: Cell<MaybeUninit<Index>>,
     /// Wakes the owner, if the half is not held any more.
     bell: Cell<MaybeUninit<*const Waker>>,
-    /// What the owner's service ends in which the half came to be, if it is not held any more.
+    /// The latch of the owner's service in which the half came to be, if it is not held any more.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
@@ -105,7 +105,7 @@ impl Link {
         self.state.store(marked(mark), Relaxed); // Relaxed: it publishes nothing
     }
 
-    /// Where it is in the deque.
+    /// Returns where it is in the deque.
     ///
     /// # Safety
     ///
@@ -115,7 +115,7 @@ impl Link {
         unsafe { self.place.get().assume_init() }
     }
 
-    /// What the owner's service ends in which the half came to be.
+    /// Returns the latch of the owner's service in which the half came to be.
     ///
     /// # Safety
     ///
@@ -125,7 +125,7 @@ impl Link {
         unsafe { self.within.get().assume_init() }
     }
 
-    /// The half has run, or was dropped.
+    /// Ends the half, which has run or was dropped.
     ///
     /// # Safety
     ///
@@ -134,7 +134,8 @@ impl Link {
         // Before the frame may go (I8).
         // SAFETY: 1 — there is a job of it, so it was offered or taken.
         let bell = unsafe { self.bell.get().assume_init() };
-        // SAFETY: 1 — it is in the seat of the owner, which waits, and has the seat as long as it runs.
+        // SAFETY: 1 — it is in the seat of the owner, which waits, and has the seat as long as it
+        // runs.
         let bell = unsafe { &*bell }.clone();
         let before = self.state.swap(marked(mark), JOINED.release());
         if mark_of(before) == AWAITED {
@@ -142,15 +143,16 @@ impl Link {
         }
     }
 
-    /// Whether it has ended, for the owner that waits for it.
+    /// Returns whether it has ended, for the owner that waits for it.
     pub fn is_over(&self) -> bool {
         mark_of(self.state.load(JOINED.acquire())) >= DONE
     }
 
-    /// Has the owner woken at the end. Returns `false` if it is too early for that, or too late.
+    /// Has the owner woken at the end. Returns `false` if no thief runs it yet, or it has ended.
     pub fn calls(&self) -> bool {
         let (running, awaited) = (marked(RUNNING), marked(AWAITED));
-        // Relaxed, all: it publishes nothing, and `is_over` looks again. Before it runs it is in a thief's hands.
+        // Relaxed, all: it publishes nothing, and `is_over` looks again. Before it runs it is in a
+        // thief's hands.
         let before = self.state.compare_exchange(running, awaited, Relaxed, Relaxed);
         before.map_or_else(|mark| mark == awaited, |_| true)
     }
@@ -167,7 +169,7 @@ pub(super) fn mark_of(state: *mut Link) -> usize {
 }
 
 impl Held {
-    /// None.
+    /// Returns an empty list.
     #[allow(clippy::new_without_default)] // only a seat has one
     pub fn new() -> Self {
         let barrier = Barrier::asymmetric();
@@ -175,13 +177,13 @@ impl Held {
         Held { newest: AtomicPtr::new(ptr::null_mut()), call, barrier }
     }
 
-    /// Whether there may be halves to be asked for.
+    /// Returns whether there may be halves to ask for.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         !self.newest.load(Relaxed).is_null() // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look
     }
 
-    /// The owner holds one more.
+    /// Adds a half that the owner holds.
     ///
     /// # Safety
     ///
@@ -195,7 +197,7 @@ impl Held {
         self.newest.store(link.cast_mut(), HELD.release());
     }
 
-    /// The owner lets go of its newest half. Returns whether it is certainly the owner's, to run or
+    /// Lets go of the owner's newest half. Returns whether it is certainly the owner's, to run or
     /// to drop; otherwise `settle` tells.
     #[inline(always)]
     pub fn let_go(&self, link: &Link) -> bool {
@@ -211,7 +213,8 @@ impl Held {
         self.call.load(Relaxed) == 0 // Relaxed: the owner itself has written a zero
     }
 
-    /// The same after `let_go`, once no raider is here. Returns whether the half is the owner's.
+    /// Decides the same after `let_go`, once no raider is here. Returns whether the half is the
+    /// owner's.
     pub fn settle(&self, link: &Link) -> bool {
         LET_GO.light_fence(self.barrier);
         while self.call.load(KEPT_OUT.acquire()) & RAIDING != 0 {
@@ -220,12 +223,12 @@ impl Held {
         link.mark() == 0
     }
 
-    /// Whether the owner is to offer what it holds.
+    /// Returns whether the owner is asked to offer.
     pub(super) fn is_called(&self) -> bool {
         self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
     }
 
-    /// Asks the owner to offer what it holds. Returns whether it may hold any.
+    /// Asks the owner to offer the halves that it holds. Returns whether it may hold any.
     pub(super) fn ask(&self) -> bool {
         let is_any = self.is_any();
         if is_any && !self.is_called() {
@@ -234,8 +237,8 @@ impl Held {
         is_any
     }
 
-    /// The owner offers all that it holds, oldest first, by calling `push` with each, which returns its
-    /// place.
+    /// Offers all halves that the owner holds, oldest first. Calls `push` with each, which returns
+    /// its index in the deque.
     pub fn offer(&self, bell: &Waker, within: usize, mut push: impl FnMut(*const Link) -> Index) {
         let Some(_kept_out) = self.keep_out(true) else { return };
         // The links are turned round on the way to the oldest.
@@ -257,7 +260,8 @@ impl Held {
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half, if `look` returns what the owner's service ends, while the owner lets go of none.
+    /// Takes the oldest half if `look` returns the latch of the owner's service. Meanwhile the
+    /// owner lets go of none.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);
@@ -286,7 +290,8 @@ impl Held {
         half.map(|_| oldest.cast_const())
     }
 
-    /// Keeps others out until it is dropped. `None` if another thread does; `waits` has it wait instead.
+    /// Keeps others out until the result is dropped. If another thread does so already, it returns
+    /// `None`, or waits if `waits`.
     fn keep_out(&self, waits: bool) -> Option<KeptOut<'_>> {
         loop {
             let call = self.call.load(Relaxed); // Relaxed: only compared
@@ -295,7 +300,8 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // After a raid the owner looks closer when it lets go; an offer leaves it nothing to look at.
+                // After a raid the owner looks closer when it lets go; an offer leaves it nothing
+                // to look at.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }
@@ -318,9 +324,9 @@ impl Drop for KeptOut<'_> {
     }
 }
 
-/// What the models do.
+/// The operations that only models use.
 impl Link {
-    /// One that is never run by its kind.
+    /// Returns a half that is never run by its kind.
     pub fn bare() -> Self {
         unsafe fn nothing(_: *const OnStack) {}
         Link::new(&StackKind { run: nothing, give_back: nothing })
@@ -339,7 +345,7 @@ impl Link {
         unsafe { self.end(DONE) };
     }
 
-    /// Its frame is used for something else.
+    /// Says that its frame is used for something else.
     pub fn gone(&self) {
         self.watch.changed();
     }

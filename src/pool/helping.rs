@@ -1,8 +1,9 @@
-//! Whom a worker that waits can help.
+//! The jobs that a worker that waits may run.
 //!
-//! A *service* is a job that a worker has taken from another, which waits for it: a half of a `join`, or a job of a scope.
-//! While it runs, the worker's deque gets, from the place on at which it then ended, what the service brings about, and
-//! nothing else.
+//! A *service* is a job that a worker has taken from another worker, which waits for it: a half of
+//! a `join`, or a job of a scope. While the service runs, all items that it brings about go to the
+//! end of the server's deque, and no other items do. So they lie at or above the index at which the
+//! deque ended when the service began.
 //!
 //! ```text
 //!  worker that runs it                         worker that waits for it, or for what brought it about
@@ -15,12 +16,14 @@
 //!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
 //! ```
 //!
-//! So a stranger is not even taken. A job of a scope that encloses the service is one, unless it is the scope that we wait
-//! for: its kind says in how many services the scope began.
+//! So a stranger is not even taken. A job of a scope that encloses the service is a stranger,
+//! unless it is the scope that the worker waits for. The job's kind says in how many services its
+//! scope began.
 //!
-//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010), which goes from a thief on to the thief for which that waits.
-//! Here a service also says what the service of the victim ends in which its half or scope came to be: it is *within* that. So
-//! a worker follows what was stolen from its thief, and so on, before the thief waits for it.
+//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010), which goes on from a thief to the
+//! thief for which that waits. Here a service also names the latch of the victim's service in which
+//! its half or scope came to be: it is *within* that latch. So a worker finds all that was stolen
+//! from its thief, and from that thief's thieves, before any of them waits.
 
 use super::SERVED;
 use crate::deque::{Stealer, Worker};
@@ -32,10 +35,10 @@ use core::iter;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-/// What a worker waits for: the address of the half, or of the kind of the scope's jobs.
+/// The address of the half for which a worker waits, or of the kind of the scope's jobs.
 pub(super) type Latch = usize;
 
-/// The latch of nothing that others could serve.
+/// The latch of no half and no scope.
 pub(super) const NOTHING: Latch = 0;
 
 pub(super) fn latch_of(head: *const OnStack) -> Latch {
@@ -45,16 +48,17 @@ pub(super) fn latch_of(head: *const OnStack) -> Latch {
 /// A service, as others know it.
 #[derive(Debug, Default)]
 pub(super) struct Service {
-    /// Below, the place in the deque at which it began; above, a number that the worker's next services do not have. Zero if
-    /// there is none.
+    /// The low half is the index in the deque at which it began; the high half is a number that the
+    /// worker's next services do not have. Zero if there is no service.
     word: AtomicU64,
-    /// What it ends.
+    /// The latch that it ends.
     latch: AtomicUsize,
-    /// What the service ends in which that began which this one ends; zero if in none.
+    /// The latch of the service within which the half or scope began that this one ends; zero if
+    /// there was none.
     within: AtomicUsize,
 }
 
-/// What a worker runs that others wait for, the outermost first.
+/// The services of a worker, the outermost first.
 #[derive(Debug)]
 pub struct Services(pub(super) [Service; KNOWN_SERVICES]);
 
@@ -64,7 +68,7 @@ impl Default for Services {
     }
 }
 
-/// A worker, as those see it that wait.
+/// A worker, as another that waits sees it.
 pub(super) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
@@ -72,8 +76,9 @@ pub(super) trait Server<T> {
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
-/// Takes an item that has come of a service which ends the latch, or, if it `goes_on`, of a service that began in such a one,
-/// and so on. `is_such` gets an item's words, what its service ends, and in how many others that is.
+/// Takes an item that has come of a service that ends the latch. If it `goes_on`, the service may
+/// also end a latch within that one, at any depth. `is_such` gets an item's words, the latch of its
+/// service, and in how many other services of its worker that is.
 pub(super) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -89,10 +94,11 @@ pub(super) fn steal_from_servers<T, S: Server<T>>(
             .find_map(|it| it.take(false, is_such, &|| true));
     }
     let mut views: Vec<View<'_, S>> = views.collect();
-    // By what they are within. Those that end the latch come of it, too.
+    // Sorted by the latch that they are within. The services that end the latch itself come of it,
+    // too.
     views.iter_mut().filter(|it| it.latch == latch).for_each(|it| it.within = latch);
     views.sort_unstable_by_key(|it| it.within);
-    // Where to look: what services are within, and the service that ends it.
+    // To visit: a latch, and the service that ends it.
     let mut next = vec![(latch, None)];
     let (mut seen, mut parents) = (vec![false; views.len()], vec![None; views.len()]);
     while let Some((within, parent)) = next.pop() {
@@ -102,7 +108,8 @@ pub(super) fn steal_from_servers<T, S: Server<T>>(
                 break;
             }
             parents[index] = parent;
-            // Their memory may have been used again for strangers, unless they are open still: in this order.
+            // The memory of a latch may have been used again for a stranger, unless its service is
+            // still open. In this order.
             let path = iter::successors(parent, |&it: &usize| parents[it]);
             let job = view.take(true, is_such, &|| path.clone().all(|it| views[it].is_still()));
             if job.is_some() {
@@ -116,19 +123,20 @@ pub(super) fn steal_from_servers<T, S: Server<T>>(
     None
 }
 
-/// Whether a place in a deque is that at which a service began, of which we have the low half, or a later one.
+/// Returns whether an index of a deque is at or above the one at which a service began, of which
+/// `began` is the low half.
 pub(super) fn is_at_or_above(place: Index, began: u32) -> bool {
     (place as u32).wrapping_sub(began) as i32 >= 0
 }
 
 impl Services {
-    /// What the innermost ends, as far as it is known; zero if there is none.
+    /// Returns the latch of the innermost service, as far as it is known; zero if there is none.
     pub(super) fn innermost(&self) -> Latch {
         // Relaxed: the caller is the owner, or keeps it from opening and closing any.
         self.open().last().map_or(NOTHING, |it| it.latch.load(Relaxed))
     }
 
-    /// Those that may be open.
+    /// Returns the services that may be open.
     fn open(&self) -> impl Iterator<Item = &Service> {
         // Relaxed: it is looked at again.
         self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)
@@ -151,7 +159,7 @@ impl Service {
 struct View<'a, S> {
     server: &'a S,
     service: &'a Service,
-    /// In how many others of its worker it is.
+    /// In how many other services of its worker it is.
     depth: usize,
     word: u64,
     latch: Latch,
@@ -171,8 +179,9 @@ impl<'a, S> View<'a, S> {
         })
     }
 
-    /// Takes the oldest item of the worker's deque, if it is such a one and was pushed since the service began and while
-    /// it was open, and it `is_so`. Or, if `raids`, a half that the worker holds; otherwise only asks for it.
+    /// Takes the oldest item of the worker's deque, if it is one of this service: it was pushed
+    /// since the service began and while it was open, and it `is_so`. Otherwise takes a half that
+    /// the worker holds, if `raids`, or else asks for it.
     fn take<T>(
         &self,
         raids: bool,
@@ -187,35 +196,36 @@ impl<'a, S> View<'a, S> {
         let stolen = self.server.stealer().steal_some(|place, words| {
             is_at_or_above(place, began) && is_such(words, self.latch, self.depth) && is_so()
         });
-        // What it holds has come of its innermost service, and so of each that is open.
+        // The worker's halves have come of its innermost service, and so of each that is open.
         stolen.or_else(|| self.server.take_held(raids, &is_so))
     }
 
-    /// Whether it still was when that was written which we have read before.
+    /// Returns whether it was still open when the data were written that the caller has read.
     fn is_still(&self) -> bool {
         // Relaxed: behind acquiring reads.
         self.service.word.load(Relaxed) == self.word
     }
 }
 
-/// What the models do.
+/// The operations that only models use.
 impl Services {
-    /// The owner of a deque begins a service.
+    /// Begins a service of the deque's owner.
     pub fn begin<T>(&self, deque: &Worker<T>, latch: usize, within: usize, number: u32) {
         self.0[0].open(latch, within, deque.next_place(), number);
     }
 
-    /// It has ended.
+    /// Ends it.
     pub fn end(&self) {
         self.0[0].close();
     }
 
-    /// Takes an item that has come of the services of these workers which end a latch, or of those that began in them.
+    /// Takes an item that has come of these workers' services that end a latch, or of services
+    /// within it.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
         steal_from_servers(servers, ptr::null(), latch, true, |_, _, _| true)
     }
 
-    /// Takes an item that has come of the services of these workers which end a latch.
+    /// Takes an item that has come of these workers' services that end a latch.
     pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
         steal_from_servers(servers, ptr::null(), latch, false, |_, _, _| true)
     }

@@ -1,4 +1,4 @@
-//! What a layer over a pool needs that starts the threads itself, or that promises another rule of waiting.
+//! Pools whose threads are started by another layer, and waits with another rule.
 
 use super::builder::Builder;
 use super::ends::Shutdown;
@@ -20,17 +20,17 @@ use core::task::Waker;
 use std::io;
 
 impl Builder {
-    /// A pool whose threads are started by `host`, which gets each worker and calls
-    /// [`run`](WorkerThread::run) on the thread that is to be it: threads of a runtime, scoped threads, threads
-    /// with names of their own.
+    /// Makes a pool whose threads are started by `host`. It gets each worker, and calls
+    /// [`run`](WorkerThread::run) on the thread that is to be the worker: a thread of a runtime, a
+    /// scoped thread, a thread with a name of its own.
     ///
-    /// The pool has so many threads and no more: it does not start one for a thread that blocks, and cannot be
+    /// The pool has exactly these threads: it starts none for a thread that blocks, and cannot be
     /// [resized](ThreadPool::resize).
     ///
     /// # Errors
     ///
-    /// Those of [`build`](Self::build), and that of `host`: then the pool is closed, and the threads that were started
-    /// leave.
+    /// The errors of [`build`](Self::build), and that of `host`: then the pool is closed, and the
+    /// threads that were started leave.
     ///
     /// # Examples
     ///
@@ -64,7 +64,8 @@ impl Builder {
     }
 }
 
-/// A worker of a pool whose threads are started by another: [`Builder::build_with`](Builder::build_with).
+/// A worker of a pool whose threads are started by another layer:
+/// [`Builder::build_with`](Builder::build_with).
 ///
 /// If it is dropped, the pool has one thread less. A pool that has none left refuses jobs with
 /// [`Reason::Full`](crate::executor::Reason::Full).
@@ -72,7 +73,7 @@ impl Builder {
 pub struct WorkerThread(Option<Box<Vacancy>>);
 
 impl WorkerThread {
-    /// One for each thread that the pool is to have.
+    /// Returns one for each wanted thread.
     pub(super) fn all_of(shared: &Arc<Shared>) -> Vec<Self> {
         let mut crew = shared.crew.lock();
         let more = 0..crew.target;
@@ -80,7 +81,7 @@ impl WorkerThread {
         more.map(one).map(|it| WorkerThread(Some(it))).collect()
     }
 
-    /// The worker's index: from zero to the number of threads.
+    /// Returns the worker's index: from zero to the number of threads.
     ///
     /// # Examples
     ///
@@ -113,15 +114,16 @@ impl WorkerThread {
         }
     }
 
-    /// Makes this thread the worker for the rest of its life, and returns: a main loop's, for example, that does other things
-    /// between its calls of the pool.
+    /// Makes this thread the worker for the rest of its life, and returns. It is for a thread with
+    /// work of its own between its calls of the pool, such as a main loop.
     ///
-    /// It runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal what it has spawned. A
-    /// [broadcast](ThreadPool::broadcast) waits for its next wait. The pool is not [idle](ThreadPool::wait_idle) while the thread
-    /// lives, and calls no hooks for it.
+    /// It runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal what it
+    /// has spawned. A [broadcast](ThreadPool::broadcast) waits for its next wait. The pool is not
+    /// [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
     ///
-    /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends, the pool has one less.
-    /// Jobs that are left at either end because no other thread can run them are dropped, and their handles say so.
+    /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
+    /// the pool has one less. Jobs that are left at either end because no other thread can run them
+    /// are dropped, and their handles say so.
     ///
     /// # Errors
     ///
@@ -180,7 +182,7 @@ impl Life {
     }
 }
 
-/// The thread ends. What it has spawned and nobody has taken goes to the others.
+/// The thread ends. Its queued jobs go to the other workers.
 impl Drop for Life {
     fn drop(&mut self) {
         let Local { shared, seat, deque, .. } = &*self.0;
@@ -217,8 +219,8 @@ impl Drop for WorkerThread {
 }
 
 impl Shared {
-    /// A thread, or what would have been one, is never active again. If none is left, and nobody starts one, jobs are refused
-    /// from now on, and those that are queued are dropped.
+    /// Says that a thread, or a seat without one, is never active again. If none is left, and none
+    /// is started, jobs are refused from now on, and the queued ones are dropped.
     fn rest_for_good(&self) {
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
@@ -239,7 +241,7 @@ impl fmt::Debug for WorkerThread {
     }
 }
 
-/// What [`yield_now`] has done.
+/// The result of [`yield_now`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Yield {
     /// It has run a job.
@@ -248,7 +250,8 @@ pub enum Yield {
     Idle,
 }
 
-/// Runs a job that waits for a worker of the pool, whatever it is. `None` on a thread of no [`ThreadPool`].
+/// Runs a queued job of the pool, if a worker calls this. Returns `None` on a thread of no
+/// [`ThreadPool`].
 ///
 /// The job may be a stranger: it may want a lock that this thread holds. If it panics, the
 /// [panic handler](Builder::panic_handler) is called.
@@ -287,10 +290,10 @@ pub fn yield_local() -> Option<Yield> {
     Local::current().map(|local| local.run_some(local.take_own()))
 }
 
-/// Waits, and on a worker runs whatever jobs there are meanwhile: for a wait that can only end if they run, and whose
-/// thread nobody replaces.
+/// Waits, and on a worker runs any queued job meanwhile. It is for a wait that can end only if
+/// those jobs run, on a thread that no other can replace.
 ///
-/// `tell` gets the waker that is to be woken once `is_over` returns `true`.
+/// `tell` gets a waker; call it once `is_over` returns `true`.
 ///
 /// # Examples
 ///
@@ -329,7 +332,7 @@ impl Local {
         })
     }
 
-    /// Runs any job, which is no part of what this worker runs already.
+    /// Runs a job as no part of what this worker runs already.
     fn run_stranger(&self, job: Job) {
         current::as_stranger(self.shared.id, || self.run_caught(job));
     }
@@ -337,14 +340,16 @@ impl Local {
     fn take_own(&self) -> Option<Job> {
         self.offer_held();
         if self.shared.is_discarding() {
-            // The thread that shuts the pool down may have been here before. A half is its owner's again.
+            // The thread that shuts the pool down may have been here before. A half is its owner's
+            // again.
             let own = core::iter::from_fn(|| self.pop_above_floor());
             own.for_each(|job| self.shared.drop_unless_awaited(job));
         }
         self.take_urgent().or_else(|| self.pop_above_floor())
     }
 
-    /// Any job. One at a time: a batch would lie above the floor of what this worker runs (I9).
+    /// Takes any job. One at a time: a batch would lie above the floor of what this worker runs
+    /// (I9).
     fn take_any(&self) -> Option<Job> {
         let own = self.take_own();
         if own.is_some() || self.shared.is_discarding() {

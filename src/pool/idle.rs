@@ -1,8 +1,8 @@
 //! Who searches or sleeps, and whether anything goes on.
 //!
-//! `activity` counts the workers that are active (I4), and how often one became so. Nobody active twice, with the
-//! same count, and an empty injector in between: then there was nothing at that moment, since whoever takes a
-//! job becomes active before that.
+//! `activity` counts the workers that are active (I4), and how often one became so. If no worker
+//! was active at two reads with the same count, and the injector was empty in between, then the
+//! pool was idle at that moment: a worker becomes active before it takes a job.
 
 use super::RESTED;
 use crate::idle::{EventCount, Park, Searchers};
@@ -11,31 +11,32 @@ use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
-/// One worker that is active.
+/// One active worker.
 const ACTIVE: u64 = 1;
-/// One time that a worker became so.
+/// One change to active.
 const AGAIN: u64 = 1 << 32;
 
 /// Who searches or sleeps.
 #[derive(Debug)]
 pub struct Idle {
-    /// Told of jobs.
+    /// Notified of jobs.
     pub searchers: Searchers,
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
-    /// Told when the last active worker rests, and when a thread goes.
+    /// Notified when the last active worker rests, and when a thread goes.
     pub(super) quiet: EventCount,
 }
 
 /// How a sleep in a wait has ended.
 #[derive(Debug)]
 pub enum Waited<J> {
-    /// With the wait.
+    /// The wait is over.
     Over,
     /// There is a job that can be run meanwhile.
     Helps(J),
-    /// There is other work, or the thread has more to give away than its place. It sees to it that others are told.
+    /// There is other work, or the thread has more to give away than its place. The caller sees to
+    /// it that others are notified.
     Aside,
 }
 
@@ -46,7 +47,7 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// Nobody is there yet.
+    /// Returns the state of a pool without workers.
     #[must_use]
     pub fn new() -> Self {
         Idle {
@@ -57,13 +58,13 @@ impl Idle {
         }
     }
 
-    /// I4: one more worker is active.
+    /// Counts one more active worker (I4).
     pub(super) fn activate(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
         self.activity.fetch_add(ACTIVE + AGAIN, order);
     }
 
-    /// I4: one less.
+    /// Counts one active worker less (I4).
     pub(super) fn rest(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
         if (self.activity.fetch_sub(ACTIVE, order) as u32) == 1 {
@@ -71,7 +72,7 @@ impl Idle {
         }
     }
 
-    /// I4: not active during `f`, even if that panics.
+    /// Runs `f` while the worker is not active (I4), even if that panics.
     pub(super) fn at_rest<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Again<'a>(&'a Idle);
 
@@ -86,25 +87,27 @@ impl Idle {
         f()
     }
 
-    /// How many active workers run something, or look for it.
+    /// Returns how many active workers run something, or look for it.
     pub(super) fn running(&self) -> usize {
-        // Relaxed, both: LOOK_AGAIN orders it, against whoever notifies after stepping aside.
+        // Relaxed, both: LOOK_AGAIN orders it, against a thread that notifies after it has stepped
+        // aside.
         let aside = self.aside.load(Relaxed);
         (self.activity.load(Relaxed) as u32 as usize).saturating_sub(aside)
     }
 
-    /// An active worker runs nothing.
+    /// Says that an active worker runs nothing.
     pub(super) fn step_aside(&self) {
         self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// It goes on.
+    /// Says that it goes on.
     pub(super) fn step_back(&self) {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Sleeps until a wait is over, or there is work that the thread can `take` meanwhile, or other work; or for `timeout`.
-    /// `is_over` gets whether it has slept; `work` returns whether there is some, and whether to go aside in any case.
+    /// Sleeps until a wait is over, or there is a job that the thread can `take` meanwhile, or
+    /// there is other work; at most for `timeout`. `is_over` gets whether it has slept. `work`
+    /// returns whether there is work, and whether to go aside in any case.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -117,7 +120,7 @@ impl Idle {
             if is_over(has_slept) {
                 return Some(Waited::Over);
             }
-            // Before the other look, or it could be for us.
+            // Before the other look, or the work could be for us.
             let (is_some, goes_aside) = work();
             let job = take().map(Waited::Helps);
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
@@ -142,12 +145,12 @@ impl Idle {
         waited
     }
 
-    /// Waits for a moment at which no worker was active and nothing was queued.
+    /// Waits until there was a moment at which no worker was active and the queues were empty.
     pub(super) fn wait_until_quiet(&self, is_nothing_queued: impl Fn() -> bool) {
         self.quiet.wait_until(None, || self.is_quiet(&is_nothing_queued));
     }
 
-    /// Whether there was a moment at which no worker was active and nothing was queued.
+    /// Returns whether there was a moment at which no worker was active and the queues were empty.
     pub(super) fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
         let before = self.activity.load(RESTED.acquire());
         before as u32 == 0 && is_nothing_queued() && self.activity.load(RESTED.acquire()) == before

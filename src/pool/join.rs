@@ -1,8 +1,8 @@
 //! Two closures, perhaps at the same time.
 //!
-//! The second half lies on the stack of its owner, which holds it while the first runs ([`held`](super::held)), or offers its job
-//! to thieves. If nobody has taken it, the owner calls it as if nothing had been, which is the common case and
-//! costs no allocation and no fence.
+//! The second half lies on the stack of its owner. While the first runs, the owner holds it
+//! ([`held`](super::held)) or offers its job to thieves. If no thread has taken it, the owner calls
+//! it like any closure. That is the common case, and costs no allocation and no fence.
 
 use super::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
 use super::helping::latch_of;
@@ -26,7 +26,7 @@ struct Half<B, R> {
 
 /// The second closure.
 trait Second<R>: Send {
-    /// Runs where `join` was called.
+    /// Runs on the thread that called `join`.
     fn run_here(self) -> R;
 
     /// Runs on another thread.
@@ -44,7 +44,7 @@ impl<R, F: FnOnce() -> R + Send> Second<R> for F {
     }
 }
 
-/// With the context in which `join` was called.
+/// A closure with the context in which `join` was called.
 struct Carried<F>(Captured, F);
 
 impl<R, F: FnOnce() -> R + Send> Second<R> for Carried<F> {
@@ -68,7 +68,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         let this = unsafe { &*head.cast::<Self>() };
         // It tells the owner only that there is no job to be found any more.
         this.link.set_mark(RUNNING);
-        // SAFETY: 1; whoever has the job is the only one to touch the closure.
+        // SAFETY: 1; the thread that has the job is the only one to touch the closure.
         let b = unsafe { this.closure.take() };
         let result = match Local::current() {
             Some(local) => {
@@ -97,19 +97,24 @@ impl<B: Second<R>, R: Send> Half<B, R> {
 }
 
 impl ThreadPool {
-    /// Runs both closures, perhaps at the same time, and returns what they return.
+    /// Runs both closures, perhaps at the same time, and returns their results.
     ///
-    /// On a worker of this pool the first runs at once, and the second afterwards unless another worker has taken it
-    /// meanwhile. A worker without work can take it at any time, whatever the first does. Then the worker waits for the
-    /// thief, and helps: it runs halves of joins and jobs of scopes within the second closure, and nothing else. If there is only other work, another thread takes the worker's place until the wait ends, as in
-    /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Elsewhere the whole is run by the
-    /// pool, or here if that is closed. Allocates nothing on a worker, unless that waits.
+    /// On a worker of this pool the first runs at once. The second runs afterwards, unless another
+    /// worker has taken it meanwhile. A worker without work can take it at any time, whatever the
+    /// first does. Then the caller waits for that worker, and helps it: it runs halves of joins and
+    /// jobs of scopes within the second closure, and nothing else. If there is only other work,
+    /// another thread takes the caller's place until the wait ends, as in
+    /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Allocates
+    /// nothing, unless the caller waits.
+    ///
+    /// On any other thread the pool runs both closures, or the caller does if the pool is closed.
     ///
     /// # Panics
     ///
-    /// Goes on with the panic of the first closure, or else of the second, once neither runs any more. If the
-    /// first panics, the second may be dropped unrun. On a thread that is none of this pool's it also panics if
-    /// [`Shutdown::Cancel`](super::Shutdown::Cancel) drops both before they begin.
+    /// Resumes the panic of the first closure, or else of the second, once neither runs any more.
+    /// If the first panics, the second may be dropped unrun. On a thread that is none of this
+    /// pool's it also panics if [`Shutdown::Cancel`](super::Shutdown::Cancel) drops both before
+    /// they begin.
     ///
     /// # Examples
     ///
@@ -194,7 +199,7 @@ impl Local {
             closure: Place::empty(),
             result: Place::empty(),
         };
-        // SAFETY: I8 — nobody else has it. Forgotten in the next line.
+        // SAFETY: I8 — no other thread has it yet. Forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         let held = &self.seat.held;
@@ -204,7 +209,7 @@ impl Local {
             self.offer_new();
         }
         let first = thread::catch(a);
-        // Nobody has run the second, and nobody else has its job; or else it is done (I8).
+        // The second has not run and no other thread has its job, or else it is done (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
         match (first, is_ours) {
             (Ok(a), true) => {
@@ -230,7 +235,8 @@ impl Local {
         }
     }
 
-    /// Offers what was held a moment ago, whose frame cannot be left. Here, since a guard in `join` would cost it instructions.
+    /// Offers the half that was just held, whose frame cannot be left. Here, since a guard in
+    /// `join` would cost it instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -277,8 +283,8 @@ impl Local {
         self.shared.idle.searchers.notify_one();
     }
 
-    /// Takes the job of a half out of our deque, if it is still there. What lies above it was spawned by the first
-    /// half; it stays.
+    /// Takes the job of a half out of our deque, if it is still there. Jobs above it were spawned
+    /// by the first half; they stay.
     #[inline(always)]
     fn take_back(&self, head: &OnStack, place: Index) -> bool {
         self.deque.take_back(place).unwrap_or_else(|| self.take_back_from_below(head, place))
@@ -287,7 +293,7 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
         let (mut above, mut is_there) = (Vec::new(), false);
-        // What lies below is not to be moved: it would seem to have come later than it did.
+        // Jobs below it must not be moved: they would seem to have come later than they did.
         while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {
@@ -303,7 +309,7 @@ impl Local {
         is_there
     }
 
-    /// Waits for whoever has the other half. Returns whether it has run.
+    /// Waits for the thread that has the other half. Returns whether the half has run.
     fn wait_for_half(&self, link: &Link) -> bool {
         self.wait_for(latch_of(&link.head), || link.is_over(), || link.calls(), || ());
         link.mark() == DONE

@@ -1,4 +1,4 @@
-//! What a worker has for itself, and which worker a thread is.
+//! The state that only a worker itself uses, and the worker that a thread is.
 
 use super::registry::Seat;
 use super::shared::Shared;
@@ -29,7 +29,7 @@ thread::per_thread! {
     static INDEX: Cell<Option<usize>> = Cell::new(None);
 }
 
-/// What a worker has for itself.
+/// The state that only a worker itself uses.
 pub(super) struct Local {
     pub(super) shared: Arc<Shared>,
     pub(super) seat: Arc<Seat>,
@@ -46,9 +46,9 @@ pub(super) struct Local {
     pub(super) depth: Cell<usize>,
     /// How many services there have been.
     pub(super) services: Cell<u32>,
-    /// Where the innermost has begun; what lies below is to stay where it is.
+    /// The index in the deque at which the innermost has begun. Items below it stay where they are.
     pub(super) floor: Cell<Option<Index>>,
-    /// Whether it has given its place away, and if so, whether another has it.
+    /// `None` unless it has given its place away; then whether another thread has it.
     pub(super) place_is_taken: Cell<Option<bool>>,
     pub(super) is_discharged: Cell<bool>,
     pub(super) busy_since: Cell<Instant>,
@@ -57,14 +57,14 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// The worker that this thread is, if it is one of this pool.
+    /// Returns the worker that this thread is, if it is one of this pool.
     #[inline]
     pub(super) fn of(shared: &Shared) -> Option<&Local> {
         Local::current().filter(|it| ptr::eq(&*it.shared, shared))
     }
 
-    /// The worker that this thread is. Not for longer than it is: callers return before the job does that
-    /// called them.
+    /// Returns the worker that this thread is. Callers return before the job does that called them,
+    /// so the result is not used after the worker has gone.
     #[inline]
     pub(super) fn current<'a>() -> Option<&'a Local> {
         // An error means that the thread is past running jobs.
@@ -95,20 +95,21 @@ impl Local {
         }
     }
 
-    /// This thread is this worker from now on; or none, if there is none.
+    /// Makes this thread the worker from now on; or none.
     pub(super) fn set_current(local: Option<&Local>) {
         INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
         CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
     }
 
-    /// This thread is no worker any more, but has its index still.
+    /// Says that this thread is no worker any more, but has its index still.
     pub(super) fn retire() {
         CURRENT.with(|it| it.set(ptr::null()));
     }
 }
 
-/// Which worker of its pool this thread is: from zero, as in the thread's name and in
-/// [`WorkerMetrics::index`](super::WorkerMetrics::index). `None` on a thread of no [`ThreadPool`](super::ThreadPool).
+/// Returns the index of the worker that this thread is: from zero, as in the thread's name and in
+/// [`WorkerMetrics::index`](super::WorkerMetrics::index). `None` on a thread of no
+/// [`ThreadPool`](super::ThreadPool).
 ///
 /// # Examples
 ///

@@ -22,8 +22,8 @@ use std::io;
 ///
 /// It is the baseline that a better pool has to beat, and the oracle that it has to agree with. A
 /// job that panics is counted, and the pool lives on. Dropping the pool is
-/// [`shutdown`](Self::shutdown) and waits for the threads; a worker that drops its own pool does
-/// not wait, and the threads leave when everything accepted has run.
+/// [`shutdown`](Self::shutdown) and waits for the threads. A worker that drops its own pool does
+/// not wait, and the threads leave when all accepted jobs have run.
 ///
 /// # Examples
 ///
@@ -59,11 +59,11 @@ pub(super) struct Shared {
     pub(super) id: ExecutorId,
     state: Mutex<State>,
     pub(super) living: Living,
-    /// Told when the last job has run, once it is closed.
+    /// Notified when the last job has run, once it is closed.
     end: End,
-    /// Rung when there is a job to take, or when there will be none.
+    /// Notified when there is a job to take, or when there will be none.
     work: Condvar,
-    /// Told when everything accepted has run.
+    /// Notified when all accepted jobs have run.
     pub(super) quiet: EventCount,
 }
 
@@ -115,9 +115,10 @@ impl LockedPool {
         Ok(pool)
     }
 
-    /// Spawns a closure, and returns the handle to wait for what it returns.
+    /// Spawns a closure, and returns the handle of its task.
     ///
-    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was cancelled.
+    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was
+    /// cancelled.
     ///
     /// # Examples
     ///
@@ -134,7 +135,7 @@ impl LockedPool {
         self.task().spawn(f)
     }
 
-    /// Spawns a closure that nobody waits for.
+    /// Spawns a closure without a handle.
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl LockedPool {
         self.execute(Job::new(f))
     }
 
-    /// A task with settings of its own: a token, a group.
+    /// Returns a builder for a task with a token or a group.
     ///
     /// # Examples
     ///
@@ -164,7 +165,7 @@ impl LockedPool {
         TaskBuilder::on(self)
     }
 
-    /// How many jobs have panicked.
+    /// Returns how many jobs have panicked.
     ///
     /// # Examples
     ///
@@ -180,7 +181,7 @@ impl LockedPool {
         self.shared.state.lock().panicked
     }
 
-    /// Whether this thread is one of the pool's.
+    /// Returns whether this thread is one of the pool's.
     pub(super) fn is_current(&self) -> bool {
         current::is_thread_of(self.shared.id)
     }
@@ -237,7 +238,8 @@ impl Shared {
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
-            // Nothing comes any more, and whoever waits for the end sees that this thread is still here.
+            // No job comes any more. A thread that waits for the end sees that this one is still
+            // here.
             drop(state);
             self.end_futures();
             state = self.state.lock();

@@ -1,4 +1,4 @@
-//! What a pool has done so far.
+//! Counters of a pool's work.
 
 use super::counters::WorkerMetrics;
 use super::registry::Seat;
@@ -8,7 +8,7 @@ use crate::sync::{Arc, Relaxed};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What a pool has done so far, and what it holds: [`ThreadPool::metrics`].
+/// The work of a pool so far, and the jobs that it holds: [`ThreadPool::metrics`].
 ///
 /// The names are tokio's. Each figure was true at some moment; they are not one snapshot.
 ///
@@ -27,18 +27,19 @@ use core::fmt;
 pub struct PoolMetrics {
     /// Threads that live, without [guests](super::ThreadPool::take_part).
     pub num_workers: usize,
-    /// Those of them whose place others may have: they wait, or are in a section marked by [`blocking`](super::blocking).
+    /// Threads of these whose place others may have: they wait, or are in a section marked by
+    /// [`blocking`](super::blocking).
     pub num_blocked: usize,
     /// Jobs that are in no worker's deque.
     pub global_queue_depth: usize,
     /// Detached jobs that panicked, and hooks.
     pub panic_count: usize,
-    /// One for each thread that lives and each guest, and one, of index `None`, for all that have gone.
+    /// One for each live thread and each guest, and one, of index `None`, for all that have gone.
     pub workers: Vec<WorkerMetrics>,
 }
 
 impl PoolMetrics {
-    /// Jobs that the pool has run.
+    /// Returns the number of jobs that the pool has run.
     ///
     /// # Examples
     ///
@@ -53,9 +54,9 @@ impl PoolMetrics {
 }
 
 impl ThreadPool {
-    /// What the pool has done so far, and what it holds.
+    /// Returns the work of the pool so far, and the jobs that it holds.
     ///
-    /// Takes the lock under which threads come and go, for some instructions a thread.
+    /// Holds the lock under which threads come and go, for some instructions a thread.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Which workers there are.
+//! The seats of the workers.
 
 use super::counters::Counters;
 use super::held::Held;
@@ -12,12 +12,13 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
-/// What the others know of a worker.
+/// The part of a worker that others know.
 pub(super) struct Seat {
-    /// Its worker sleeps in a wait, and others run in its place: to be rung for if they do not any more.
+    /// Its worker sleeps in a wait while others run in its place. If they do not any more, its bell
+    /// rings.
     pub(super) relies_on_others: AtomicBool,
     pub(super) index: usize,
-    /// Its worker is a thread that is none of the pool's otherwise.
+    /// Its worker is a [guest](super::guest).
     pub(super) is_guest: bool,
     /// Its worker takes jobs in its waits only.
     pub(super) runs_in_waits: AtomicBool,
@@ -28,7 +29,7 @@ pub(super) struct Seat {
     pub(super) urgent: Injector<Job>,
     /// The halves of `join`s that it holds.
     pub(super) held: CachePadded<Held>,
-    /// What it runs that others wait for.
+    /// The jobs of others that it runs, for which they wait.
     pub(super) services: Services,
     /// Wakes it while it waits for a half of a `join`, or for a scope.
     pub(super) bell: Waker,
@@ -36,7 +37,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Where jobs are pinned that the worker may run before its next job.
+    /// Returns the queue for pinned jobs that the worker may run before its next job.
     pub(super) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: under the lock of the crew.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
@@ -47,8 +48,8 @@ impl Seat {
     }
 }
 
-/// The seats that are taken: a snapshot that is replaced when a worker comes or goes, so that thieves need no
-/// lock to read it.
+/// The seats that are taken: a snapshot that is replaced when a worker comes or goes, so that
+/// thieves need no lock to read it.
 pub(super) struct Registry(Snapshot<Vec<Arc<Seat>>>);
 
 impl Registry {
@@ -56,20 +57,20 @@ impl Registry {
         Registry(Snapshot::new(Vec::new()))
     }
 
-    /// Looks at the seats, pinned meanwhile.
+    /// Calls `look` with the seats, pinned meanwhile.
     #[inline]
     pub(super) fn with<R>(&self, look: impl FnOnce(&[Arc<Seat>]) -> R) -> R {
         self.0.with(|seats| look(seats))
     }
 
-    /// A worker comes. Called under the lock of the crew.
+    /// Adds a worker's seat. Called under the lock of the crew.
     pub(super) fn add(&self, seat: &Arc<Seat>) {
         let with_it = |seats: &Vec<_>| seats.iter().chain([seat]).cloned().collect();
         // SAFETY: I6 — under the lock; a seat may go on any thread.
         unsafe { self.0.replace(with_it) };
     }
 
-    /// A worker goes. Called under the lock of the crew.
+    /// Removes a worker's seat. Called under the lock of the crew.
     pub(super) fn remove(&self, seat: &Arc<Seat>) {
         let is_other = |it: &&Arc<Seat>| it.index != seat.index;
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();

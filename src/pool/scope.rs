@@ -1,7 +1,8 @@
-//! Jobs that borrow from whoever waits for them.
+//! Jobs that borrow from the thread that waits for them.
 //!
-//! What a scope has lies on the stack of its owner: the table of its jobs, by whose address they are known, and their
-//! number. A job that captures two words or less lies in the deque, and a larger one in a box of its own.
+//! A scope lies on the stack of its owner: the table of its jobs, by whose address they are known,
+//! and their number. A job that captures at most two words lies in the deque, and a larger one in a
+//! box of its own.
 
 use super::closure::Closure;
 use super::countdown::Countdown;
@@ -19,9 +20,10 @@ use core::marker::PhantomData;
 use core::task::Waker;
 use core::{fmt, mem, ptr};
 
-/// Where jobs are spawned that borrow: [`ThreadPool::scope`].
+/// A scope, in which jobs that borrow are spawned: [`ThreadPool::scope`].
 ///
-/// As in [`std::thread::scope`], `'env` is what may be borrowed from outside, and `'scope` the scope itself.
+/// As in [`std::thread::scope`], `'env` is the lifetime of the borrowed values outside, and
+/// `'scope` that of the scope itself.
 pub struct Scope<'scope, 'env: 'scope> {
     pool: &'env ThreadPool,
     core: Core,
@@ -31,17 +33,19 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 impl ThreadPool {
-    /// Calls `f` with a scope, and returns when every job that was spawned into it has come to its end.
+    /// Calls `f` with a scope, and returns its result when every job that was spawned into the
+    /// scope has ended.
     ///
-    /// The jobs may borrow whatever outlives the call. On a worker of this pool, the worker then runs those that are still in
-    /// its own deque, and helps those that have taken the others, as in [`join`](ThreadPool::join). It runs nothing else. Opening a
-    /// scope allocates nothing.
+    /// The jobs may borrow all values that outlive the call. A worker of this pool then runs the
+    /// jobs that are still in its own deque, and helps the workers that have taken the others, as
+    /// in [`join`](ThreadPool::join). It runs nothing else. Opening a scope allocates nothing.
     ///
     /// # Panics
     ///
-    /// Goes on with the panic of `f`, or with the first of a job, after all have come to their ends. Panics if a
-    /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown). As in [`std::thread::scope`], what the
-    /// [`join`](super::ScopedJoinHandle::join) of a handle has returned does not count.
+    /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended. Panics if a
+    /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown). As in [`std::thread::scope`],
+    /// a panic that the [`join`](super::ScopedJoinHandle::join) of a handle has returned does not
+    /// count.
     ///
     /// # Examples
     ///
@@ -64,7 +68,7 @@ impl ThreadPool {
         result.unwrap_or_else(|error| panic!("a job of the scope has not run: {error}"))
     }
 
-    /// A scope, perhaps with a token. An error if a job has not run.
+    /// Opens a scope, perhaps with a token. Returns an error if a job has not run.
     pub(super) fn scope_of<'env, R>(
         &'env self,
         token: Option<CancelToken>,
@@ -115,7 +119,7 @@ impl ThreadPool {
     }
 }
 
-/// Ends the process if it is dropped by a panic: what jobs still borrow would go.
+/// Ends the process if it is dropped by a panic, since values would go that jobs still borrow.
 pub(super) struct Stays;
 
 impl Drop for Stays {
@@ -134,7 +138,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &self.core
     }
 
-    /// Spawns a closure. If the pool is closed, it runs here, at once. Allocates if the closure captures more than two words.
+    /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates if the
+    /// closure captures more than two words.
     ///
     /// # Examples
     ///
@@ -153,7 +158,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    /// Spawns what may begin in any case, and in any context.
+    /// Spawns a closure without regard to token and context.
     #[inline]
     pub(super) fn push<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let (core, shared) = (&self.core, self.pool.shared());
@@ -176,7 +181,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    /// What a job of it comes of that runs here: the scope, or, on the owner's stack, what the scope is within.
+    /// Returns the latch that a job of the scope is within if this thread runs it: the scope, or,
+    /// on the owner's stack, the latch that the scope is within.
     pub(super) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
@@ -194,7 +200,7 @@ impl Core {
         thread::catch(|| self.waiter.run(f))
     }
 
-    /// A job has ended.
+    /// Counts a job that has ended.
     ///
     /// # Safety
     ///
@@ -214,7 +220,7 @@ impl Core {
     }
 }
 
-/// Waits on a thread that is no worker of the pool. `call` has it woken at the end.
+/// Waits on a thread that is no worker of the pool. `call` gets the waker to wake at the end.
 #[cold]
 pub(super) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) {
     Bed::hesitate(&is_over);
@@ -230,7 +236,7 @@ pub(super) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) 
 
 /// # Safety
 ///
-/// 1. The words hold a closure of the scope of this kind, and nobody uses them afterwards.
+/// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
 unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     let this = kind.cast::<Core>();
     // SAFETY: 1; I7 — the scope waits for the job.
@@ -238,7 +244,7 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     // SAFETY: 1.
     let closure = unsafe { capture.cast::<Closure>().read() };
     let result = match Local::current() {
-        // What the owner's thread runs it waits for as for a call.
+        // The owner's thread waits for this job as for a call.
         local if core.is_owners(local) => thread::catch(|| closure.run()),
         Some(local) => {
             local.serving(core.address(), core.within, || core.run_elsewhere(|| closure.run()))
@@ -271,7 +277,7 @@ unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
 }
 
 impl Local {
-    /// Waits for the jobs of a scope of which this is the owner, above the floor, which is where the scope began.
+    /// Waits for the jobs of this worker's scope. The scope began at the floor.
     fn finish_scope(&self, core: &Core) {
         self.run_own(core);
         if core.countdown.is_over() {

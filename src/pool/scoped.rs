@@ -1,7 +1,7 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation. Whichever comes first takes the closure out of it. Without a handle a job needs
-//! no allocation, since nobody looks for its result.
+//! The job and the handle share one allocation. The first of them takes the closure out of it. A
+//! job without a handle needs no allocation, since it has no result to keep.
 
 use super::frame::Core;
 use super::local::Local;
@@ -24,7 +24,7 @@ pub struct ScopedJoinHandle<'scope, T> {
     task: Unwatched<dyn Outcome<T> + Send + Sync + 'scope>,
 }
 
-/// What the job and its handle share.
+/// The data that the job and its handle share.
 struct Task<F, T>(Mutex<State<F, T>>);
 
 struct State<F, T> {
@@ -38,22 +38,22 @@ struct State<F, T> {
 enum Stage<F, T> {
     Queued(F),
     Running,
-    /// With the result, until that is taken; the scope has the error.
+    /// The closure has run. Its result is here until it is taken; an error is with the scope.
     Done(Option<T>),
 }
 
-/// What the handle knows of a task.
+/// A task, without the type of its closure.
 trait Outcome<T> {
-    /// Runs the closure here, if nobody has begun with it.
+    /// Runs the closure here, if no thread has begun it.
     fn run(&self, core: &Core);
     fn is_done(&self) -> bool;
-    /// Has it woken when it is done. The caller looks again afterwards.
+    /// Has `bell` woken when the task is done. The caller looks again afterwards.
     fn call(&self, bell: Waker);
     fn take(&self) -> Option<T>;
 }
 
 impl<F: FnOnce() -> T, T> Task<F, T> {
-    /// By which its error is known, and those who run it.
+    /// Returns the latch by which its error and its server are known.
     fn latch(&self) -> usize {
         ptr::from_ref(self).addr()
     }
@@ -139,7 +139,7 @@ impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for Entry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // A job that is dropped unrun is counted by the scope among those that nobody knows of.
+        // The scope counts a job that is dropped unrun. The handle has told of this one.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
@@ -151,7 +151,8 @@ impl<F: FnOnce() -> T, T> Drop for Entry<'_, F, T> {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Spawns a closure, and returns a handle to wait for what it returns. Otherwise as [`spawn`](Scope::spawn). One allocation.
+    /// Spawns a closure like [`spawn`](Scope::spawn), and returns a handle to wait for its result.
+    /// One allocation.
     ///
     /// # Examples
     ///
@@ -195,19 +196,19 @@ impl<T> ScopedJoinHandle<'_, T> {
         Unwatched::as_ptr(&self.task).addr()
     }
 
-    /// Waits for the job, and returns what its closure returned.
+    /// Waits for the job, and returns the result of its closure.
     ///
-    /// A worker of the pool runs the closure itself if it has not begun. If it runs elsewhere already, the worker helps, as in
-    /// [`ThreadPool::join`]. It runs nothing else.
+    /// A worker of the pool runs the closure itself if it has not begun. If it runs elsewhere
+    /// already, the worker helps, as in [`ThreadPool::join`]. It runs nothing else.
     ///
     /// # Errors
     ///
-    /// Returns the panic of the closure, as [`std::thread::ScopedJoinHandle::join`] does: then the scope does not go on with it.
-    /// Returns an error that [`is_cancelled`](JoinError::is_cancelled) if
-    /// [`shutdown(Cancel)`](super::Shutdown::Cancel) has dropped the job, or a [token](ThreadPool::scope_with) has ended it
-    /// before it began; then the scope does not panic for that either.
-    /// Returns an error that [`is_deadlock`](JoinError::is_deadlock) on a worker where jobs that wait for each other have taken half
-    /// of the stack; the job runs all the same.
+    /// Returns the panic of the closure, as [`std::thread::ScopedJoinHandle::join`] does; then the
+    /// scope does not resume it. Returns an error that [`is_cancelled`](JoinError::is_cancelled) if
+    /// [`shutdown(Cancel)`](super::Shutdown::Cancel) has dropped the job, or a
+    /// [token](ThreadPool::scope_with) has ended it before it began. Then the scope does not panic
+    /// for that. Returns an error that [`is_deadlock`](JoinError::is_deadlock) on a worker whose
+    /// stack is half full of jobs that wait for each other. The job runs all the same.
     ///
     /// # Examples
     ///
@@ -238,8 +239,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.task.take().ok_or_else(|| self.core.failures.take_kept(self.latch()))
     }
 
-    /// Returns whether the closure has run, or never will: then [`join`](Self::join) does not wait. A closure that never runs may
-    /// be dropped a moment later, but before the scope ends.
+    /// Returns whether the closure has run, or never will: then [`join`](Self::join) does not wait.
+    /// A closure that never runs may be dropped shortly afterwards, but before the scope ends.
     ///
     /// # Examples
     ///

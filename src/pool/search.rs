@@ -12,13 +12,13 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
-/// One turn in this many begins at the injector, so that jobs which keep spawning others do not starve
-/// it. A prime, so that it does not fall in step with them; the number is Go's.
+/// One turn in this many begins at the injector, so that jobs which keep spawning others do not
+/// starve its jobs. A prime, so that it does not fall in step with them; the number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// One in this many of those turns begins at the oldest job of any worker's deque, its own included, so that jobs which keep
-/// spawning others starve neither those below them nor those of a worker that is busy. Rarely: each time, a tree of jobs that
-/// is run depth first has one branch more open.
+/// One in this many of those turns begins at the oldest job of any worker's deque, its own
+/// included. So jobs that keep spawning others starve neither the jobs below them nor those of a
+/// busy worker. Rarely: each time, a tree of jobs that is run depth first has one branch more open.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
 /// How many jobs are taken at once, at most.
@@ -29,16 +29,16 @@ const FEW: usize = 32;
 
 /// How a worker goes on.
 pub(super) enum Next {
-    /// With this job.
+    /// It runs this job.
     Run(Job),
-    /// From the beginning.
+    /// It begins again.
     Turn,
-    /// Not at all.
+    /// It leaves.
     Leave,
 }
 
 impl Local {
-    /// Looks where nobody else is in the way: here, and at the injector.
+    /// Looks where no other worker is in the way: here, and at the injector.
     #[inline]
     pub(super) fn find(&self) -> Option<Job> {
         if self.turn.get() % INJECTOR_FIRST_EVERY == 0 {
@@ -49,14 +49,14 @@ impl Local {
         self.deque.pop().or_else(|| self.take_batch())
     }
 
-    /// What is due now and then.
+    /// Does the work of every 61st turn.
     #[cold]
     fn look_around(&self) -> Option<Job> {
         // Not in the same turn again, if nothing runs.
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         if self.shared.settings.has_own_park() {
-            // A driver of input and output is not to starve either.
+            // So that a driver of input and output does not starve either.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
         let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
@@ -64,7 +64,8 @@ impl Local {
         oldest.or_else(|| self.take_one())
     }
 
-    /// The oldest job of any worker: it may be busy for long with something else, and so may be those that steal.
+    /// Takes the oldest job of any worker, which may be busy with something else for long, as may
+    /// those that steal.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -72,12 +73,12 @@ impl Local {
         })
     }
 
-    /// The oldest job of the shelf, or else of the injector.
+    /// Takes the oldest job of the shelf, or else of the injector.
     pub(super) fn take_one(&self) -> Option<Job> {
         self.shared.shelf.take().or_else(|| self.shared.take_injected())
     }
 
-    /// The oldest job of the injector; those that come next go to the deque.
+    /// Takes the oldest job of the injector; the next ones go to the deque.
     fn take_batch(&self) -> Option<Job> {
         loop {
             match self.shared.injector.steal_batch_and_pop(&self.deque) {
@@ -91,8 +92,8 @@ impl Local {
         }
     }
 
-    /// What came in a batch was for a moment where nobody could see it, so a worker that looked then may sleep
-    /// on it.
+    /// Notifies of the jobs of a batch. While it was moved no other worker could see it, so a
+    /// worker that looked then may sleep on it.
     #[inline]
     fn tell_of_batch(&self) {
         if !self.deque.is_empty() {
@@ -100,8 +101,8 @@ impl Local {
         }
     }
 
-    /// Looks everywhere for some microseconds, then sleeps, until there is a job. While this worker looks nobody
-    /// else is woken.
+    /// Looks everywhere for some microseconds, then sleeps, until there is a job. While this worker
+    /// looks, no other is woken.
     #[cold]
     pub(super) fn search(&self) -> Next {
         let shared = &*self.shared;
@@ -109,7 +110,7 @@ impl Local {
         loop {
             let mut vigil = Vigil::new();
             while !self.is_called() {
-                // In our own deque is what a hook or the park has spawned.
+                // A hook or the park may have spawned jobs into our own deque.
                 let own = self.deque.pop();
                 let is_surplus = own.is_none() && shared.run_enough(1);
                 let rest = || self.take_batch().or_else(|| shared.shelf.take());
@@ -138,14 +139,14 @@ impl Local {
         }
     }
 
-    /// Whether something has to be done that is not a job to be found.
+    /// Returns whether there is something to do that is not a job to be found.
     pub(super) fn is_called(&self) -> bool {
         // Relaxed: `attend` looks closer.
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || self.seat.has_pinned()
     }
 
-    /// Takes a job from another worker, and a batch after it. A half of a `join` and a job of a scope come alone: they are run
-    /// at once, so that their waiters know by whom.
+    /// Takes a job from another worker, and a batch after it. A half of a `join` and a job of a
+    /// scope come alone: they are run at once, so that their waiters know by whom.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -157,7 +158,7 @@ impl Local {
                         Steal::Success(job) => {
                             if !job.is_awaited() {
                                 let is_nobodys = |words: &_| !Job::are_awaited(words);
-                                // Whatever comes of it; the rest of what there is can be taken later.
+                                // The result does not matter: the rest can be taken later.
                                 let _ = victim.stealer.steal_batch_while(
                                     &self.deque,
                                     BATCH,
@@ -180,7 +181,7 @@ impl Local {
         })
     }
 
-    /// The other workers, from any one on.
+    /// Returns the other workers, from any one on.
     fn victims<'a>(
         &'a self,
         seats: &'a [Arc<Seat>],
@@ -216,7 +217,8 @@ impl Local {
         Some(job)
     }
 
-    /// Drops the jobs of claimed tasks out of our deque, above the halves of `join`s: those are found by their places.
+    /// Drops the jobs of claimed tasks out of our deque, above the halves of `join`s: those are
+    /// found by their indices.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);
@@ -234,7 +236,8 @@ impl Local {
         self.shared.tell_of_moved();
     }
 
-    /// Marsaglia's xorshift: where to start looking does not matter much.
+    /// Returns a random number, by Marsaglia's xorshift: where to start looking does not matter
+    /// much.
     fn random(&self) -> usize {
         let mut random = self.random.get();
         random ^= random << 13;

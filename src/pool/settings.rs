@@ -27,13 +27,13 @@ type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Start {
-    /// With the first job: a pool that is not used has none.
+    /// With the first job: an unused pool has no threads.
     Lazy,
-    /// With the pool, which is an error if the system has none to give.
+    /// With the pool. It is an error if the system has none to give.
     Eager,
 }
 
-/// What a pool does that is not the same for all.
+/// The settings of a pool.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) num_threads: Option<usize>,
@@ -51,7 +51,7 @@ pub(super) struct Settings {
     pub(super) on_thread_unpark: Option<Hook>,
     /// A thread that calls `join` or `scope` is a worker meanwhile.
     pub(super) callers_take_part: bool,
-    /// Another starts the threads.
+    /// The threads are started by another layer.
     pub(super) is_hosted: bool,
 }
 

@@ -15,22 +15,23 @@ use crate::task::{End, ExecutorId, Job, Living, current};
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 
-/// What calls for attention. Threads are to be started: all, at first, or those that the system has not given.
+/// Bits of `attention`. Threads are to be started: all, at first, or those that the system has not
+/// given.
 pub(super) const MISSING: usize = 1;
 /// The pool takes no further jobs.
 pub(super) const CLOSED: usize = 1 << 1;
-/// What is queued is to be dropped.
+/// The queued jobs are to be dropped.
 pub(super) const DISCARD: usize = 1 << 2;
-/// There are more workers than there are to be, and whoever sees it is to go.
+/// There are too many workers: the first that sees this goes.
 pub(super) const SURPLUS: usize = 1 << 3;
-/// There are more workers than there are to be, and whoever has nothing to do for long may go.
+/// There are too many workers: one that has slept for `keep_alive` may go.
 pub(super) const SPARE: usize = 1 << 4;
 /// A worker has moved jobs that are to be dropped, and may be in a wait, in which it drops none.
 pub(super) const MOVED: usize = 1 << 5;
-/// Jobs are pinned to workers; they are counted from here on.
+/// Jobs are pinned to workers; the bits from here on count them.
 pub(super) const PINNED: usize = 1 << 6;
 
-/// What the workers share with each other and with the handles.
+/// The data of a pool.
 pub(super) struct Shared {
     pub(super) id: ExecutorId,
     pub(super) injector: Injector<Job>,
@@ -40,13 +41,13 @@ pub(super) struct Shared {
     pub(super) attention: CachePadded<AtomicUsize>,
     pub(super) registry: Registry,
     pub(super) crew: Mutex<Crew>,
-    /// How many threads there are to be: as in the crew, for those who do not take its lock.
+    /// The wanted number of threads, as in the crew, for those who do not take its lock.
     pub(super) threads: AtomicUsize,
     /// Threads that have not gone.
     pub(super) present: AtomicUsize,
     /// Its futures.
     pub(super) living: Living,
-    /// Told when all have gone for good, if somebody wants to know.
+    /// Notified when all have gone for good.
     pub(super) end: End,
     pub(super) settings: Settings,
     pub(super) panicked: AtomicUsize,
@@ -55,20 +56,21 @@ pub(super) struct Shared {
 /// The threads of a pool. Under a lock: they come and go rarely.
 #[derive(Default)]
 pub(super) struct Crew {
-    /// Threads that have been started, have not been discharged and have not got up from their seats.
+    /// Threads that have been started, have not been discharged and have not got up from their
+    /// seats.
     pub(super) alive: usize,
-    /// Those of them that are in a blocking section.
+    /// Threads of these that are in a blocking section.
     pub(super) blocked: usize,
-    /// How many are to be alive and not blocked.
+    /// How many of these are wanted that do not block.
     pub(super) target: usize,
-    /// Other threads that are workers for a while.
+    /// Threads outside that are workers for the length of a call.
     pub(super) guests: usize,
     pub(super) is_closing: bool,
-    /// By index; `None` if there is none, or if nobody is to join it.
+    /// By index; `None` if there is none, or if it is not to be joined.
     pub(super) threads: Vec<Option<JoinHandle<()>>>,
     /// Whether an index is taken.
     pub(super) taken: Vec<bool>,
-    /// What threads have done that have gone.
+    /// The work of the threads that have gone.
     pub(super) gone: WorkerMetrics,
     /// Dropping the last handle does not wait for the threads.
     pub(super) is_background: bool,
@@ -87,7 +89,7 @@ impl Crew {
         self.alive < self.target + self.blocked
     }
 
-    /// How many workers are to run.
+    /// Returns how many workers are to run.
     pub(super) fn wanted(&self) -> usize {
         self.target + self.guests
     }
@@ -103,30 +105,30 @@ impl Crew {
         index
     }
 
-    /// The threads that are to be joined.
+    /// Returns the threads that are to be joined.
     pub(super) fn take_threads(&mut self) -> Vec<JoinHandle<()>> {
         self.threads.iter_mut().filter_map(Option::take).collect()
     }
 }
 
 impl Shared {
-    /// Whether jobs are refused.
+    /// Returns whether jobs are refused.
     pub(super) fn is_closed(&self) -> bool {
         self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: as of some moment
     }
 
-    /// Whether what is queued is dropped.
+    /// Returns whether queued jobs are dropped.
     pub(super) fn is_discarding(&self) -> bool {
         self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
     }
 
-    /// Whether this thread is one of the pool's, and so would wait for itself: also in the destructors of its own
-    /// storage, when it is no worker any more.
+    /// Returns whether this thread is one of the pool's, and so would wait for itself: also in the
+    /// destructors of its own storage, when it is no worker any more.
     pub(super) fn is_own_thread(&self) -> bool {
         current::is_thread_of(self.id)
     }
 
-    /// Jobs are where others see them again, which for a moment nobody could (I3).
+    /// Says that jobs which no thread could see while they were moved can be seen again (I3).
     pub(super) fn tell_of_moved(&self) {
         self.idle.searchers.notify_one();
         if self.is_discarding() {
@@ -135,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// The oldest job of the injector.
+    /// Takes the oldest job of the injector.
     pub(super) fn take_injected(&self) -> Option<Job> {
         loop {
             match self.injector.steal() {
@@ -146,7 +148,7 @@ impl Shared {
         }
     }
 
-    /// Whether there may be a job anywhere: whatever is not certainly nothing counts.
+    /// Returns whether there may be a job anywhere.
     pub(super) fn is_there_work(&self) -> bool {
         !self.injector.is_empty()
             || self.shelf.len() > 0
@@ -155,7 +157,8 @@ impl Shared {
                 .with(|seats| seats.iter().any(|it| !it.stealer.is_empty() || it.held.is_any()))
     }
 
-    /// A job has panicked that nobody waits for, or a hook has. The panic hook has printed the message.
+    /// Reports the panic of a job without a handle, or of a hook. The panic hook has printed the
+    /// message.
     pub(super) fn report(&self, payload: thread::Payload) {
         self.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
         self.settings.panic_handler.handle(payload);

@@ -1,9 +1,10 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
-//! A thread that waits for a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of another worker's
-//! deque. So a worker lays aside the jobs of others' scopes in its deque, and what is older there, before it gives its place
-//! away in a wait; and, when it has helped, what that has left. The shelf is never closed: a worker that puts something there
-//! looks again before it leaves the pool.
+//! A thread that waits for a scope finds the scope's jobs in its own deque, on the shelf, or at the
+//! old end of another worker's deque. So a worker that is about to give its place away in a wait
+//! first lays aside the jobs of others' scopes in its deque, and all older ones. When it has
+//! helped, it lays aside the jobs that the help has left. The shelf is never closed: a worker that
+//! puts a job there looks again before it leaves the pool.
 
 use super::frame::bell_of;
 use crate::sync::lock::Mutex;
@@ -25,27 +26,28 @@ impl Shelf {
         self.len.load(Relaxed) // Relaxed: behind the fence of LOOK_AGAIN, or it is looked at again
     }
 
-    /// Returns what wakes the owner of the job's scope, if that waits.
+    /// Puts a job here. Returns the waker of its scope's owner, if that waits.
     pub(super) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);
-        // Before the look at the bell, which is under a lock of its own: an owner that has not put its bell there sees the job.
+        // Before the look at the bell, which has a lock of its own: an owner whose bell is not
+        // there yet sees the job.
         self.len.store(jobs.len(), Relaxed); // Relaxed: as in `len`
-        // Nobody takes it before the lock is free.
+        // No thread takes it before the lock is free.
         jobs.back().and_then(bell_of)
     }
 
-    /// Takes the oldest.
+    /// Takes the oldest job.
     pub(super) fn take(&self) -> Option<Job> {
         self.take_such(|_| true)
     }
 
-    /// Takes the oldest that is not of a scope.
+    /// Takes the oldest job that is not of a scope.
     pub(super) fn take_stranger(&self) -> Option<Job> {
         self.take_such(|it| it.scope().is_none())
     }
 
-    /// Takes the oldest of a scope.
+    /// Takes the oldest job of a scope.
     pub(super) fn take_of(&self, scope: usize) -> Option<Job> {
         self.take_such(|it| it.is_of(scope))
     }

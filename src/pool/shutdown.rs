@@ -17,10 +17,10 @@ use core::task::Waker;
 use core::time::Duration;
 
 impl ThreadPool {
-    /// Refuses further jobs and waits until every thread has come to its end.
+    /// Refuses further jobs and waits until every thread has ended.
     ///
-    /// Jobs that are still to run are refused too if they spawn. A further call waits, and may turn `Drain`
-    /// into `Cancel`. What the jobs did happens before this returns.
+    /// The spawns of jobs that still run are refused, too. A further call waits, and may turn
+    /// `Drain` into `Cancel`. All that the jobs did happens before this returns.
     ///
     /// # Errors
     ///
@@ -44,11 +44,11 @@ impl ThreadPool {
         self.end_in(how, None).map(|_| ())
     }
 
-    /// Returns a future that is ready when everything accepted has run or was dropped, as [`wait_idle`](Self::wait_idle) is. It
-    /// takes no thread, and does not keep the pool open.
+    /// Returns a future that is ready when all accepted jobs have run or were dropped, as
+    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and does not keep the pool open.
     ///
-    /// A future that waits to be woken is not waited for: also the pool's own futures may await this. A job that blocks on it
-    /// waits for itself, as does a destructor that [`Shutdown::Cancel`] runs.
+    /// It does not wait for futures that are pending, so the pool's own futures may await this. A
+    /// job that blocks on it waits for itself, as does a destructor that [`Shutdown::Cancel`] runs.
     ///
     /// # Examples
     ///
@@ -71,12 +71,12 @@ impl ThreadPool {
         until(Arc::clone(self.shared()), |it| &it.idle.quiet, is_quiet)
     }
 
-    /// As [`shutdown`](Self::shutdown), and waits for so long at most.
+    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
     ///
     /// # Errors
     ///
     /// [`ShutdownError::StillRunning`] if there are threads left by then: they leave when they can.
-    /// [`ShutdownError::WouldDeadlock`] as above.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool; then nothing is closed.
     ///
     /// # Examples
     ///
@@ -92,7 +92,7 @@ impl ThreadPool {
         if self.end_in(how, Some(time))? { Ok(()) } else { Err(ShutdownError::StillRunning) }
     }
 
-    /// Returns whether every thread has come to its end in time.
+    /// Returns whether every thread has ended in time.
     fn end_in(&self, how: Shutdown, time: Option<Duration>) -> Result<bool, WouldDeadlock> {
         let shared = self.shared();
         if shared.is_own_thread() {
@@ -102,8 +102,8 @@ impl ThreadPool {
         Ok(shared.wait_until_gone(time.and_then(clock::after)))
     }
 
-    /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, and does not wait for the threads; nor does a thread
-    /// that drops the last handle. On any thread.
+    /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, and does not wait for the
+    /// threads. Nor does a thread that drops the last handle. May be called on any thread.
     ///
     /// # Examples
     ///
@@ -124,10 +124,10 @@ impl ThreadPool {
 }
 
 impl LockedPool {
-    /// Waits until everything accepted has run, what jobs spawned included.
+    /// Waits until all accepted jobs have run, and those that they have spawned.
     ///
-    /// If others go on submitting, it returns at some moment at which nothing was left. What those
-    /// jobs did happens before this returns.
+    /// If other threads go on submitting, it returns after a moment at which no job was left. All
+    /// that the jobs did happens before this returns.
     ///
     /// # Errors
     ///
@@ -151,8 +151,8 @@ impl LockedPool {
         }
     }
 
-    /// Returns a future that is ready when everything accepted has run, as [`wait_idle`](Self::wait_idle) is. It takes no
-    /// thread, and does not keep the pool open.
+    /// Returns a future that is ready when all accepted jobs have run, as
+    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and does not keep the pool open.
     ///
     /// # Examples
     ///
@@ -161,10 +161,10 @@ impl LockedPool {
         until(Unwatched::clone(&self.shared), |it| &it.quiet, |it| it.is_quiet())
     }
 
-    /// Refuses further jobs and waits until everything accepted has run, or was dropped.
+    /// Refuses further jobs and waits until all accepted ones have run, or were dropped.
     ///
-    /// Jobs that are still to run are refused too if they spawn. A further call waits, and may turn `Drain` into
-    /// `Cancel`.
+    /// The spawns of jobs that still run are refused, too. A further call waits, and may turn
+    /// `Drain` into `Cancel`. All that the jobs did happens before this returns.
     ///
     /// # Errors
     ///
@@ -232,35 +232,37 @@ impl Shared {
         });
     }
 
-    /// Runs `f` as if this were a thread of the pool: the pool does not end before `f` has dropped what it takes, and a
-    /// destructor that would wait for that is told so.
+    /// Runs `f` as if this were a thread of the pool. The pool does not end before `f` has dropped
+    /// the jobs that it takes. A destructor that would wait for that gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(1, Relaxed); // Relaxed: as for a thread that is started
         current::as_stranger(self.id, f);
         self.go();
     }
 
-    /// Drops what is queued, wherever it is. What comes while it does, it leaves: workers drop that when they look for a job, and
-    /// of what those move that wait, the thread is told that waits for them to go.
+    /// Drops the queued jobs, wherever they are. Jobs that come meanwhile stay: a worker drops
+    /// those when it looks for a job. A worker that moves some in a wait tells the thread that
+    /// waits for the workers to go.
     #[cold]
     fn discard(&self) {
-        // As for a worker that is about to sleep: a job is seen here, or its thread sees `DISCARD` after it has
-        // notified of it.
+        // As for a worker that is about to sleep: a job is seen here, or the thread that moved it
+        // sees `DISCARD` after it has notified of it.
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
         self.drop_queued();
         self.idle.rest();
     }
 
-    /// Handles say that it was cancelled. Jobs of workers' scopes go to the shelf, where their owners find them: no other
-    /// worker may be left. A half of a `join` that is dropped is its owner's again.
+    /// Drops the queued jobs; their handles say that they were cancelled. Jobs of workers' scopes
+    /// go to the shelf, where their owners find them, since no other worker may be left. A half of
+    /// a `join` that is dropped is its owner's again.
     pub(super) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.take_injected()) {
             self.drop_unless_awaited(job);
         }
         let seats = self.registry.with(<[_]>::to_vec);
         for seat in seats {
-            // No more: a tree of `join`s goes on as long as it likes.
+            // Not all that come: a tree of `join`s goes on for its own time.
             let jobs = iter::from_fn(|| seat.stealer.steal_some(|_, _| true));
             jobs.take(seat.stealer.len()).for_each(|job| self.drop_unless_awaited(job));
         }
@@ -289,9 +291,9 @@ impl Shared {
         }
     }
 
-    /// The token that is cancelled when the last thread has gone for good.
+    /// Returns the token that is cancelled when the last thread has gone for good.
     pub(super) fn end(&self) -> CancelToken {
-        // Relaxed, both: the lock orders it. Whoever is last looks for the token after this.
+        // Relaxed, both: the lock orders it. The last thread to go looks for the token after this.
         self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0)
     }
 
@@ -310,7 +312,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the threads. `false` if the deadline comes first.
+    /// Waits for the threads. Returns `false` if the deadline comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
         // Relaxed, both: `quiet` orders it.
@@ -335,7 +337,8 @@ impl Shared {
 }
 
 impl Drop for Handle {
-    /// As `shutdown(Drain)`; a thread of the pool that drops it does not wait, and none does after `shutdown_background`.
+    /// Shuts down as `shutdown(Drain)` does. A thread of the pool does not wait, and none does
+    /// after `shutdown_background`.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);
         if !self.0.is_own_thread() && !self.0.crew.lock().is_background {

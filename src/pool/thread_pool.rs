@@ -14,23 +14,25 @@ use std::io;
 
 /// Threads that each have a deque of their own and steal from each other.
 ///
-/// What a job spawns goes to the deque of the worker that runs it and is run next by that worker,
-/// unless another has nothing to do. What others spawn is queued, first in, first out.
+/// A job's spawns go to the deque of the worker that runs it, which runs the newest first; a worker
+/// without a job steals the oldest. Spawns of other threads are queued, first in, first out.
 ///
-/// Clones are handles of the same pool. Dropping the last is [`shutdown(Drain)`](Self::shutdown) and waits for
-/// the threads; a worker that drops the last one does not wait, and the threads leave when everything accepted
-/// has run.
+/// Clones are handles of the same pool. Dropping the last is [`shutdown(Drain)`](Self::shutdown)
+/// and waits for the threads. A worker that drops the last one does not wait, and the threads leave
+/// when all accepted jobs have run.
 ///
 /// # Progress
 ///
-/// Spawning is lock-free while no worker has to be woken, but for the first job, which starts the threads; and from outside
-/// while the system gives fewer threads than wanted, as each spawn then tries to start those that are missing.
+/// Spawning is lock-free while no worker has to be woken. There are two exceptions. The first job
+/// starts the threads. While the system gives fewer threads than wanted, each spawn from outside
+/// tries to start the missing ones.
 ///
 /// # Order
 ///
-/// A worker takes its own newest job first, and every 61st time the oldest that was spawned from outside. Every 976th time it
-/// takes the oldest of any worker, itself included, so that jobs which spawn themselves again leave all others their turns. A future that wakes itself
-/// while it is polled goes behind all that wait outside.
+/// A worker takes its own newest job first, and every 61st time the oldest that was spawned from
+/// outside. Every 976th time it takes the oldest of any worker, itself included, so that jobs which
+/// spawn themselves again leave all others their turns. A future that wakes itself while it is
+/// polled goes behind all jobs that were spawned from outside.
 ///
 /// # Examples
 ///
@@ -78,10 +80,10 @@ impl ThreadPool {
         &self.0.0
     }
 
-    /// Spawns a closure, and returns the handle to wait for what it returns. One allocation.
+    /// Spawns a closure, and returns the handle of its task. One allocation.
     ///
-    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was cancelled.
-    /// [`TaskBuilder::try_spawn`] gives it back instead.
+    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was
+    /// cancelled. [`TaskBuilder::try_spawn`] gives it back instead.
     ///
     /// # Examples
     ///
@@ -98,14 +100,15 @@ impl ThreadPool {
         self.task().spawn(f)
     }
 
-    /// Spawns a closure that nobody waits for. Does not allocate if it captures three words or less.
+    /// Spawns a closure without a handle. Does not allocate if it captures at most three words.
     ///
     /// If it panics, the [panic handler](super::Builder::panic_handler) is called.
     ///
     /// # Errors
     ///
-    /// [`Rejected`] with the closure as a job: [`Reason::Closed`] after [`shutdown`](Self::shutdown), and
-    /// [`Reason::Full`] if the system has not one thread to start the pool with.
+    /// [`Rejected`] with the closure as a job: [`Reason::Closed`] after
+    /// [`shutdown`](Self::shutdown), and [`Reason::Full`] if the system has not one thread to start
+    /// the pool with.
     ///
     /// # Examples
     ///
@@ -119,12 +122,13 @@ impl ThreadPool {
         self.execute(Flow::job(self.shared().settings.context.as_ref(), f))
     }
 
-    /// Spawns several closures that nobody waits for, and decides once whom to wake. If the iterator panics, the closures
-    /// that it had given run all the same.
+    /// Spawns several closures without handles, and decides once which workers to wake. If the
+    /// iterator panics, the closures that it had given run all the same.
     ///
     /// # Errors
     ///
-    /// [`RejectedBatch`] with those that were refused, as jobs; if the pool is closed meanwhile, the first ones may have been accepted.
+    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, the
+    /// first ones may have been accepted.
     ///
     /// # Examples
     ///
@@ -140,7 +144,7 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
     {
-        /// Tells of the jobs, also if the iterator panics.
+        /// Notifies of the jobs, also if the iterator panics.
         struct Told<'a>(&'a Shared, Cell<usize>);
 
         impl Drop for Told<'_> {
@@ -167,7 +171,7 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// A task with settings of its own: a token, a group, no context.
+    /// Returns a builder for a task with a token or a group, or without the pool's context.
     ///
     /// # Examples
     ///
@@ -183,14 +187,14 @@ impl ThreadPool {
         TaskBuilder::on(self)
     }
 
-    /// Sets how many threads run jobs: starts those that are missing; those that are too many leave after the job
-    /// that they run.
+    /// Sets how many threads run jobs. Missing threads are started; surplus threads leave after
+    /// their current job.
     ///
     /// # Errors
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
-    /// [`max_threads`](super::Builder::max_threads), and then nothing changes; the system's error if it has no thread to
-    /// give, and then there are fewer.
+    /// [`max_threads`](super::Builder::max_threads); then nothing changes. The system's error if it
+    /// has no thread to give; then there are fewer.
     ///
     /// # Examples
     ///
@@ -206,10 +210,10 @@ impl ThreadPool {
         Shared::resize(self.shared(), threads)
     }
 
-    /// Waits until everything accepted has run, what jobs spawned included.
+    /// Waits until all accepted jobs have run, and those that they have spawned.
     ///
-    /// If others go on submitting, it returns at some moment at which nothing was left. What those
-    /// jobs did happens before this returns.
+    /// If other threads go on submitting, it returns after a moment at which no job was left. All
+    /// that the jobs did happens before this returns.
     ///
     /// # Errors
     ///
@@ -250,10 +254,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Accepts a job that is to wait behind the others.
+    /// Accepts a job, behind the others.
     pub(super) fn accept_last(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
         match Shared::door(this) {
-            // There are no others: its own deque is nearer.
+            // There are no others, and its own deque is nearer.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
                 local.deque.push(job);
             }
@@ -272,11 +276,13 @@ impl Shared {
         NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
-    /// Where jobs go from this thread: to a worker of this pool, or, if it is none, to the injector.
+    /// Returns where jobs go from this thread: to a worker of this pool, or else, with `None`, to
+    /// the injector.
     #[inline(always)]
     fn door(this: &Arc<Shared>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;
-        // Relaxed: the injector decides what is refused; a worker runs what it accepts before it leaves (I2).
+        // Relaxed: the injector decides what is refused; a worker runs what it accepts before it
+        // leaves (I2).
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),

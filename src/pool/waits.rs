@@ -11,8 +11,8 @@ use crate::task::{Job, current};
 use core::task::Waker;
 use core::time::Duration;
 
-/// After this time a worker that has nobody to take its place looks again whether it can help: there is work that it may not
-/// run, so it is not told of every job.
+/// After this time a worker whose place no thread has taken looks again whether it can help. There
+/// is work that it may not run, so it is not notified of every job.
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
 
 impl Local {
@@ -33,7 +33,8 @@ impl Local {
         })
     }
 
-    /// Runs `f`, which does not panic, with the next place of the deque. Meanwhile what is in the deque stays where it is.
+    /// Runs `f`, which does not panic, with the next index of the deque. Meanwhile the items in the
+    /// deque stay where they are.
     pub(super) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
         self.offer_held(); // I9: it would be offered above the floor otherwise
         let floor = self.deque.next_place();
@@ -43,7 +44,8 @@ impl Local {
         result
     }
 
-    /// The newest job of our deque that was not there before the innermost service or scope began.
+    /// Takes the newest job of our deque that was not there before the innermost service or scope
+    /// began.
     pub(super) fn pop_above_floor(&self) -> Option<Job> {
         match self.floor.get() {
             Some(floor) => self.pop_above(floor),
@@ -51,15 +53,16 @@ impl Local {
         }
     }
 
-    /// The newest job of our deque, if it is at this place or above.
+    /// Takes the newest job of our deque, if it is at this index or above.
     #[inline(always)]
     fn pop_above(&self, place: Index) -> Option<Job> {
         let newest = self.deque.next_place().wrapping_sub(1);
         if is_at_or_above(newest, place as u32) { self.deque.pop() } else { None }
     }
 
-    /// Helps until the wait is over, and sleeps when there is nobody to help. `calls` has the bell rung at the end, unless
-    /// it is too early for that; `look` is called after each job.
+    /// Helps until the wait is over, and sleeps when there is no job to help with. `calls` has the
+    /// bell rung at the end, and returns `false` if it is too early for that. `look` is called
+    /// after each job.
     #[cold]
     pub(super) fn wait_for(
         &self,
@@ -72,7 +75,7 @@ impl Local {
         let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
             looks += 1;
-            // With many workers it takes longer than a yield.
+            // With many workers a look takes longer than a yield.
             let may_help = looks.is_power_of_two();
             if let Some(job) = may_help.then(|| self.leapfrog(latch, false)).flatten() {
                 self.help(job, &is_over);
@@ -89,11 +92,12 @@ impl Local {
         }
     }
 
-    /// Runs a job that another thread waits for, and what it leaves of the same scope. This worker lays the rest aside: the
-    /// service is over, so no thread could take it out of a waiting worker's deque.
+    /// Runs a job that another thread waits for, and the jobs of the same scope that it leaves.
+    /// This worker lays the rest aside: the service is over, so no thread could take them out of a
+    /// waiting worker's deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
-        // A job that is pinned to us may be one that nobody waits for.
+        // A pinned job may be one for which no thread waits.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
@@ -104,9 +108,10 @@ impl Local {
         }
     }
 
-    /// Takes a job of the scope that this worker waits for, or one that another thread waits for and that comes of what ends
-    /// the latch. `raids` has it take halves, too, that their owner holds, and help those that the other thread waits for;
-    /// otherwise it asks for the halves.
+    /// Takes a job of the scope that this worker waits for, or one that another thread waits for
+    /// and that comes of a service which ends the latch. With `raids` it also takes halves that
+    /// their owner holds, and helps with jobs for which that thread waits. Otherwise it asks for
+    /// the halves.
     fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(latch)) {
             return Some(job);
@@ -126,8 +131,9 @@ impl Local {
         Some(job)
     }
 
-    /// Sleeps until the wait is over, or there may be a job that can be run meanwhile, or runs one; or for `timeout`. If there
-    /// are only others, or the thread serves a scheduler, another thread takes the place of this one until the wait is over.
+    /// Sleeps until the wait is over, or a job can be run meanwhile, or runs one; at most for
+    /// `timeout`. If there are only other jobs, or the thread serves a scheduler, another thread
+    /// takes the place of this one until the wait is over.
     fn sleep_in_wait(
         &self,
         latch: Latch,
@@ -145,10 +151,11 @@ impl Local {
             }
             Waited::Aside => drop(bell),
         }
-        // Their owners do not look here, and we may sleep for long.
+        // Their owners do not look into our deque, and we may sleep for long.
         self.expose();
         if current::is_aside() {
-            // This is within such a section, whose beginning has notified, and not of what has come since.
+            // This is within another section that gives the place away, whose beginning has
+            // notified; but not of jobs that came since.
             idle.searchers.notify_one();
         }
         current::aside(|| {
@@ -166,15 +173,16 @@ impl Local {
         });
     }
 
-    /// Sleeps until the bell is rung, or for `timeout`, or for any other reason.
+    /// Sleeps until the bell rings, or for `timeout`, or wakes spuriously.
     pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
         self.offer_held();
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 
-    /// Lays aside the jobs of others' scopes in our deque, and what is older.
+    /// Lays aside the jobs of others' scopes in our deque, and all older ones.
     ///
-    /// They are older than the first half of a `join`: what a job leaves above one is laid aside at the job's end.
+    /// They are older than the first half of a `join`: the jobs above that half are laid aside at
+    /// the end of the job that left them.
     pub(super) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|place, words| {
@@ -205,7 +213,8 @@ impl Shared {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Takes a job that a worker leaves behind, unless the pool is closed, whose other workers may have left.
+    /// Takes a job that a worker leaves behind, unless the pool is closed, whose other workers may
+    /// have left.
     pub(super) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.into_inner())?;
@@ -222,7 +231,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells of a job those that look for one, and the owner of its scope, which may sleep while others have its place.
+    /// Notifies the threads that look for a job, and the owner of its scope, which may sleep while
+    /// others have its place.
     fn tell(&self, bell: Option<Waker>) {
         self.tell_of_moved();
         if let Some(bell) = bell {

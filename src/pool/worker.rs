@@ -14,7 +14,7 @@ use crate::task::{Job, current, depth, gate};
 use core::ptr;
 use core::time::Duration;
 
-/// What a worker looks into before its next turn.
+/// The bits that a worker looks into before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MOVED);
 
 impl Local {
@@ -36,7 +36,8 @@ impl Local {
                     local.shared.report(payload);
                 }
             });
-            // What the hook spawns goes to the injector, which takes it only if somebody else is there to run it.
+            // The hook's jobs go to the injector, which takes one only if another thread is there
+            // to run it.
             Local::retire();
             local.hook(&local.shared.settings.on_thread_stop);
         });
@@ -44,7 +45,8 @@ impl Local {
         local.depart();
     }
 
-    /// Runs jobs until it is time to leave, and gets up. A job that panics ends it; it is called again.
+    /// Runs jobs until it is time to leave, and gets up. A job that panics ends it; then it is
+    /// called again.
     fn serve(&self) {
         loop {
             while let Some(job) = self.next() {
@@ -56,7 +58,7 @@ impl Local {
         }
     }
 
-    /// Takes a turn; a tombstone costs none.
+    /// Runs a job as one turn; a tombstone takes none.
     #[inline]
     pub(super) fn run(&self, job: Job) {
         if job.try_run() {
@@ -65,7 +67,7 @@ impl Local {
         }
     }
 
-    /// As `run`; a panic is reported.
+    /// Runs a job as `run` does, and reports its panic.
     pub(super) fn run_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| self.run(job)) {
             self.seat.counters.polled();
@@ -73,16 +75,16 @@ impl Local {
         }
     }
 
-    /// The next job; sleeps until there is one. `None` if it is time to leave.
+    /// Returns the next job; sleeps until there is one. `None` if it is time to leave.
     #[inline]
     fn next(&self) -> Option<Job> {
         loop {
-            // Relaxed: what it is about is looked at under a lock, or by `sleep` again.
+            // Relaxed: the subjects of the bits are under a lock, or `sleep` looks again.
             let attention = self.shared.attention.load(Relaxed);
             if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            // If this worker may be one too many, the others' jobs are not for it to take without a look.
+            // If this worker may be one too many, it does not take the others' jobs without a look.
             if attention & SPARE == 0 || !self.deque.is_empty() {
                 if let Some(job) = self.find() {
                     return Some(job);
@@ -100,13 +102,14 @@ impl Local {
         }
     }
 
-    /// Does what it is called for. Returns whether that is to leave.
+    /// Does the work that the bits ask for. Returns whether that is to leave.
     #[cold]
     fn attend(&self) -> bool {
         while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
             self.run(job);
         }
-        // Relaxed: what it is about is looked at under a lock, or found in a queue. After the pinned jobs, which may take long.
+        // Relaxed: the subjects of the bits are under a lock or in a queue. After the pinned jobs,
+        // which may take long.
         let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();
@@ -118,7 +121,7 @@ impl Local {
         false
     }
 
-    /// A job for this worker, which it also runs while it waits.
+    /// Takes a job for this worker that it also runs while it waits.
     pub(super) fn take_urgent(&self) -> Option<Job> {
         self.take_from(&self.seat.urgent)
     }
@@ -129,14 +132,14 @@ impl Local {
         Some(job)
     }
 
-    /// Drops what is queued. Handles say that it was cancelled.
+    /// Drops the queued jobs; their handles say that they were cancelled.
     fn discard(&self) {
         let everything = core::iter::from_fn(|| self.deque.pop().or_else(|| self.take_one()));
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there may be a job. The last look counts as work whatever is not certainly nothing. `None` if it
-    /// is time to leave.
+    /// Sleeps until there may be a job; in the last look, all that is not certainly empty counts.
+    /// `None` if it is time to leave.
     pub(super) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
         let shared = &*self.shared;
         // Before the look: once it is closed and empty it stays so (I2).
@@ -152,7 +155,7 @@ impl Local {
         }
         self.hook(&shared.settings.on_thread_park);
         if !self.deque.is_empty() {
-            // The hook has spawned, and nobody else may come for it (I4).
+            // The hook has spawned, and no other worker may come for the job (I4).
             let search = resting.cancel();
             self.hook(&shared.settings.on_thread_unpark);
             return Some(search);
@@ -161,7 +164,7 @@ impl Local {
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
         let (search, is_told) = shared.idle.at_rest(|| {
             if is_surplus && !shared.run_enough(0) {
-                // Others have thought the same at this moment.
+                // Other workers may have decided the same at this moment.
                 return (resting.cancel(), true);
             }
             resting.commit_in(&mut **self.park.borrow_mut(), timeout)
@@ -193,8 +196,8 @@ impl Local {
         now.saturating_duration_since(slept_since)
     }
 
-    /// Gets up from its seat, unless it is to stay after all. Leaves nothing behind (I2): a worker that is discharged has given
-    /// its jobs away, or keeps its seat, where others find them.
+    /// Gets up from its seat, unless it is to stay after all. Leaves nothing behind (I2): a worker
+    /// that is discharged has given its jobs away, or keeps its seat, where others find them.
     fn gets_up(&self) -> bool {
         while let Some(job) = self.deque.pop() {
             if let Err(job) = self.shared.hand_over(job) {
@@ -212,12 +215,13 @@ impl Local {
         let shared = &*self.shared;
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
-        // A notification may have been meant for whoever sleeps, and this worker was told instead.
+        // A notification may have been meant for a worker that sleeps, and this one took it
+        // instead.
         shared.idle.searchers.notify_one();
         shared.go();
     }
 
-    /// Calls a hook of the user's. If it panics, that is reported as if it were a job.
+    /// Calls a hook of the user's. A panic of it is reported like that of a job.
     fn hook(&self, hook: &Option<Hook>) {
         if let Some(hook) = hook {
             if let Err(payload) = thread::catch(|| hook(self.seat.index)) {
@@ -230,7 +234,7 @@ impl Local {
 /// Its place in the pool, which another thread takes while it blocks.
 impl current::Ticket for Local {
     fn step_aside(&self) {
-        // In its stop hook it has none.
+        // In its stop hook it has no place.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
             self.shared.idle.step_aside();
