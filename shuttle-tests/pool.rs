@@ -113,7 +113,8 @@ fn one_of_two() -> ThreadPool {
     builder.start(Start::Eager).build().unwrap()
 }
 
-/// What one waits for beside its place is run by who has that, also if the pool is closed on the way.
+/// What one waits for beside its place is run by who has that, also if the pool is closed on the
+/// way.
 #[test]
 fn a_place_is_given_away_while_the_pool_closes() {
     explore("a_place_is_given_away_while_the_pool_closes", || {
@@ -194,7 +195,8 @@ fn a_handle_of_a_scope_is_joined_by_other_jobs() {
     });
 }
 
-/// The batch with both is for a moment where the other worker cannot see it, which may sleep by then.
+/// The batch with both is for a moment where the other worker cannot see it, which may sleep by
+/// then.
 #[test]
 fn two_jobs_of_a_batch_meet() {
     explore("two_jobs_of_a_batch_meet", || {

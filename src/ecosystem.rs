@@ -9,8 +9,8 @@ use crate::sim::Handle;
 macro_rules! spawners {
     ($($Spawner:ty),*) => {
         $(
-            /// Spawns a future that nobody waits for. An executor that refuses it is reported as shut down, which
-            /// is the only error that there is.
+            /// Spawns a future that nobody waits for. An executor that refuses it is reported as
+            /// shut down, which is the only error that there is.
             #[cfg(feature = "futures")]
             #[cfg_attr(docsrs, doc(cfg(feature = "futures")))]
             impl futures_task::Spawn for $Spawner {

@@ -6,10 +6,10 @@
 //! thread pool. A scheduler [shares](fair) any executor among queues, by weight and in time.
 //!
 //! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
-//! undefined behaviour, and model-checked. Each ordering has a name. `cargo xtask orderings` weakens
-//! each in turn, and a model fails or `loom-tests/unwitnessed.md` names the litmus test that judges
-//! it. DESIGN.md says why the structures are as they are, and `proofs/orderings.md` argues each
-//! ordering. The [guide] shows how to use the crate, and how to come to it from others.
+//! undefined behaviour, and model-checked. Each ordering has a name. `cargo xtask orderings`
+//! weakens each in turn, and a model fails or `loom-tests/unwitnessed.md` names the litmus test
+//! that judges it. DESIGN.md says why the structures are as they are, and `proofs/orderings.md`
+//! argues each ordering. The [guide] shows how to use the crate, and how to come to it from others.
 //!
 //! | structure | who pushes | who takes | order | progress | allocates |
 //! |---|---|---|---|---|---|
@@ -95,7 +95,8 @@
 //!
 //! [`ThreadPool::metrics`], [`Queue::metrics`](fair::Queue::metrics) and [`FairScheduler::report`]
 //! count and measure. [`trace::Timeline`] records which thread ran a task of which queue, and when,
-//! for Perfetto. [`trace::prometheus`] writes the metrics as text for Prometheus. The `{:?}` of most types shows how many items they hold.
+//! for Perfetto. [`trace::prometheus`] writes the metrics as text for Prometheus. The `{:?}` of
+//! most types shows how many items they hold.
 //!
 //! # Models
 //!

@@ -1,7 +1,7 @@
 //! What sharing an executor costs, and whether the shares come out on real threads.
 //!
-//! The rival is the article's own: a `RoundRobinThreadPool` as printed, one lock and one ticket for each
-//! task, over the same pool.
+//! The rival is the article's own: a `RoundRobinThreadPool` as printed, one lock and one ticket for
+//! each task, over the same pool.
 
 use filch::ThreadPool;
 use filch::executor::Inline;
@@ -18,8 +18,8 @@ const WORKERS: usize = 2;
 /// Queues of which all are ready.
 const MANY: usize = 1024;
 
-/// Toub's pool (MSDN Magazine, January 2009): queues and a cursor under a lock; each task submits a ticket, which takes
-/// one task from the next queue that has one.
+/// Toub's pool (MSDN Magazine, January 2009): queues and a cursor under a lock; each task submits a
+/// ticket, which takes one task from the next queue that has one.
 #[derive(Clone)]
 struct Toub(Arc<(ThreadPool, Mutex<Queues>)>);
 
@@ -112,7 +112,8 @@ impl Drop for Gate {
     }
 }
 
-/// The time to submit tasks to queues in turn and to have them run, for each: with the workers held up meanwhile, or not.
+/// The time to submit tasks to queues in turn and to have them run, for each: with the workers held
+/// up meanwhile, or not.
 fn time(pool: &ThreadPool, target: &dyn Target, queues: usize, items: usize, held: bool) -> f64 {
     let left: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(items)));
     let gate = held.then(|| Gate::on(pool));
@@ -186,7 +187,8 @@ pub fn costs(rounds: usize) -> Vec<Cost> {
 pub const READY: [(usize, Option<f64>); 5] =
     [(2, Some(150.0)), (64, None), (1024, None), (16_384, Some(600.0)), (65_535, Some(800.0))];
 
-/// What a lease of one task costs, with so many queues ready all the time: by round robin, and weighted fair.
+/// What a lease of one task costs, with so many queues ready all the time: by round robin, and
+/// weighted fair.
 #[must_use]
 pub fn leases(rounds: usize) -> Vec<(usize, Option<f64>, [f64; 2])> {
     READY
@@ -234,8 +236,8 @@ fn pick(fair: &FairScheduler, ready: usize) -> f64 {
     elapsed.as_nanos() as f64 / (ready * (each + 2)) as f64
 }
 
-/// Toub's question on real threads: when the small batch is done, as a multiple of its fair time; and when all is, as a
-/// multiple of what all workers need.
+/// Toub's question on real threads: when the small batch is done, as a multiple of its fair time;
+/// and when all is, as a multiple of what all workers need.
 #[derive(Clone, Copy, Debug)]
 pub struct Batches {
     /// Of the small batch.

@@ -238,7 +238,8 @@ fn yields_of_many<S: Spawner>() -> Run {
     })
 }
 
-/// The time that a task takes from when it begins until its future is ready with how many items that were.
+/// The time that a task takes from when it begins until its future is ready with how many items
+/// that were.
 fn by_a_task<S, F>(future: impl Fn(S, u64) -> F + 'static) -> Run
 where
     S: Spawner,
@@ -300,7 +301,8 @@ impl Future for Listener {
     }
 }
 
-/// A thread that is not the executor's wakes all of them, waits until all have run, and does so again.
+/// A thread that is not the executor's wakes all of them, waits until all have run, and does so
+/// again.
 fn wakes<S: Spawner>(futures: u64) -> Run {
     let spawner = S::start();
     Box::new(move |items| {

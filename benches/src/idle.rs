@@ -1,4 +1,5 @@
-//! What is measured of the event count and its rivals: what waking costs those who have nobody to wake.
+//! What is measured of the event count and its rivals: what waking costs those who have nobody to
+//! wake.
 
 use crate::scenarios::{Run, Scenario};
 use event_listener::Event;
@@ -9,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::*, fence};
 use std::thread;
 use std::time::Instant;
 
-/// Every scenario. The second contender is the floor: the instructions without which it cannot be done.
+/// Every scenario. The second contender is the floor: the instructions without which it cannot be
+/// done.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
     vec![

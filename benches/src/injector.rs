@@ -120,8 +120,8 @@ fn at_an_end<Q: Queue<usize>>(queue: Q) -> Run {
 
 /// Attempts where there is nothing, after so many items.
 fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q, items: usize) -> Run {
-    // Boxed before it is used: an optimized build that did not freed a queue twice, SegQueue's as well as ours. Why is
-    // not known.
+    // Boxed before it is used: an optimized build that did not freed a queue twice, SegQueue's as
+    // well as ours. Why is not known.
     let queue = Box::new(queue);
     (0..items).for_each(|item| queue.push(T::make(item)));
     (0..items).for_each(|_| drop(queue.pop()));
@@ -134,8 +134,8 @@ fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q, items: usize) -> Run {
     })
 }
 
-/// Pops a share of the items: each consumer knows its own, so that counting together does not become
-/// what is measured.
+/// Pops a share of the items: each consumer knows its own, so that counting together does not
+/// become what is measured.
 fn consume<T: Item, Q: Queue<T>>(queue: &Q, share: u64) {
     let (mut taken, mut misses) = (0, 0);
     while taken < share {

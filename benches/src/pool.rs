@@ -71,14 +71,16 @@ impl Countdown {
     }
 }
 
-/// A countdown that lives as long as the process: a task captures one pointer, as in the article's pools.
+/// A countdown that lives as long as the process: a task captures one pointer, as in the article's
+/// pools.
 fn leaked(tasks: usize) -> &'static Countdown {
     // A few dozen bytes a round.
     Box::leak(Box::new(Countdown { left: AtomicUsize::new(tasks), waiter: thread::current() }))
 }
 
-/// Has the allocator sort what others have freed, which is not for the next contender to pay: glibc puts it off until
-/// somebody asks for a large block, and two hundred thousand boxes of the one before take milliseconds.
+/// Has the allocator sort what others have freed, which is not for the next contender to pay: glibc
+/// puts it off until somebody asks for a large block, and two hundred thousand boxes of the one
+/// before take milliseconds.
 fn settle_heap() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(64 << 10)));
 }
@@ -223,7 +225,8 @@ fn fib(name: &'static str, threads: usize) -> (Scenario, &'static str) {
     (Scenario { name, goal: 0.88, items: JOINS, contenders }, "rayon")
 }
 
-/// A task and its answer, with everything on one CPU: what a wake-up costs besides the kernel's part.
+/// A task and its answer, with everything on one CPU: what a wake-up costs besides the kernel's
+/// part.
 fn round_trip<P: Pool>() -> Run {
     Box::new(|items| {
         let time = pinned(0, move || {

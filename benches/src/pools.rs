@@ -5,7 +5,8 @@ use filch::{Executor as _, Job};
 use std::sync::Arc;
 use std::thread;
 
-/// A pool as its users see it. Dropping the last clone ends its threads, where the pool can do that.
+/// A pool as its users see it. Dropping the last clone ends its threads, where the pool can do
+/// that.
 pub trait Pool: Clone + Send + Sync + 'static {
     /// The name in the tables.
     const NAME: &'static str;
@@ -116,7 +117,8 @@ impl Pool for AsyncExecutor {
 #[derive(Clone, Debug)]
 pub struct Threadpool(threadpool::ThreadPool);
 
-// SAFETY: `threadpool::ThreadPool` is not `Sync` for its channel's sender, which is since Rust 1.72.
+// SAFETY: `threadpool::ThreadPool` is not `Sync` for its channel's sender, which is since Rust
+// 1.72.
 unsafe impl Sync for Threadpool {}
 
 impl Pool for Threadpool {

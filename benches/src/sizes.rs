@@ -1,5 +1,6 @@
-//! What it costs to ask a scheduler of many queues, and to wait for them, by their number; and the same of tasks of one
-//! token or group, and of tokens in a chain. A cost that grows with the square shows as a column that grows.
+//! What it costs to ask a scheduler of many queues, and to wait for them, by their number; and the
+//! same of tasks of one token or group, and of tokens in a chain. A cost that grows with the square
+//! shows as a column that grows.
 
 use filch::executor::{Executor, ExecutorId, Inline, Rejected, TaskBuilder};
 use filch::fair::FairScheduler;

@@ -1,5 +1,5 @@
-//! Scenarios with a second thread. What crosses between cores depends on where the host has put them:
-//! compare within a run only, and read [`round_trip`] beside.
+//! Scenarios with a second thread. What crosses between cores depends on where the host has put
+//! them: compare within a run only, and read [`round_trip`] beside.
 
 use crate::contenders::{Deque, Thief};
 use crate::items::Item;

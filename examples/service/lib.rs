@@ -1,6 +1,7 @@
 //! A server that computes for tenants, each in a fair queue, and its load generator.
 //!
-//! `main.rs` says how it is run; the tests and the load generator start it inside their own process.
+//! `main.rs` says how it is run; the tests and the load generator start it inside their own
+//! process.
 
 mod connections;
 mod engine;

@@ -69,7 +69,8 @@ pub struct Sums {
     pub completed: u64,
     /// Those that expired, and whose client was told so.
     pub expired: u64,
-    /// The others that were dropped before they began: their client had gone, or the server stopped.
+    /// The others that were dropped before they began: their client had gone, or the server
+    /// stopped.
     pub cancelled: u64,
     /// Requests that found no room.
     pub refused: u64,
@@ -148,8 +149,8 @@ impl Running {
         self.task.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
-    /// Lets the requests of a tenant wait until [`resume`](Self::resume). Returns whether the tenant
-    /// exists and was not paused before. Requests are paused in queues only.
+    /// Lets the requests of a tenant wait until [`resume`](Self::resume). Returns whether the
+    /// tenant exists and was not paused before. Requests are paused in queues only.
     pub fn pause(&self, tenant: &str) -> bool {
         self.server.queue(tenant).is_some_and(Queue::pause)
     }

@@ -1,4 +1,5 @@
-//! An event count on one thread: nobody who must be told sleeps; `tests/programs/event_count.rs` says more.
+//! An event count on one thread: nobody who must be told sleeps; `tests/programs/event_count.rs`
+//! says more.
 #![no_main]
 
 #[path = "../../tests/programs/event_count.rs"]

@@ -1,5 +1,5 @@
-//! Queues over five executors, on real threads: nothing dangles; `tests/programs/queues.rs` says more. What it finds may not
-//! happen twice.
+//! Queues over five executors, on real threads: nothing dangles; `tests/programs/queues.rs` says
+//! more. What it finds may not happen twice.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -1,5 +1,5 @@
-//! Futures over pools, queues and a stepper: each ends as its handle says; `tests/programs/futures/mod.rs` says more. What it
-//! finds on real threads may not happen twice.
+//! Futures over pools, queues and a stepper: each ends as its handle says;
+//! `tests/programs/futures/mod.rs` says more. What it finds on real threads may not happen twice.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -1,4 +1,5 @@
-//! Promises that meet, on real threads: each holds; `tests/programs/meetings/mod.rs` says more. What it finds may not happen twice.
+//! Promises that meet, on real threads: each holds; `tests/programs/meetings/mod.rs` says more.
+//! What it finds may not happen twice.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

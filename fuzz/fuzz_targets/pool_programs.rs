@@ -1,4 +1,5 @@
-//! A pool on real threads: nothing is lost; `tests/programs/pool.rs` says more. What it finds may not happen twice.
+//! A pool on real threads: nothing is lost; `tests/programs/pool.rs` says more. What it finds may
+//! not happen twice.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

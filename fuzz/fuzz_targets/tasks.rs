@@ -1,4 +1,5 @@
-//! Tasks and their handles on one thread: a handle says what became of its task; `tests/programs/tasks.rs` says more.
+//! Tasks and their handles on one thread: a handle says what became of its task;
+//! `tests/programs/tasks.rs` says more.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -1,4 +1,5 @@
-//! Queues on a virtual clock: what may run runs and nothing else, the same way twice; `tests/programs/virtual_time/mod.rs` says more.
+//! Queues on a virtual clock: what may run runs and nothing else, the same way twice;
+//! `tests/programs/virtual_time/mod.rs` says more.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

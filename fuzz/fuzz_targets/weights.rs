@@ -1,4 +1,5 @@
-//! Weights that change, on a virtual clock: shares follow them; `tests/programs/weights.rs` says more.
+//! Weights that change, on a virtual clock: shares follow them; `tests/programs/weights.rs` says
+//! more.
 #![no_main]
 
 #[path = "../../tests/programs/weights.rs"]

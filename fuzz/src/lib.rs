@@ -15,8 +15,8 @@ pub fn from<const LEAST: u64, const MOST: u64, N: TryFrom<u64>>(
 
 /// Runs this, and waits until all threads that it has started are gone.
 ///
-/// A pool whose last handle is dropped by one of its own workers does not wait for them, and what a thread still has
-/// would be reported as a leak of the program that is run.
+/// A pool whose last handle is dropped by one of its own workers does not wait for them, and what a
+/// thread still has would be reported as a leak of the program that is run.
 pub fn with_threads(run: impl FnOnce()) {
     static BEFORE: OnceLock<usize> = OnceLock::new();
 

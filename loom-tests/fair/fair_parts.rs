@@ -1,5 +1,5 @@
-//! Models of what the fair scheduler is made of: the word of a queue, places that are filled once, the set of what is
-//! ready, and the tree that knows the least.
+//! Models of what the fair scheduler is made of: the word of a queue, places that are filled once,
+//! the set of what is ready, and the tree that knows the least.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

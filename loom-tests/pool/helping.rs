@@ -79,7 +79,8 @@ fn two_servers() -> ([Worker<u32>; 2], Arc<[Server; 2]>) {
     (deques, Arc::new(servers))
 }
 
-/// A worker serves a half that has come of what is waited for. Then it serves a stranger's half, which lies where the first lay.
+/// A worker serves a half that has come of what is waited for. Then it serves a stranger's half,
+/// which lies where the first lay.
 #[test]
 fn help_goes_on_only_to_what_has_come_of_the_service() {
     model("help_goes_on_only_to_what_has_come_of_the_service", Preemptions(3), || {
@@ -99,8 +100,8 @@ fn help_goes_on_only_to_what_has_come_of_the_service() {
     });
 }
 
-/// The first server ends a half that has come of what is waited for. A stranger's half lies where that lay, and the second server
-/// serves what has come of the stranger's.
+/// The first server ends a half that has come of what is waited for. A stranger's half lies where
+/// that lay, and the second server serves what has come of the stranger's.
 #[test]
 fn help_goes_on_only_while_the_service_between_is_open() {
     model("help_goes_on_only_while_the_service_between_is_open", Preemptions(2), || {

@@ -1,6 +1,6 @@
-//! Models of a worker that sleeps in a wait: it wakes up when the wait is over, when there is a job that it can run meanwhile,
-//! and when there is one that it cannot, for which it gives its place away. A sleeper that is not woken is a deadlock, which
-//! loom reports.
+//! Models of a worker that sleeps in a wait: it wakes up when the wait is over, when there is a job
+//! that it can run meanwhile, and when there is one that it cannot, for which it gives its place
+//! away. A sleeper that is not woken is a deadlock, which loom reports.
 
 use crate::common::{Bound::*, model, spawn};
 use filch::idle::{Park, ThreadPark};

@@ -1,9 +1,10 @@
 //! What every program here needs: schedules of two kinds, and a row for the table.
 //!
-//! shuttle runs a program under many random schedules, each a sequence of steps of one thread after the other; so it
-//! knows nothing of orderings, and everything of who comes first. *Random* takes any thread at each step; *PCT* (Burckhardt
-//! et al., *A randomized scheduler with probabilistic guarantees of finding bugs*, ASPLOS 2010) gives threads priorities
-//! and changes them at few places, which finds what needs one thread to stand still for long.
+//! shuttle runs a program under many random schedules, each a sequence of steps of one thread after
+//! the other; so it knows nothing of orderings, and everything of who comes first. *Random* takes
+//! any thread at each step; *PCT* (Burckhardt et al., *A randomized scheduler with probabilistic
+//! guarantees of finding bugs*, ASPLOS 2010) gives threads priorities and changes them at few
+//! places, which finds what needs one thread to stand still for long.
 
 #![allow(dead_code)] // each test target is a crate, and uses a part of this
 
@@ -38,11 +39,13 @@ pub(crate) fn explore(name: &str, program: impl Fn() + Clone + Send + Sync + 'st
     note(name, random, pct, start, "holds");
 }
 
-/// Expects that a program with a planted bug fails with this message, and tells after how many schedules.
+/// Expects that a program with a planted bug fails with this message, and tells after how many
+/// schedules.
 pub(crate) fn fails(name: &str, message: &str, program: impl Fn() + Clone + Send + Sync + 'static) {
     let start = Instant::now();
     let until_failure = |run: &dyn Fn(usize)| {
-        // Twice as many each time, so that the number is about right without counting in the program.
+        // Twice as many each time, so that the number is about right without counting in the
+        // program.
         let mut most = 1;
         while most <= 1 << 16 {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| run(most))) {

@@ -6,7 +6,8 @@ use super::index::after;
 use super::{Flavor, Worker};
 
 impl<T> Worker<T> {
-    /// Returns whether the deque is at its maximum capacity, counting items that thieves are taking.
+    /// Returns whether the deque is at its maximum capacity, counting items that thieves are
+    /// taking.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.max_capacity
     }

@@ -73,10 +73,11 @@ impl Queue {
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when nothing is pending in this queue, as [`wait_idle`](Self::wait_idle) is. It takes no
-    /// thread, and is a handle of the queue.
+    /// Returns a future that is ready when nothing is pending in this queue, as
+    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and is a handle of the queue.
     ///
-    /// It is never ready while a future of this queue awaits it: that one is pending until it has ended.
+    /// It is never ready while a future of this queue awaits it: that one is pending until it has
+    /// ended.
     ///
     /// # Examples
     ///
@@ -98,8 +99,8 @@ impl Queue {
 
     /// Closes the queue, and waits until nothing is pending.
     ///
-    /// With [`Shutdown::Drain`], what was accepted runs first; a paused queue is resumed for that. With
-    /// [`Shutdown::Cancel`], this [cancels](Self::cancel) the queue.
+    /// With [`Shutdown::Drain`], what was accepted runs first; a paused queue is resumed for that.
+    /// With [`Shutdown::Cancel`], this [cancels](Self::cancel) the queue.
     ///
     /// # Errors
     ///
@@ -182,10 +183,11 @@ impl FairScheduler {
         self.shared.wait_until_all_quiet(None).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when nothing is pending in any queue, as [`wait_idle`](Self::wait_idle) is. It takes no
-    /// thread, and keeps no queue open.
+    /// Returns a future that is ready when nothing is pending in any queue, as
+    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and keeps no queue open.
     ///
-    /// It is never ready while a future of one of the queues awaits it: that one is pending until it has ended.
+    /// It is never ready while a future of one of the queues awaits it: that one is pending until
+    /// it has ended.
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! Permits: each future of a queue holds one from its beginning to its end, if the queue limits them.
+//! Permits: each future of a queue holds one from its beginning to its end, if the queue limits
+//! them.
 
 use crate::sync::lock::Mutex;
 use crate::task::{AnyTask, CancelledBy, Job};
@@ -32,8 +33,8 @@ pub(super) enum Kept {
     Waits,
     /// The future got a permit meanwhile.
     Begins(Job),
-    /// The future was cancelled meanwhile, or is to be, by the queue. The queue does not count on the
-    /// job.
+    /// The future was cancelled meanwhile, or is to be, by the queue. The queue does not count on
+    /// the job.
     Ends(Job, Option<CancelledBy>),
 }
 

@@ -175,7 +175,8 @@ impl Forks {
         })
     }
 
-    /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is over.
+    /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is
+    /// over.
     pub(super) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
@@ -229,7 +230,8 @@ pub(super) struct Latch {
     is_asleep: AtomicBool,
 }
 
-// SAFETY: I7 — the pointers are to what stays as long as the latch; the owner's frame is compared only.
+// SAFETY: I7 — the pointers are to what stays as long as the latch; the owner's frame is compared
+// only.
 unsafe impl Sync for Latch {}
 
 impl Latch {
@@ -289,8 +291,8 @@ impl Latch {
 
     /// Wakes the owner if it sleeps: a fork that comes of this latch was offered.
     pub(super) fn stir(&self) {
-        // Relaxed: the owner has looked under the lock under which the fork was offered since, and so
-        // before; or it finds the fork.
+        // Relaxed: the owner has looked under the lock under which the fork was offered since, and
+        // so before; or it finds the fork.
         if self.is_asleep.load(Relaxed) && self.is_asleep.swap(false, Relaxed) {
             let bell = self.bell.lock().clone();
             bell.iter().for_each(Waker::wake_by_ref);

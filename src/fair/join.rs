@@ -168,10 +168,10 @@ impl Queue {
         }
     }
 
-    /// Calls `f` with the queue whose task this thread runs; with `None` if it runs none, if it runs
-    /// a stranger below the task ([`yield_now`](crate::pool::yield_now)), or if no handle of the queue
-    /// is left. The queue then has one handle more until this thread's lease on it
-    /// has ended, which is at the latest a quantum after the task.
+    /// Calls `f` with the queue whose task this thread runs; with `None` if it runs none, if it
+    /// runs a stranger below the task ([`yield_now`](crate::pool::yield_now)), or if no handle of
+    /// the queue is left. The queue then has one handle more until this thread's lease on it has
+    /// ended, which is at the latest a quantum after the task.
     ///
     /// # Examples
     ///

@@ -144,7 +144,8 @@ impl Shared {
             if look.is_paused() || look.leases() > line.limit() {
                 return None;
             }
-            // Not a fork: a task that has a place runs it, and this thread may hold locks that it takes.
+            // Not a fork: a task that has a place runs it, and this thread may hold locks that it
+            // takes.
             let Some(entry) = line.take_job() else { break };
             let is_it = entry.job.task().is_some_and(|it| it.is(task));
             self.run_entry(line, entry, progress);

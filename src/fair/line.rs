@@ -70,8 +70,8 @@ pub(super) struct Line {
     pub(super) flight: Flight,
     /// Its futures that have not ended.
     pub(super) living: Living,
-    /// A `Weak<Handle>` of its present or last queue, for `Serving`. Handles are built on lines, so a
-    /// line does not know their type.
+    /// A `Weak<Handle>` of its present or last queue, for `Serving`. Handles are built on lines, so
+    /// a line does not know their type.
     pub(super) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
@@ -138,7 +138,8 @@ impl Line {
         id
     }
 
-    /// Returns whether the queue is ready: it has a job or a fork, is below its limit, and is not paused.
+    /// Returns whether the queue is ready: it has a job or a fork, is below its limit, and is not
+    /// paused.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         let look = self.life.look();

@@ -52,8 +52,8 @@
 //! from the moment at which both became backlogged together, whatever the other queues do. Between
 //! any two later moments the bound is twice that, because service that is under way at the first is
 //! charged after it. ε is the resolution of virtual time, 2⁻¹⁹ ns: negligible for weights below a
-//! million, and 8 µs of service for the greatest weight, 2³². The bound holds as long as (L + Q)/w is
-//! below 73 minutes for each queue: a longer lease is [charged as that](crate::guide::limits).
+//! million, and 8 µs of service for the greatest weight, 2³². The bound holds as long as (L + Q)/w
+//! is below 73 minutes for each queue: a longer lease is [charged as that](crate::guide::limits).
 //!
 //! The bound is that of start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996), multiplied by
 //! the number of tasks that can be under way at once. `tests/fair/fairness.rs` checks it on the
@@ -121,9 +121,9 @@
 //!   when it looks once more.
 //! - **I6** Each frame that `SUBMITTING` or `SERVING` links is further up the same thread's stack,
 //!   and stays there until its submission returns, or its service ends.
-//! - **I7** A fork stays where it is until it has run, or its owner has taken it back: its owner does
-//!   not go on before. So the latches that it links, each further up the stack of a thread that runs
-//!   or waits for it, stay too.
+//! - **I7** A fork stays where it is until it has run, or its owner has taken it back: its owner
+//!   does not go on before. So the latches that it links, each further up the stack of a thread
+//!   that runs or waits for it, stay too.
 //!
 //! # In a picture
 //!

@@ -74,7 +74,8 @@ impl Drop for Ticket {
     /// Takes the ticket off the count: the executor has dropped it unrun.
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
-            // A thread that blocks guards its ticket, but it may wait for the tasks that are queued.
+            // A thread that blocks guards its ticket, but it may wait for the tasks that are
+            // queued.
             if shared.tickets.dropped() || shared.is_executor_cancelled() {
                 Shared::cancel_all(&shared);
             }
@@ -82,8 +83,8 @@ impl Drop for Ticket {
     }
 }
 
-/// Returns whether the executor has no thread for the ticket: it is full, or closed and ends what it
-/// has.
+/// Returns whether the executor has no thread for the ticket: it is full, or closed and ends what
+/// it has.
 fn is_refusal(result: Result<(), Reason>) -> bool {
     matches!(result, Err(Reason::Full | Reason::Closed))
 }
@@ -99,8 +100,8 @@ impl Shared {
 
     #[cold]
     fn ensure_one_more(this: &Arc<Self>) {
-        // If the executor refuses the ticket and there is no other, this thread serves the queues. If
-        // nothing will run the tasks, they have been cancelled.
+        // If the executor refuses the ticket and there is no other, this thread serves the queues.
+        // If nothing will run the tasks, they have been cancelled.
         if is_refusal(Shared::try_to_hand_over(this))
             && this.tickets.are_none()
             && this.tickets.return_to(this.most_tickets())
@@ -123,7 +124,8 @@ impl Shared {
     /// ticket off the count.
     #[cold]
     fn stand_in(this: &Arc<Self>) {
-        // A submitter that relied on the ticket has shown its queue, or sees that the ticket is gone.
+        // A submitter that relied on the ticket has shown its queue, or sees that the ticket is
+        // gone.
         LOOK.fence();
         if this.tickets.are_none() && this.tiers.has_some() {
             Shared::serve_elsewhere(this);

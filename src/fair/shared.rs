@@ -223,8 +223,8 @@ impl Shared {
         });
     }
 
-    /// Has a new thread serve the queues if the executor still has no room. The caller has seen that
-    /// a queue is shown.
+    /// Has a new thread serve the queues if the executor still has no room. The caller has seen
+    /// that a queue is shown.
     #[cold]
     pub(super) fn serve_elsewhere(this: &Arc<Self>) {
         // If a thread is coming, it takes the lock after this, and then sees the queue.

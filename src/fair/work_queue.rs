@@ -279,8 +279,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if there are handles without an answer by then: they get it when they can.
-    /// [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
+    /// [`ShutdownError::StillRunning`] if there are handles without an answer by then: they get it
+    /// when they can. [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
     ///
     /// # Examples
     ///

@@ -2,8 +2,9 @@
 //!
 //! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
 //! and also handles, cancellation and a shutdown that waits. It has no parallel iterators of its
-//! own. A program that depends on `par_iter` keeps rayon. Then either rayon runs on filch's threads,
-//! by one line in `Cargo.toml`, or filch's queues run over rayon's, as the last sections show.
+//! own. A program that depends on `par_iter` keeps rayon. Then either rayon runs on filch's
+//! threads, by one line in `Cargo.toml`, or filch's queues run over rayon's, as the last sections
+//! show.
 //!
 //! # The same by other names
 //!

@@ -78,8 +78,8 @@
 //! # The end
 //!
 //! 1. Stop accepting connections, and let the requests that are there finish.
-//! 2. Call [`shutdown_timeout`](crate::FairScheduler::shutdown_timeout) of the scheduler with `Drain`,
-//!    on a thread that may block. A future can await
+//! 2. Call [`shutdown_timeout`](crate::FairScheduler::shutdown_timeout) of the scheduler with
+//!    `Drain`, on a thread that may block. A future can await
 //!    [`drained`](crate::FairScheduler::drained) instead.
 //! 3. If tasks are left by then, call it with `Cancel`: queued requests get their error at once.
 //!

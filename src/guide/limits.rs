@@ -185,7 +185,7 @@
 //! | processors | those for which atomic-maybe-uninit has code, since a deque copies items by inline assembly. On WebAssembly and under Miri it copies them under a lock instead |
 //! | WebAssembly | compiles with and without `std`. Without threads no `ThreadPool` starts; deques, `Injector`, and a `FairScheduler` over [`Inline`](crate::executor::Inline) work |
 //! | asymmetric fences | Linux with `membarrier(2)`; elsewhere ordinary fences, which are slower |
-//! | tested and measured | x86-64, two cores. Other targets are only type-checked (`xtask/src/targets.rs`) |
+//! | tested | measured and tested on x86-64, two cores; tested on i686, and on emulated aarch64 and s390x. Others are only type-checked (`xtask/src/targets.rs`) |
 //!
 //! # What is missing
 //!

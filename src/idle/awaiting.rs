@@ -10,8 +10,9 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Returns a future that is ready when `holds` has held at a look. A thread looks at the first poll, and at each notification:
-/// `events` tell everybody of each change that may make it so. A condition that has passed by the look is missed.
+/// Returns a future that is ready when `holds` has held at a look. A thread looks at the first
+/// poll, and at each notification: `events` tell everybody of each change that may make it so. A
+/// condition that has passed by the look is missed.
 pub(crate) fn until<O>(
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -26,8 +27,8 @@ where
 /// See [`until`].
 struct Until<O>(Unwatched<Watch<O>>);
 
-/// What is woken in place of the future. It looks on the thread that notifies: where the future is polled, the poll may be
-/// what keeps the condition from holding.
+/// What is woken in place of the future. It looks on the thread that notifies: where the future is
+/// polled, the poll may be what keeps the condition from holding.
 struct Watch<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

@@ -23,7 +23,8 @@ impl Polling for Turns {
 }
 
 impl Turns {
-    /// Sets a timer, in the place of one that was set for the same time. Returns `None` if the time has come.
+    /// Sets a timer, in the place of one that was set for the same time. Returns `None` if the time
+    /// has come.
     pub(super) fn set_timer(
         &self,
         before: Option<Timer>,
@@ -33,7 +34,8 @@ impl Turns {
         let mut state = self.state.lock();
         let time = time(state.now);
         let before = before.and_then(|it| state.timers.remove(it));
-        // Without a stepper the time does not come. Its own futures are dropped; others that wait for it wait for ever.
+        // Without a stepper the time does not come. Its own futures are dropped; others that wait
+        // for it wait for ever.
         let is_due = time <= state.now && !state.is_over;
         let (kept, unused) = if state.is_over { (None, Some(waker)) } else { (Some(waker), None) };
         let timer = (!is_due).then(|| state.timers.set(time, kept));
@@ -48,8 +50,9 @@ impl Turns {
         drop(waker);
     }
 
-    /// Ends all waiting, and drops the jobs that have not begun and the futures. Those who keep work for
-    /// the stepper are told: a ticket of a scheduler would go on for as long as there is some.
+    /// Ends all waiting, and drops the jobs that have not begun and the futures. Those who keep
+    /// work for the stepper are told: a ticket of a scheduler would go on for as long as there is
+    /// some.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

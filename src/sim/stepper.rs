@@ -16,11 +16,11 @@ use core::time::Duration;
 ///
 /// Jobs begin in the order in which they were submitted. The seed decides which thread runs first
 /// of those that are due at the same time. Dropping the stepper drops the jobs that have not begun.
-/// Jobs that have begun run to their end: [`work`](super::work) moves the clock and returns at once.
-/// Futures are dropped. Schedulers over the stepper drop the tasks that they have queued.
+/// Jobs that have begun run to their end: [`work`](super::work) moves the clock and returns at
+/// once. Futures are dropped. Schedulers over the stepper drop the tasks that they have queued.
 ///
-/// It polls [futures](crate::executor::TaskBuilder::spawn_future), and has [timers](super::sleep) for
-/// them. Timers wake on the thread that calls the stepper.
+/// It polls [futures](crate::executor::TaskBuilder::spawn_future), and has [timers](super::sleep)
+/// for them. Timers wake on the thread that calls the stepper.
 ///
 /// A task may wait for another, by its [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). The other threads have their turns meanwhile, and the
@@ -113,8 +113,8 @@ impl Stepper {
     }
 
     /// Lets one thread run until it calls [`work`](super::work), waits for a task or is idle. If no
-    /// thread is due yet, moves the clock first, and timers on the way come. Returns `false` if there
-    /// is nothing to do.
+    /// thread is due yet, moves the clock first, and timers on the way come. Returns `false` if
+    /// there is nothing to do.
     ///
     /// # Panics
     ///

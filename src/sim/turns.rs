@@ -231,8 +231,8 @@ impl Turns {
         }
     }
 
-    /// Waits until the clock has moved on by `nanos`. Moves it and returns at once when the stepper is gone: a queue's tasks
-    /// then still take time, and their quantum ends.
+    /// Waits until the clock has moved on by `nanos`. Moves it and returns at once when the stepper
+    /// is gone: a queue's tasks then still take time, and their quantum ends.
     fn wait(&self, index: usize, nanos: u64) {
         let mut state = self.state.lock();
         if state.is_over {

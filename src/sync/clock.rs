@@ -1,10 +1,10 @@
 //! How long it is until a deadline, and how long a task takes.
 //!
-//! *On the machine*: the system's monotonic clock for deadlines; for tasks the processor's counter, where the system
-//! itself goes by it.
+//! *On the machine*: the system's monotonic clock for deadlines; for tasks the processor's counter,
+//! where the system itself goes by it.
 //!
-//! *In a model* there is no time, and every deadline has passed: a thread that waits until one is a thread
-//! that may stop waiting at any moment.
+//! *In a model* there is no time, and every deadline has passed: a thread that waits until one is a
+//! thread that may stop waiting at any moment.
 
 pub(crate) use std::time::Instant;
 
@@ -40,8 +40,8 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
-/// A clock for short times. It says the nanoseconds since some moment, and may go backwards: by some nanoseconds between
-/// two processors, and to its beginning when the machine was suspended.
+/// A clock for short times. It says the nanoseconds since some moment, and may go backwards: by
+/// some nanoseconds between two processors, and to its beginning when the machine was suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
     counter: Option<&'static counter::Clock>,

@@ -12,8 +12,8 @@ pub(crate) use model::*;
 
 /// Returns an address on this thread's stack, at about the newest frame.
 ///
-/// Where there is no assembly for it, it is the address of a local, which AddressSanitizer may have put
-/// elsewhere.
+/// Where there is no assembly for it, it is the address of a local, which AddressSanitizer may have
+/// put elsewhere.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -43,7 +43,8 @@ pub(crate) fn stack_pointer() -> usize {
     }
 }
 
-/// Returns the lowest address of this thread's own stack and the one above its highest, if the system says.
+/// Returns the lowest address of this thread's own stack and the one above its highest, if the
+/// system says.
 ///
 /// A thread may run on another stack for a time: coroutines do.
 pub(crate) fn stack_bounds() -> Option<(usize, usize)> {

@@ -85,8 +85,8 @@ impl Bed<'_> {
         }
     }
 
-    /// Lets others run for some microseconds if the thread is a worker, whose place another thread would
-    /// take.
+    /// Lets others run for some microseconds if the thread is a worker, whose place another thread
+    /// would take.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
         let mut vigil = Vigil::new();
         while own().is_some() && !is_over() && vigil.goes_on() {}

@@ -1,5 +1,5 @@
-//! What `{:?}` shows of what people have in their own structures: how much is in it, and whether it still takes more; what
-//! errors say.
+//! What `{:?}` shows of what people have in their own structures: how much is in it, and whether it
+//! still takes more; what errors say.
 
 use filch::executor::{Inline, Reason, SpawnError};
 use filch::fair::{FairScheduler, PushError, QueueError, WeightedFair, WorkQueue};

@@ -1,4 +1,5 @@
-//! What is promised and nobody had asked for, until `cargo xtask mutants` changed it and nothing failed.
+//! What is promised and nobody had asked for, until `cargo xtask mutants` changed it and nothing
+//! failed.
 
 use filch::executor::{Inline, Rejected, ThreadPerJob, from_fn};
 use filch::fair::{Priority, Queue};

@@ -1,4 +1,5 @@
-//! What random programs share: closures that are counted, panics that are expected, and going on for a while.
+//! What random programs share: closures that are counted, panics that are expected, and going on
+//! for a while.
 
 use filch::fair::Priority;
 use proptest::strategy::{Strategy, ValueTree};
@@ -65,8 +66,8 @@ impl Counts {
     }
 }
 
-/// Prints no panics whose messages begin like these from now on: thousands are expected, and the others are worth
-/// reading.
+/// Prints no panics whose messages begin like these from now on: thousands are expected, and the
+/// others are worth reading.
 ///
 /// The hook is the process's, and tests of several structures share it. So the messages add up.
 pub(crate) fn keep_quiet(about: &'static [&'static str]) {

@@ -13,8 +13,8 @@ static HEAP: Counting = Counting;
 /// [`alone`](crate::common::alone::alone): a backtrace allocates such blocks too.
 pub(crate) const MARKED: usize = 24 * 8192;
 
-/// A segment of an injector of `[u64; 5]`: also counted for all threads together, and to be counted alone. A segment of
-/// counted items is as large.
+/// A segment of an injector of `[u64; 5]`: also counted for all threads together, and to be counted
+/// alone. A segment of counted items is as large.
 pub(crate) const SEGMENT: usize = 128 * (40 + align_of::<u64>()) + 24;
 
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
@@ -30,8 +30,8 @@ thread_local! {
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 static IS_RELEASED: AtomicBool = AtomicBool::new(false);
 
-/// Holds this thread in its first allocation within `f` until [`release`]: with whatever locks it has by then. For one
-/// test of a binary.
+/// Holds this thread in its first allocation within `f` until [`release`]: with whatever locks it
+/// has by then. For one test of a binary.
 pub(crate) fn with_held_allocation<R>(f: impl FnOnce() -> R) -> R {
     IS_TO_BE_HELD.set(true);
     f()
@@ -61,7 +61,8 @@ pub(crate) fn bytes() -> isize {
     BYTES.get()
 }
 
-/// The bytes that all threads together have allocated, less those they have freed: to be counted alone, too.
+/// The bytes that all threads together have allocated, less those they have freed: to be counted
+/// alone, too.
 pub(crate) fn total() -> isize {
     TOTAL.load(SeqCst)
 }

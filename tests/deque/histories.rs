@@ -1,7 +1,7 @@
 //! Histories of a deque under real threads are those of a deque.
 //!
-//! One owner pushes and pops, two thieves steal one or several. Items of a batch are recorded one by one, each within
-//! the time of the whole: that a batch is taken at once is promised by nobody.
+//! One owner pushes and pops, two thieves steal one or several. Items of a batch are recorded one
+//! by one, each within the time of the whole: that a batch is taken at once is promised by nobody.
 
 use crate::common::history::{Body, Clock, History, Operation, What, together};
 use crate::common::{Random, scaled, seed};

@@ -65,7 +65,8 @@ fn tasks_that_take_centuries_overflow_nothing() {
     }
 }
 
-/// A machine wakes up, and its counter begins anew: leases still end after their quantum, and time is charged from there.
+/// A machine wakes up, and its counter begins anew: leases still end after their quantum, and time
+/// is charged from there.
 #[test]
 fn a_clock_that_begins_anew_goes_on_from_there() {
     const HOUR: u64 = 3_600_000_000_000;
@@ -102,7 +103,8 @@ fn a_clock_that_begins_anew_goes_on_from_there() {
     fair.spawn(resume).join().unwrap();
     let order = order.lock().unwrap();
     let longest = order.chunk_by(|one, next| one == next).map(<[_]>::len).max();
-    // Seven in the lease in which it began anew, which costs the queue nothing, and four in the next.
+    // Seven in the lease in which it began anew, which costs the queue nothing, and four in the
+    // next.
     assert!(longest <= Some(11), "a lease did not end: {order:?}");
     let charged = queues.map(|it| it.metrics().service);
     assert_eq!(charged, [ms(11), ms(12)], "all but the task in which it began anew");

@@ -25,8 +25,8 @@ fn executors() -> [(Arc<dyn Executor>, Shut); 2] {
     ]
 }
 
-/// A task spawns a member of a group into another queue when the executor is closed, and waits for the
-/// group. Returns whether the member has run.
+/// A task spawns a member of a group into another queue when the executor is closed, and waits for
+/// the group. Returns whether the member has run.
 fn runs(executor: &Arc<dyn Executor>, shuts: impl FnOnce() + Send, is_nested: bool) -> bool {
     let fair = FairScheduler::over(Arc::clone(executor));
     let waits = fair.queue("waits").build().unwrap();
@@ -73,8 +73,9 @@ fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
     }
 }
 
-/// The queue two levels below is ended while a task waits, in `blocking`, for another of its queue. The
-/// queue between them still runs a ticket, and so accepts the ticket that its scheduler then drops.
+/// The queue two levels below is ended while a task waits, in `blocking`, for another of its queue.
+/// The queue between them still runs a ticket, and so accepts the ticket that its scheduler then
+/// drops.
 fn ends_two_levels_below(end: fn(&Queue)) {
     in_a_minute(move || {
         let pool = ThreadPool::new(5).unwrap();

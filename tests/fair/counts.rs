@@ -1,4 +1,5 @@
-//! Counts, ends and stacks where promises meet: what was counted once is not counted twice, nor for another queue.
+//! Counts, ends and stacks where promises meet: what was counted once is not counted twice, nor for
+//! another queue.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use filch::executor::{Inline, from_fn};
@@ -13,7 +14,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Jobs of tasks that were cancelled lie in a queue that goes. The next in its slot has another bound.
+/// Jobs of tasks that were cancelled lie in a queue that goes. The next in its slot has another
+/// bound.
 #[test]
 fn a_slot_is_clean_when_its_queue_is_over() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -50,7 +52,8 @@ fn a_scheduler_goes_with_its_tombstones() {
     assert_eq!(Arc::strong_count(&alive), 1, "the scheduler is still there");
 }
 
-/// The count falls before the handle says that the task is done; who waits for the queue comes after both.
+/// The count falls before the handle says that the task is done; who waits for the queue comes
+/// after both.
 #[test]
 fn a_queue_is_idle_when_the_handles_say_so() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -62,8 +65,8 @@ fn a_queue_is_idle_when_the_handles_say_so() {
     }
 }
 
-/// A cancelled task keeps its place beyond some thousands that the queue has not come to: the bound is one of memory,
-/// too.
+/// A cancelled task keeps its place beyond some thousands that the queue has not come to: the bound
+/// is one of memory, too.
 #[test]
 fn a_queue_holds_some_thousand_tombstones() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -78,7 +81,8 @@ fn a_queue_holds_some_thousand_tombstones() {
     done(queue.spawn(|| ()));
 }
 
-/// A task that blocks where tickets run at once: nobody can take its place, and least of all its own stack.
+/// A task that blocks where tickets run at once: nobody can take its place, and least of all its
+/// own stack.
 #[test]
 fn a_thread_that_blocks_serves_nothing_meanwhile() {
     let fair = FairScheduler::over(Inline);
@@ -242,7 +246,8 @@ fn a_dropped_ticket_is_forgotten_when_another_has_looked() {
     for _ in 0..300 {
         let queue = outer.queue("q").build().unwrap();
         let same = inner.clone();
-        // From within, so that the inner scheduler's ticket goes to this queue; which is then cancelled.
+        // From within, so that the inner scheduler's ticket goes to this queue; which is then
+        // cancelled.
         let within = queue.spawn(move || drop((same.spawn(|| ()), same.spawn(|| ()))));
         done(within);
         queue.cancel();
@@ -271,7 +276,8 @@ fn schedulers_over_each_other_where_tickets_run_at_once() {
     inner.wait_idle().unwrap();
 }
 
-/// Futures that wait for a place in a queue end with its executor, one after the other and not in each other.
+/// Futures that wait for a place in a queue end with its executor, one after the other and not in
+/// each other.
 #[test]
 fn a_hundred_thousand_futures_end_with_their_pool() {
     let pool = ThreadPool::new(1).unwrap();

@@ -233,7 +233,8 @@ proptest! {
     }
 }
 
-/// Of the greatest weight, 4 µs are one unit of virtual time, and what takes less is charged now and then.
+/// Of the greatest weight, 4 µs are one unit of virtual time, and what takes less is charged now
+/// and then.
 #[test]
 fn small_tasks_of_great_weights_are_shared_to_the_resolution() {
     let program = Program {

@@ -1,4 +1,5 @@
-//! A scheduler leaves its executor to other jobs after each quantum. `tests/foreign/jobs.rs` has other people's executors.
+//! A scheduler leaves its executor to other jobs after each quantum. `tests/foreign/jobs.rs` has
+//! other people's executors.
 
 use crate::foreign_jobs_beside_queues::{FEW, From, begins_soon, scheduler, tasks_before};
 use filch::executor::from_fn;
@@ -34,8 +35,8 @@ begins_soon! {
     over_a_queue: shared(scheduler(ThreadPool::new(1).unwrap()).queue("outer").build().unwrap());
 }
 
-/// Of two schedulers the lower one gives the thread to others after each of its own quanta, and one of its jobs is a
-/// quantum of the upper one.
+/// Of two schedulers the lower one gives the thread to others after each of its own quanta, and one
+/// of its jobs is a quantum of the upper one.
 #[test]
 fn a_job_below_two_schedulers_begins_after_two_of_the_lower_ones_quanta() {
     for from in [From::Outside, From::Inside] {

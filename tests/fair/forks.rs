@@ -156,7 +156,8 @@ fn a_thread_that_sleeps_in_its_wait_is_woken_for_what_comes_of_it() {
     for threads in [2, 3] {
         let stepper = Stepper::new(1, threads);
         let fair = stepper.scheduler().build();
-        // No other thread may take the fork: the two places are those of the waiting thread and of its half.
+        // No other thread may take the fork: the two places are those of the waiting thread and of
+        // its half.
         let queue = fair.queue("q").max_parallel(2).build().unwrap();
         let (same, clock) = (queue.clone(), stepper.handle());
         let task = queue.spawn(move || {
@@ -174,7 +175,8 @@ fn a_thread_that_sleeps_in_its_wait_is_woken_for_what_comes_of_it() {
     }
 }
 
-/// The share of the first of two queues with weights 3:1, both backlogged. The first one's tasks fork.
+/// The share of the first of two queues with weights 3:1, both backlogged. The first one's tasks
+/// fork.
 fn share(threads: usize, tree: Tree) -> f64 {
     let stepper = Stepper::new(1, threads);
     let fair = stepper.scheduler().build();
@@ -207,7 +209,8 @@ fn a_queue_that_forks_gets_the_share_of_its_weight() {
     }
 }
 
-/// All three threads have something to do, one of them only to wait, and nobody has begun the half of a stranger.
+/// All three threads have something to do, one of them only to wait, and nobody has begun the half
+/// of a stranger.
 #[test]
 fn a_sleeping_thread_leaves_the_forks_of_strangers() {
     let stepper = Stepper::new(1, 3);
@@ -465,8 +468,8 @@ fn a_task_of_another_queue_installs_and_joins() {
             let [one, two] = [1, 2].map(|it| fair.queue("q").max_parallel(it).build().unwrap());
             let (a, b) = (one.clone(), two.clone());
             let task = one.spawn(move || {
-                // From the first into the second, and from there into the first again: in the place that the
-                // thread has of it.
+                // From the first into the second, and from there into the first again: in the place
+                // that the thread has of it.
                 b.install(|| (fib(&b, 8), a.join(|| fib(&a, 8), || scoped_fib(&a, 5))))
             });
             assert_eq!(done(task), (21, (21, 5)));

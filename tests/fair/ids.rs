@@ -140,8 +140,8 @@ impl Executor for Wrapper {
     }
 }
 
-/// The pool has one thread, so both waits end only if that thread runs what it waits for: through a place of the
-/// limited queue, and in the place that it has.
+/// The pool has one thread, so both waits end only if that thread runs what it waits for: through a
+/// place of the limited queue, and in the place that it has.
 #[test]
 fn a_wrapper_around_a_queue_behaves_as_the_queue() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -162,7 +162,8 @@ fn a_wrapper_around_a_queue_behaves_as_the_queue() {
     assert_eq!((metrics.submitted, metrics.inlined), (2, 1), "only the outer took a place");
 }
 
-/// An id is the scheduler's on any thread; a task that is spawned through the trait waits as one of the queue that it is in.
+/// An id is the scheduler's on any thread; a task that is spawned through the trait waits as one of
+/// the queue that it is in.
 #[test]
 fn the_id_of_a_scheduler_does_not_depend_on_the_thread() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());

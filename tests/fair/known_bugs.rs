@@ -1,5 +1,5 @@
-//! The defects of the articles' code about queues and fairness (B1–B6, B12–B17), each as a test by its number.
-//! B7–B11 are about pools: `tests/pool/known_bugs.rs`.
+//! The defects of the articles' code about queues and fairness (B1–B6, B12–B17), each as a test by
+//! its number. B7–B11 are about pools: `tests/pool/known_bugs.rs`.
 
 use crate::common::scaled;
 use filch::executor::{self, Reason};
@@ -61,8 +61,8 @@ fn at_once<X, Y: Send, A, B: Send>(
     });
 }
 
-/// Whether the queue was disposed of was looked at outside of the lock: what came in between was lost.
-/// Here accepting and closing have one order; `submit_meets_close` is the model.
+/// Whether the queue was disposed of was looked at outside of the lock: what came in between was
+/// lost. Here accepting and closing have one order; `submit_meets_close` is the model.
 #[test]
 fn b1_submitting_meets_closing() {
     let (fair, runs) = (over_a_pool(1), Arc::new(AtomicUsize::new(0)));
@@ -94,8 +94,8 @@ fn b1_submitting_meets_closing() {
     assert_eq!(runs.load(SeqCst), total.load(SeqCst), "what was accepted has run");
 }
 
-/// The mark was set after the lock was released: the last taker did not see it, and the queue stayed for ever.
-/// `close_meets_the_last_completion` is the model.
+/// The mark was set after the lock was released: the last taker did not see it, and the queue
+/// stayed for ever. `close_meets_the_last_completion` is the model.
 #[test]
 fn b2_closing_meets_the_last_task() {
     // Tickets are jobs of this.
@@ -122,7 +122,8 @@ fn b2_closing_meets_the_last_task() {
     assert_eq!(fair.queue("q").build().unwrap().slot(), 1, "slots are used again");
 }
 
-/// Two that disposed of a queue at the same time removed it twice. `closing_meets_closing` is the model.
+/// Two that disposed of a queue at the same time removed it twice. `closing_meets_closing` is the
+/// model.
 #[test]
 fn b3_closing_twice_at_the_same_time() {
     let fair = over_a_pool(1);
@@ -164,9 +165,9 @@ fn next_in_turn(pending: &BTreeMap<usize, usize>, cursor: usize) -> Option<usize
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Removing the last queue divided by zero, removing the first gave a cursor of -1, removing any moved the
-    /// others, and a cursor that went on by one was unfair beside queues without tasks. Here slots stay where they
-    /// are, and the cursor is a slot.
+    /// Removing the last queue divided by zero, removing the first gave a cursor of -1, removing
+    /// any moved the others, and a cursor that went on by one was unfair beside queues without
+    /// tasks. Here slots stay where they are, and the cursor is a slot.
     #[test]
     fn b4_queues_come_and_go_under_the_cursor(steps in steps()) {
         let stepper = Stepper::new(1, 1);
@@ -350,7 +351,8 @@ fn b15_who_waits_goes_on_somewhere_else() {
     let limited = fair.queue("limited").max_parallel(1).build().unwrap();
     let item = limited.spawn(|| 7);
     let (same, (end, ended)) = (limited.clone(), mpsc::channel::<u32>());
-    // Goes on as a task of its own queue, and blocks there until another item of the limited queue has run.
+    // Goes on as a task of its own queue, and blocks there until another item of the limited queue
+    // has run.
     let waiting = fair.spawn_future(async move {
         let seven = item.await.unwrap();
         drop(same.spawn(move || end.send(1).unwrap()));
@@ -403,7 +405,8 @@ fn waiting_from_inside_is_an_error() {
     assert!(!task::is_cancelled());
 }
 
-/// An executor that has ended takes no tickets: what it is given is handed back, what waits is cancelled.
+/// An executor that has ended takes no tickets: what it is given is handed back, what waits is
+/// cancelled.
 #[test]
 fn an_executor_that_has_ended_strands_nothing() {
     let pool = ThreadPool::new(1).unwrap();

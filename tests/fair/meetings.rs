@@ -1,8 +1,8 @@
-//! Promises that meet: queues under blocking sections, changed parallelism, joins, pauses, lost handles and ended
-//! executors.
+//! Promises that meet: queues under blocking sections, changed parallelism, joins, pauses, lost
+//! handles and ended executors.
 //!
-//! Each test is named after its row in the list of defects that were found from outside (P1, P2 and so on). Waits
-//! end after a minute, so that what hangs fails.
+//! Each test is named after its row in the list of defects that were found from outside (P1, P2 and
+//! so on). Waits end after a minute, so that what hangs fails.
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::{MINUTE, done, ended};
@@ -132,7 +132,8 @@ fn p2_an_inner_scheduler_notices_that_its_queue_may_run_more() {
     room_is_noticed(inner.default_queue(), || pool.resize(2).unwrap());
 }
 
-/// An executor that does not say that it enforces its parallelism is asked again whenever a lease ends.
+/// An executor that does not say that it enforces its parallelism is asked again whenever a lease
+/// ends.
 #[test]
 fn p2_an_executor_that_is_not_ours_has_grown() {
     let threads = Arc::new(AtomicUsize::new(1));
@@ -302,7 +303,8 @@ fn p14_debts_are_converted_when_a_weight_changes() {
         let after = [&changed, &other].map(|it| it.metrics().service);
         [after[0] - before[0], after[1] - before[1]].map(|it| it.as_millis())
     };
-    // As though it had always had that weight: the other gets the next second, and the one after is shared.
+    // As though it had always had that weight: the other gets the next second, and the one after is
+    // shared.
     for [changed, other] in [service(1, 1000, 1000), service(1000, 1, 1)] {
         assert!((450..=550).contains(&changed), "{changed} and {other} ms");
     }
@@ -373,7 +375,8 @@ fn p15_a_pause_lets_no_further_task_begin() {
     assert_eq!(runs.load(SeqCst), 1000);
 }
 
-/// A job of a scope waits for a task of the queue in whose only place the scope's owner waits for the job.
+/// A job of a scope waits for a task of the queue in whose only place the scope's owner waits for
+/// the job.
 #[test]
 fn a_scope_in_a_limited_queue_is_told_that_it_would_hang() {
     let pool = ThreadPool::new(2).unwrap();
@@ -430,7 +433,8 @@ fn a_scheduler_over_its_own_queue_refuses_tasks() {
     own.lock().unwrap().take();
 }
 
-/// Tasks of a scheduler over a queue wait, in blocking sections, for others that come before or after the queue is closed.
+/// Tasks of a scheduler over a queue wait, in blocking sections, for others that come before or
+/// after the queue is closed.
 #[test]
 fn a_thread_that_blocks_is_replaced_over_a_closed_queue() {
     for comes_late in [false, true] {

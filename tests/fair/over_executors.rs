@@ -1,4 +1,5 @@
-//! Queues over filch's own executors, by the suite for all. `tests/foreign/queues.rs` has other people's.
+//! Queues over filch's own executors, by the suite for all. `tests/foreign/queues.rs` has other
+//! people's.
 
 use crate::queues_over_any_executor::{self as suite, queues_over};
 use filch::executor::{Inline, ThreadPerJob};
@@ -46,8 +47,8 @@ fn over_a_thread_per_ticket() {
     suite::a_cancelled_queue_leaves_no_handle_dangling(fair(), make());
 }
 
-/// Thread 1 takes the only place of `narrow` by waiting for a task of it; thread 2 waits for that place. Then thread 1
-/// waits for what thread 2 is to run there, so that nobody else can come.
+/// Thread 1 takes the only place of `narrow` by waiting for a task of it; thread 2 waits for that
+/// place. Then thread 1 waits for what thread 2 is to run there, so that nobody else can come.
 #[test]
 fn a_thread_that_waits_for_a_place_hears_when_it_is_free() {
     for _ in 0..10 {

@@ -1,5 +1,5 @@
-//! What the user gives to a scheduler may panic: policy, clock, executor. It costs no more than one lease or ticket,
-//! the panic handler gets the payload, and nothing stays counted (P6, P7).
+//! What the user gives to a scheduler may panic: policy, clock, executor. It costs no more than one
+//! lease or ticket, the panic handler gets the payload, and nothing stays counted (P6, P7).
 
 use crate::common::waiting::{MINUTE, done};
 use filch::executor::Rejected;

@@ -108,7 +108,8 @@ impl Policy for Stale {
             [a, b].into_iter().for_each(|slot| policy.opened(slot));
             policy.served(Pick::of(a), lasts(1_000, 1), ready);
             policy.served(Pick::of(b), lasts(1_500, 1), ready);
-            // A ticket has picked the first queue, and is slow. Meanwhile there is another queue in the slot.
+            // A ticket has picked the first queue, and is slow. Meanwhile there is another queue in
+            // the slot.
             let stale = policy.pick(ready).unwrap();
             let other = policy.pick(ready).unwrap();
             assert_eq!((stale.slot(), other.slot()), (a, b));

@@ -1,7 +1,9 @@
-//! Random programs in which promises meet, over the executors of the crate; `tests/programs/meetings/mod.rs` says which.
+//! Random programs in which promises meet, over the executors of the crate;
+//! `tests/programs/meetings/mod.rs` says which.
 //!
-//! `promises_hold_where_they_meet` always has the same programs, so that what it finds can be made smaller. `soak` tries
-//! others: `FILCH_SOAK_SECONDS=600 cargo test --release --test fair random_meetings::soak` does so for ten minutes.
+//! `promises_hold_where_they_meet` always has the same programs, so that what it finds can be made
+//! smaller. `soak` tries others: `FILCH_SOAK_SECONDS=600 cargo test --release --test fair
+//! random_meetings::soak` does so for ten minutes.
 
 #[path = "../programs/meetings/mod.rs"]
 mod programs;

@@ -121,8 +121,8 @@ fn nonsense_is_refused() {
     assert!(catch_unwind(AssertUnwindSafe(|| drop(four().reserve(Priority::Normal, 0)))).is_err());
 }
 
-/// Two tasks of a lower queue, of which one is kept from running until the pool has grown and one more is
-/// spawned.
+/// Two tasks of a lower queue, of which one is kept from running until the pool has grown and one
+/// more is spawned.
 #[test]
 fn the_scheduler_learns_with_the_next_task_that_its_pool_has_grown() {
     in_a_minute(|| {

@@ -108,7 +108,8 @@ fn seeds_differ_in_who_goes_first() {
     assert_eq!(orders.len(), 24, "every order comes");
 }
 
-/// Whoever has it go on takes the turn, and gave it to a thread that another was about to give a job.
+/// Whoever has it go on takes the turn, and gave it to a thread that another was about to give a
+/// job.
 #[test]
 fn threads_that_step_take_turns() {
     for round in 0..20 {
@@ -158,7 +159,8 @@ fn a_task_cannot_have_its_own_stepper_go_on() {
 /// What tasks say, and when.
 type Log = Mutex<Vec<(u128, &'static str)>>;
 
-/// A task that waits for another on the other thread: the other went on never, since it waited for its turn.
+/// A task that waits for another on the other thread: the other went on never, since it waited for
+/// its turn.
 #[test]
 fn a_task_waits_for_another_in_virtual_time() {
     type Waits = fn(JoinHandle<()>, &TaskGroup);
@@ -223,7 +225,8 @@ fn again(queue: Queue, time: u64) {
     let _ = queue.spawn_detached(move || again(next, time));
 }
 
-/// The quantum ends, the ticket is refused, and what is queued is dropped; and a queue whose tasks take no time is ended.
+/// The quantum ends, the ticket is refused, and what is queued is dropped; and a queue whose tasks
+/// take no time is ended.
 #[test]
 fn a_stepper_ends_though_a_task_spawns_itself_again() {
     in_a_minute(|| {

@@ -1,4 +1,5 @@
-//! What a fair scheduler asks of its executor, seen by an executor whose jobs lie there until the test runs one.
+//! What a fair scheduler asks of its executor, seen by an executor whose jobs lie there until the
+//! test runs one.
 
 use filch::executor::{Reason, Rejected};
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service};
@@ -75,7 +76,8 @@ fn whoever_begins_calls_for_help_if_there_is_more_to_do() {
     let queues: Vec<_> = (1..=1200).map(|_| fair.queue("q").build().unwrap()).collect();
     let [in_slot_0, in_slot_1] = [fair.default_queue(), &queues[0]];
     assert_eq!((in_slot_0.slot(), in_slot_1.slot()), (0, 1));
-    // The same bit of another group, the same group, and what an exchange of the two would take for itself.
+    // The same bit of another group, the same group, and what an exchange of the two would take for
+    // itself.
     for (first, other) in [(1, 2), (5, 325), (5, 5 * 64), (67, 3), (67, 131), (70, 6 * 64 + 1)] {
         let pair = [first, other].map(|slot| &queues[slot - 1]);
         for alone in [false, true] {

@@ -1,6 +1,8 @@
-//! Random programs of queue operations on a virtual clock; `tests/programs/virtual_time/mod.rs` says which.
+//! Random programs of queue operations on a virtual clock; `tests/programs/virtual_time/mod.rs`
+//! says which.
 //!
-//! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair virtual_time::soak` goes on for ten minutes.
+//! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair virtual_time::soak` goes on for ten
+//! minutes.
 
 #[path = "../programs/virtual_time/mod.rs"]
 mod interpreter;

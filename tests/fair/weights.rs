@@ -1,4 +1,5 @@
-//! Random programs in which weights change, on a virtual clock; `tests/programs/weights.rs` says what must come of it.
+//! Random programs in which weights change, on a virtual clock; `tests/programs/weights.rs` says
+//! what must come of it.
 
 #[path = "../programs/weights.rs"]
 mod programs;
@@ -21,8 +22,8 @@ proptest! {
     }
 }
 
-/// Two programs that `soak` has found. Leases of a queue are under way while its weight changes: if those, or later ones,
-/// lose what they were charged too much, the queue gets too little service.
+/// Two programs that `soak` has found. Leases of a queue are under way while its weight changes: if
+/// those, or later ones, lose what they were charged too much, the queue gets too little service.
 #[test]
 fn leases_that_met_a_change_lose_nothing() {
     let program = |seed, [first, other]: [(u32, &[u64]); 2], changes: &[(u8, u32, u64)]| {
@@ -55,8 +56,9 @@ fn soak() {
     closures::soak(programs(12), |program| check(&program));
 }
 
-/// Eight leases are charged an hour each in advance, and take a minute. The queue is behind then by more than half a turn
-/// of virtual time, and must not be taken for one that is ahead by the rest of the turn.
+/// Eight leases are charged an hour each in advance, and take a minute. The queue is behind then by
+/// more than half a turn of virtual time, and must not be taken for one that is ahead by the rest
+/// of the turn.
 #[test]
 fn a_queue_that_was_charged_too_much_by_hours_does_not_starve() {
     let stepper = Stepper::new(1, 8);

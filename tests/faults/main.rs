@@ -1,7 +1,8 @@
-//! What goes wrong outside: the user's code panics where it is called, memory runs out, clocks go backwards.
+//! What goes wrong outside: the user's code panics where it is called, memory runs out, clocks go
+//! backwards.
 //!
-//! Panics of jobs, iterators, destructors, parks and hooks have tests beside those of the structure that calls them;
-//! here are the boundaries that several structures share.
+//! Panics of jobs, iterators, destructors, parks and hooks have tests beside those of the structure
+//! that calls them; here are the boundaries that several structures share.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../common/mod.rs"]
@@ -79,7 +80,8 @@ fn starve(what: &str) {
     println!("it went on");
 }
 
-/// As everywhere in Rust: whoever cannot go on without memory ends the process, with nothing half done.
+/// As everywhere in Rust: whoever cannot go on without memory ends the process, with nothing half
+/// done.
 #[test]
 fn a_process_without_memory_is_aborted() {
     if let Ok(what) = std::env::var("FILCH_STARVE") {
@@ -150,7 +152,8 @@ impl<const IN_CAPTURE: bool> ContextFlow for Fragile<IN_CAPTURE> {
 
 #[test]
 fn contexts_that_panic_lose_nothing() {
-    // `capture` is called by whoever spawns, who gets the panic; `enter` by the worker, and it is the task's.
+    // `capture` is called by whoever spawns, who gets the panic; `enter` by the worker, and it is
+    // the task's.
     let captures = ThreadPool::builder().num_threads(1).context(Fragile::<true>).build().unwrap();
     let enters = ThreadPool::builder().num_threads(1).context(Fragile::<false>).build().unwrap();
     PANICS.store(true, SeqCst);

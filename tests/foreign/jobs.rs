@@ -13,8 +13,8 @@ begins_soon! {
     over_async_executor: async_executor();
 }
 
-/// A foreign job that `yield_now` of rayon runs is on the stack above the ticket. It waits for a task, which the other
-/// thread is to run.
+/// A foreign job that `yield_now` of rayon runs is on the stack above the ticket. It waits for a
+/// task, which the other thread is to run.
 #[test]
 fn a_foreign_job_may_wait_for_a_task() {
     let (executor, submit, ()) = rayon_pool(2);

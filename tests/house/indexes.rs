@@ -3,7 +3,8 @@
 use crate::source::{Findings, Source, files};
 use std::collections::BTreeSet;
 
-/// Each has a `README.md` that names its files, by their paths from the folder on, between backticks.
+/// Each has a `README.md` that names its files, by their paths from the folder on, between
+/// backticks.
 ///
 /// `some/folder/**` names all files in that folder.
 const FOLDERS: [&str; 4] = ["tests", "loom-tests", "proofs", "examples"];

@@ -261,7 +261,8 @@ fn every_example_is_compiled() {
     }
 }
 
-/// The first files of the test binaries: those that cargo finds by itself, and those that a manifest names.
+/// The first files of the test binaries: those that cargo finds by itself, and those that a
+/// manifest names.
 fn test_roots() -> Vec<Source> {
     let is_found =
         |it: &Source| it.depth() == 1 || it.depth() == 2 && it.path.ends_with("/main.rs");

@@ -1,4 +1,5 @@
-//! The texts name what there is: files, functions, tests, commands. What is renamed must be renamed in them too.
+//! The texts name what there is: files, functions, tests, commands. What is renamed must be renamed
+//! in them too.
 
 use crate::source::{CODE, Findings, Source, all_code, root, rust_files, words};
 use std::collections::BTreeSet;
@@ -59,8 +60,8 @@ fn names(quoted: &str) -> Option<Vec<&str>> {
     parts.iter().all(|it| is_name(it)).then_some(parts)
 }
 
-/// A file or folder of the repository. Those of the library may be named from `src` on, and those beside a text from its
-/// folder on.
+/// A file or folder of the repository. Those of the library may be named from `src` on, and those
+/// beside a text from its folder on.
 fn is_path(quoted: &str) -> bool {
     let first = quoted.split('/').next().unwrap_or_default();
     let is_ours = CODE.contains(&first) || ["docs", "proofs"].contains(&first);
@@ -74,8 +75,8 @@ fn what_is_quoted_exists() {
     let code = all_code();
     let manifests = ["Cargo.toml", "benches/Cargo.toml", "build.rs", "proofs/breaches.txt"];
     let others: Vec<Source> = manifests.into_iter().filter_map(Source::read).collect();
-    // Not in comments, which may quote what is gone. What is between quotation marks counts: so a test names a variable
-    // of the environment, or what is printed.
+    // Not in comments, which may quote what is gone. What is between quotation marks counts: so a
+    // test names a variable of the environment, or what is printed.
     let code: Vec<String> = code.iter().map(Source::code).collect();
     let others = others.iter().flat_map(|it| it.text.lines().filter(|line| !line.starts_with('#')));
     let known: BTreeSet<&str> =

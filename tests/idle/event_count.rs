@@ -196,7 +196,8 @@ fn a_park_of_ones_own_returns_for_its_own_reasons() {
     assert_eq!(park.unparked.load(SeqCst), 0);
 }
 
-/// Returns as soon as the other thread sleeps on top, so that its place is left in the middle of the list.
+/// Returns as soon as the other thread sleeps on top, so that its place is left in the middle of
+/// the list.
 struct Overtaken<'a> {
     sleeps: &'a AtomicUsize,
     number: usize,
@@ -305,7 +306,8 @@ fn one_sleeper_too_many_goes_on_looking() {
     thread.unwrap().join().unwrap();
 }
 
-/// Each item wakes the other thread, and its return wakes this one. `FILCH_STRESS=50` makes it a million.
+/// Each item wakes the other thread, and its return wakes this one. `FILCH_STRESS=50` makes it a
+/// million.
 #[test]
 fn items_go_to_a_thread_that_sleeps_and_back() {
     let (there, back) = (Arc::new(BlockingQueue::new()), Arc::new(BlockingQueue::new()));
@@ -351,8 +353,8 @@ fn it_shows_who_is_there() {
     assert_eq!(format!("{_token:?}"), "Prepared { .. }");
 }
 
-/// The machine's own store buffers, which no model has: with half of the barrier gone this fails once in some
-/// ten thousand rounds.
+/// The machine's own store buffers, which no model has: with half of the barrier gone this fails
+/// once in some ten thousand rounds.
 #[test]
 fn a_notifier_that_pays_nothing_does_not_miss_a_sleeper() {
     let events = EventCount::asymmetric();

@@ -1,12 +1,13 @@
 //! Histories of an event count under real threads: no notification is lost.
 //!
-//! The criterion is the promise of `EventCount::notify_one` (DESIGN.md, *Who takes a signal*). A thread that
-//! leaves at its deadline without having been told was there for the whole time. For every notification
-//! that began and ended within that time, some thread must be told after the notification began.
+//! The criterion is the promise of `EventCount::notify_one` (DESIGN.md, *Who takes a signal*). A
+//! thread that leaves at its deadline without having been told was there for the whole time. For
+//! every notification that began and ended within that time, some thread must be told after the
+//! notification began.
 //!
-//! That thread may have prepared after the notification, and it may answer several: a notification that
-//! finds a signal for each prepared thread, and no sleeper, adds none. So notifications and told threads
-//! cannot be paired one to one.
+//! That thread may have prepared after the notification, and it may answer several: a notification
+//! that finds a signal for each prepared thread, and no sleeper, adds none. So notifications and
+//! told threads cannot be paired one to one.
 
 use crate::common::history::{Body, together};
 use crate::common::{Random, scaled, seed};
@@ -89,7 +90,8 @@ fn notify(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Opera
 fn in_a_thousand_histories_no_notification_is_lost() {
     let seed = seed();
     let (mut round, mut asked, rounds) = (0, 0, scaled(1000) as u64);
-    // On a busy machine few notifications find a thread for the whole of its time: then more rounds.
+    // On a busy machine few notifications find a thread for the whole of its time: then more
+    // rounds.
     while round < rounds || asked == 0 && round < 100 * rounds {
         let (start, events) = (Instant::now(), &EventCount::new());
         let random = |thread: u64| Random::from_seed(seed.wrapping_add(round) ^ thread << 32);

@@ -1,7 +1,7 @@
 //! Histories of an injector under real threads are those of a queue.
 //!
-//! What loom's small programs cannot show, many short histories might: the machine's own reorderings,
-//! 15 µs of patience, segments of the real size. The checker is checked first.
+//! What loom's small programs cannot show, many short histories might: the machine's own
+//! reorderings, 15 µs of patience, segments of the real size. The checker is checked first.
 
 use crate::common::history::{Body, Clock, History, Operation, What, together};
 use crate::common::{Random, scaled, seed};

@@ -188,8 +188,8 @@ fn close_meets_pushes() {
     }
 }
 
-/// Row 13 of the list of known bugs. The item to be pushed lies on the stack of whoever pushes it, and
-/// passes it about three times, optimised as tests are; a segment must not come there too.
+/// Row 13 of the list of known bugs. The item to be pushed lies on the stack of whoever pushes it,
+/// and passes it about three times, optimised as tests are; a segment must not come there too.
 #[test]
 fn a_large_item_is_pushed_from_a_small_stack() {
     const STACK: usize = if SANITIZED { 40 * LARGE } else { 5 * LARGE };

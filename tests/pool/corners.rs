@@ -1,5 +1,5 @@
-//! What pools promise at their corners: what a worker runs next, what a thief takes and gives back, who may leave, what is
-//! counted.
+//! What pools promise at their corners: what a worker runs next, what a thief takes and gives back,
+//! who may leave, what is counted.
 //!
 //! Nothing here is timed. What is lost shows as a test that does not end.
 
@@ -207,7 +207,8 @@ fn a_half_in_the_deque_of_a_thief_is_taken_back() {
     assert_eq!(owner.join().unwrap(), 7);
 }
 
-/// A worker that ends its job after the shutdown looks for another where one has been busy since before.
+/// A worker that ends its job after the shutdown looks for another where one has been busy since
+/// before.
 #[test]
 fn a_cancelled_pool_runs_nothing_that_it_steals() {
     let pool = pool(2);

@@ -1,4 +1,5 @@
-//! What runs in a wait descends from what is waited for: so the stack of a thread is never deeper than that of the serial program.
+//! What runs in a wait descends from what is waited for: so the stack of a thread is never deeper
+//! than that of the serial program.
 
 use crate::common::waiting::done;
 use crate::waiting::tight;
@@ -14,7 +15,8 @@ thread_local! {
     static OPEN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `f` as a node of a binary tree: of the root, whose number is 1, or of a child, which is 2n or 2n + 1.
+/// Runs `f` as a node of a binary tree: of the root, whose number is 1, or of a child, which is 2n
+/// or 2n + 1.
 fn as_node<R>(node: u64, f: impl FnOnce() -> R) -> R {
     OPEN.with_borrow_mut(|open| {
         if let Some(&below) = open.last() {

@@ -1,4 +1,5 @@
-//! Threads that take part in a pool for a while, and threads that are a worker for life but run jobs in their waits only.
+//! Threads that take part in a pool for a while, and threads that are a worker for life but run
+//! jobs in their waits only.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::{Inline, Reason, TaskBuilder};

@@ -122,7 +122,8 @@ fn chain(pool: &ThreadPool, length: usize, is_leaf_first: bool, leaf: &(dyn Fn()
 fn a_chain_of_long_leaves_keeps_every_worker_busy() {
     let cases = [(2, true), (2, false), (4, true), (4, false)].map(|it| [(it, false), (it, true)]);
     for ((threads, is_leaf_first), is_tight) in cases.into_iter().flatten() {
-        // With as many threads as there may be, a worker that waits finds the next leaf wherever it was stolen to.
+        // With as many threads as there may be, a worker that waits finds the next leaf wherever it
+        // was stolen to.
         let pool = if is_tight { tight(threads) } else { ThreadPool::new(threads).unwrap() };
         let begun = AtomicUsize::new(0);
         let same = pool.clone();
@@ -138,7 +139,8 @@ fn a_chain_of_long_leaves_keeps_every_worker_busy() {
     }
 }
 
-/// The first waits for a half that the second runs, of which the third has stolen a half. The second and the third do not wait.
+/// The first waits for a half that the second runs, of which the third has stolen a half. The
+/// second and the third do not wait.
 #[test]
 fn a_worker_that_waits_follows_what_was_stolen_from_its_thief() {
     for is_offered in [true, false] {

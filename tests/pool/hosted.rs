@@ -1,4 +1,5 @@
-//! Pools whose threads another starts, broadcasts that also run in waits, and what layers over pools need.
+//! Pools whose threads another starts, broadcasts that also run in waits, and what layers over
+//! pools need.
 
 use crate::common::waiting::done;
 use crate::waiting::Meeting;
@@ -194,7 +195,8 @@ fn a_worker_that_waits_makes_the_call_of_a_broadcast() {
             }
         });
         both.of(3);
-        // The one that runs the other half makes its call afterwards; the one that waits for it, meanwhile.
+        // The one that runs the other half makes its call afterwards; the one that waits for it,
+        // meanwhile.
         let sender = calls.0.clone();
         pool.spawn_broadcast(move |index| sender.send(index).unwrap()).unwrap();
         let first = calls.1.recv().unwrap();
@@ -269,7 +271,8 @@ fn a_broadcast_of_a_cancelled_scope_or_of_a_closed_pool_calls_nobody() {
     assert_eq!(pool.scope(|scope| scope.spawn_broadcast(call)), Err(Reason::Closed));
 }
 
-/// What lies in a worker's own deque, in the injector, in another's deque, and a half that it has offered itself.
+/// What lies in a worker's own deque, in the injector, in another's deque, and a half that it has
+/// offered itself.
 #[test]
 fn a_worker_that_yields_runs_what_it_finds() {
     let pool = hosted(1);
@@ -299,7 +302,8 @@ fn a_worker_that_yields_runs_what_it_finds() {
     assert_eq!(pool::yield_now(), None);
 }
 
-/// Nor does one that waits, and what it has pushed meanwhile is dropped. Halves run: what has begun goes on to its end.
+/// Nor does one that waits, and what it has pushed meanwhile is dropped. Halves run: what has begun
+/// goes on to its end.
 #[test]
 fn a_worker_of_a_cancelled_pool_that_yields_runs_nothing() {
     let pool = hosted(1);
@@ -316,7 +320,8 @@ fn a_worker_of_a_cancelled_pool_that_yields_runs_nothing() {
     assert_eq!(results, (([Some(Yield::Idle); 2], 7), true));
 }
 
-/// Two pools of one thread: each waits for a job of the other's, which waits for one of the first's.
+/// Two pools of one thread: each waits for a job of the other's, which waits for one of the
+/// first's.
 #[test]
 fn workers_that_wait_for_each_others_pools_run_what_there_is() {
     let pools = [hosted(1), hosted(1)];

@@ -1,7 +1,9 @@
-//! Bugs that other pools have had, and what their users asked for in vain: each a property that ours must keep.
+//! Bugs that other pools have had, and what their users asked for in vain: each a property that
+//! ours must keep.
 //!
-//! B7 to B11 are defects of the pools in the articles that this crate grew from; the others are named after the
-//! thread that tells of them. Nothing here is timed: what is lost shows as a test that does not end.
+//! B7 to B11 are defects of the pools in the articles that this crate grew from; the others are
+//! named after the thread that tells of them. Nothing here is timed: what is lost shows as a test
+//! that does not end.
 
 use filch::executor::Reason;
 use filch::pool::{Shutdown, Start, WouldDeadlock};
@@ -15,7 +17,8 @@ fn pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
-/// `Dispose` before the first use dereferenced null; from a thread of the pool it waited for itself.
+/// `Dispose` before the first use dereferenced null; from a thread of the pool it waited for
+/// itself.
 #[test]
 fn b7_a_pool_that_was_never_used_shuts_down_and_no_worker_shuts_down_its_own() {
     let unused = pool(2);
@@ -80,7 +83,8 @@ fn b9_what_is_spawned_into_another_pool_runs_there() {
     assert_eq!([first, second, innermost.join().unwrap()], ["here-0", "there-0", "here-0"]);
 }
 
-/// The loop never came to its stealing; what was stolen replaced what was found; a thread that stole ended.
+/// The loop never came to its stealing; what was stolen replaced what was found; a thread that
+/// stole ended.
 #[test]
 fn b10_an_idle_worker_steals_and_lives_on() {
     let pool = pool(2);
@@ -106,7 +110,8 @@ fn b10_an_idle_worker_steals_and_lives_on() {
     assert!(steals >= 500, "only a thief can have run them");
 }
 
-/// A thread whose own queue is never empty looked nowhere else, and never noticed that it should end.
+/// A thread whose own queue is never empty looked nowhere else, and never noticed that it should
+/// end.
 #[test]
 fn b11_outside_work_and_shutdown_get_their_turn() {
     fn again(pool: &ThreadPool, rounds: &Arc<AtomicUsize>) {
@@ -124,8 +129,8 @@ fn b11_outside_work_and_shutdown_get_their_turn() {
     assert!(rounds.load(SeqCst) > 1);
 }
 
-/// rayon#592, rayon#957: a thread that waits, with a lock, ran unrelated work that wanted the same lock, or that
-/// took hours.
+/// rayon#592, rayon#957: a thread that waits, with a lock, ran unrelated work that wanted the same
+/// lock, or that took hours.
 #[test]
 fn waiting_runs_nothing_but_what_is_waited_for() {
     let (pool, lock) = (pool(1), Arc::new(Mutex::new(0)));
@@ -136,7 +141,8 @@ fn waiting_runs_nothing_but_what_is_waited_for() {
             same.spawn_detached(move || *lock.lock().unwrap() += 1).unwrap();
         }
         let held = same_lock.lock().unwrap();
-        // With that held, each kind of waiting: the jobs above are unrelated, and in the same deque.
+        // With that held, each kind of waiting: the jobs above are unrelated, and in the same
+        // deque.
         let task = same.spawn(|| 1);
         let mut in_scope = 0;
         same.scope(|scope| scope.spawn(|| in_scope = 2));
@@ -198,7 +204,8 @@ fn a_panic_of_a_detached_job_ends_nothing() {
     assert_eq!((pool.metrics().panic_count, pool.metrics().num_workers), (10, 1));
 }
 
-/// dotnet/runtime#112796, async-executor#64: jobs that nobody could get at, behind a worker that blocks.
+/// dotnet/runtime#112796, async-executor#64: jobs that nobody could get at, behind a worker that
+/// blocks.
 #[test]
 fn jobs_behind_a_worker_that_blocks_are_stolen() {
     let pool = pool(2);
@@ -238,7 +245,8 @@ fn cancelling_a_queued_job_cancels_that_job() {
     assert_eq!(pool.metrics().poll_count(), 6, "tombstones are no turns");
 }
 
-/// switchyard#5, choir#7, tokio#1768: a wake-up that is lost when a job comes while a worker goes to sleep.
+/// switchyard#5, choir#7, tokio#1768: a wake-up that is lost when a job comes while a worker goes
+/// to sleep.
 #[test]
 fn no_job_is_slept_on() {
     let pool = pool(2);
@@ -254,7 +262,8 @@ fn no_job_is_slept_on() {
     }
 }
 
-/// tikv, divviup/janus#3118: nobody can see how much waits; and what a full or closed queue refuses is gone.
+/// tikv, divviup/janus#3118: nobody can see how much waits; and what a full or closed queue refuses
+/// is gone.
 #[test]
 fn what_waits_is_counted_and_what_is_refused_comes_back() {
     let pool = pool(1);

@@ -45,7 +45,8 @@ thread_local! {
     static LOCKED: RefCell<Option<Last<Arc<LockedPool>>>> = const { RefCell::new(None) };
 }
 
-/// The destructor of a thread-local runs when the worker is none any more, and the thread still there.
+/// The destructor of a thread-local runs when the worker is none any more, and the thread still
+/// there.
 #[test]
 fn a_thread_of_a_pool_never_waits_for_itself_not_even_at_its_end() {
     alone(|| {
@@ -344,7 +345,8 @@ fn a_batch_is_announced_however_it_ends() {
     }
 }
 
-/// A worker has been told that it is one too many, and finds the pool cancelled when it gives away its jobs.
+/// A worker has been told that it is one too many, and finds the pool cancelled when it gives away
+/// its jobs.
 #[test]
 fn a_worker_that_leaves_a_cancelled_pool_runs_nothing() {
     let (gone, has_gone) = mpsc::channel();
@@ -395,7 +397,8 @@ fn a_worker_that_leaves_a_cancelled_pool_runs_nothing() {
     assert_eq!(runs.load(SeqCst), 0);
 }
 
-/// A pool closes. A worker is in its stop hook, and so it is none that could run what the last one waits for.
+/// A pool closes. A worker is in its stop hook, and so it is none that could run what the last one
+/// waits for.
 #[test]
 fn a_worker_in_its_stop_hook_takes_nobodys_place() {
     in_a_minute(|| {

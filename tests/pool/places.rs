@@ -1,4 +1,5 @@
-//! Places of threads that wait: others take them, and what a thread waits beside does not run on it.
+//! Places of threads that wait: others take them, and what a thread waits beside does not run on
+//! it.
 
 use crate::common::waiting::{MINUTE, done};
 use crate::every_executor::block_on;

@@ -158,8 +158,8 @@ fn a_handle_tells_that_its_job_was_dropped_and_otherwise_the_scope_does() {
     assert!(message.starts_with("a job of the scope has not run"), "{message}");
 }
 
-/// The job is still queued, as a tombstone, when the pool takes what is queued. It drops that of a thread
-/// from outside, and lays that of a worker aside.
+/// The job is still queued, as a tombstone, when the pool takes what is queued. It drops that of a
+/// thread from outside, and lays that of a worker aside.
 #[test]
 fn a_job_that_its_handle_has_run_is_not_missed() {
     for is_outside in [false, true] {
@@ -249,8 +249,8 @@ fn a_job_with_a_handle_is_one_allocation() {
     });
 }
 
-/// A half that a `join` had not offered was offered above a job that the wait for a handle ran, and laid aside with what
-/// that job had left. Its owner took another job for it, unread.
+/// A half that a `join` had not offered was offered above a job that the wait for a handle ran, and
+/// laid aside with what that job had left. Its owner took another job for it, unread.
 #[test]
 fn a_wait_for_a_handle_within_a_join_leaves_the_other_half_where_it_is() {
     let pool = ThreadPool::new(2).unwrap();

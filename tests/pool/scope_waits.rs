@@ -1,4 +1,5 @@
-//! Waits of scopes and joins where no further thread comes: what they wait for must not lie where nobody looks.
+//! Waits of scopes and joins where no further thread comes: what they wait for must not lie where
+//! nobody looks.
 
 use crate::common::waiting::MINUTE;
 use crate::waiting::Meeting;
@@ -9,6 +10,8 @@ use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
+/// Tests keep pools in statics, since their jobs use them, and shut them down: LeakSanitizer does not
+/// always look at the stacks of threads that are left at the end.
 fn pool(threads: usize, most: usize) -> ThreadPool {
     ThreadPool::builder().num_threads(threads).max_threads(most).build().unwrap()
 }
@@ -44,9 +47,11 @@ fn who_helped_leaves_no_job_of_a_scope_behind() {
     })
     .unwrap();
     end.recv_timeout(MINUTE).unwrap();
+    POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// How a job waits for a task: by itself, within a scope of its own, and in a way that nobody knows of.
+/// How a job waits for a task: by itself, within a scope of its own, and in a way that nobody knows
+/// of.
 const WAITS: [fn(&ThreadPool, JoinHandle<()>) -> bool; 3] = [
     |_, task| task.join().is_ok(),
     |pool, task| pool.scope(|_| task.join().is_ok()),
@@ -89,9 +94,11 @@ fn a_batch_does_not_hide_jobs_of_a_scope_below_a_wait() {
         send.send(owner).unwrap();
         assert!(end.recv_timeout(MINUTE).unwrap());
     }
+    POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// What a job leaves in the deque of its worker is not to stay below the next job, which waits for the scope.
+/// What a job leaves in the deque of its worker is not to stay below the next job, which waits for
+/// the scope.
 fn a_job_leaves_another_below_a_wait(
     pool: &'static ThreadPool,
     wait: fn(&ThreadPool, JoinHandle<()>) -> bool,
@@ -130,6 +137,7 @@ fn what_a_job_leaves_is_found_below_a_wait() {
     for wait in WAITS {
         a_job_leaves_another_below_a_wait(&POOL, wait, false);
     }
+    POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
 #[test]
@@ -138,6 +146,7 @@ fn what_a_job_leaves_is_found_below_a_wait_and_above_a_stranger() {
     for &wait in &WAITS[..2] {
         a_job_leaves_another_below_a_wait(&POOL, wait, true);
     }
+    POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
 /// The owner has given its place away, to a thread that is busy for as long as the owner waits.
@@ -174,6 +183,7 @@ fn a_worker_that_leaves_puts_its_job_where_the_owner_looks() {
     });
     send.send(owner).unwrap();
     assert!(end.recv_timeout(MINUTE).unwrap());
+    POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
 /// Its place is taken by a thread that is busy for as long as the owner waits.
@@ -205,9 +215,11 @@ fn an_owner_that_sleeps_is_told_of_a_job_from_outside() {
     });
     send.send(owner).unwrap();
     assert!(end.recv_timeout(MINUTE).unwrap());
+    POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// Of two workers of a closed pool that wait for scopes, neither takes a job of the other's to below its own.
+/// Of two workers of a closed pool that wait for scopes, neither takes a job of the other's to
+/// below its own.
 #[test]
 fn two_scopes_end_in_a_closed_pool() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -279,4 +291,5 @@ fn whose_place_was_taken_goes_on_when_its_taker_waits() {
     });
     send.send(owner).unwrap();
     assert!(end.recv_timeout(MINUTE).unwrap());
+    POOL.shutdown(Shutdown::Drain).unwrap();
 }

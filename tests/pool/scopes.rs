@@ -187,7 +187,8 @@ fn help_goes_through_a_scope_whose_owner_has_waited_for_something_else() {
         let (same, meetings) = (pool.clone(), <[Meeting; 6]>::default());
         let [first, second, taken, inner, back, leaves] = meetings;
         done(pool.spawn(move || {
-            // One of those that wait takes this out of the deque of the third worker, and the other helps it.
+            // One of those that wait takes this out of the deque of the third worker, and the other
+            // helps it.
             let by_owner = || {
                 taken.of(2);
                 same.join(|| inner.of(2), || inner.of(2));

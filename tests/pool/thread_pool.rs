@@ -348,7 +348,8 @@ fn a_join_leaves_alone_what_its_first_half_spawns() {
     assert_eq!(*order.lock().unwrap(), ["first", "second", "after", "later", "later", "later"]);
 }
 
-/// A thief has the half in its deque, leaves because the pool shrinks, and gives what it has to the injector.
+/// A thief has the half in its deque, leaves because the pool shrinks, and gives what it has to the
+/// injector.
 #[test]
 fn a_half_that_a_thief_left_behind_is_found() {
     let pool = pool(2);
@@ -366,7 +367,8 @@ fn a_half_that_a_thief_left_behind_is_found() {
         };
         same.join(first, || 7).1
     });
-    // The other worker is free when the half is there to be stolen, in a batch behind the job that shrinks.
+    // The other worker is free when the half is there to be stolen, in a batch behind the job that
+    // shrinks.
     pool.spawn_detached(move || {
         together.wait();
         while !in_join.load(SeqCst) {

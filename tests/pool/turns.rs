@@ -162,7 +162,8 @@ const ROUNDS: [(&str, Rounds); 6] = [
     }),
 ];
 
-/// With nothing in the deque, and with jobs that cannot run yet. The bound is a twentieth of what each round's task takes.
+/// With nothing in the deque, and with jobs that cannot run yet. The bound is a twentieth of what
+/// each round's task takes.
 #[test]
 fn tasks_that_end_within_one_job_leave_nothing_behind() {
     let rounds = scaled(10_000);
@@ -226,7 +227,8 @@ fn what_lies_before_a_thread_that_blocks_is_not_for_it_to_run() {
         let (tell, begun) = mpsc::sync_channel(1);
         let ((), result) = same.join(
             || {
-                // Two more that never end: one each for the other thread and for the one that comes.
+                // Two more that never end: one each for the other thread and for the one that
+                // comes.
                 for _ in 0..3 {
                     go_on(&same, &flag, &tell);
                 }

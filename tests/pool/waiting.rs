@@ -1,4 +1,5 @@
-//! What a worker does while it waits for a half of a `join`: it helps, or gives its place away, and runs no stranger.
+//! What a worker does while it waits for a half of a `join`: it helps, or gives its place away, and
+//! runs no stranger.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use filch::ThreadPool;
@@ -49,13 +50,15 @@ fn a_worker_that_waits_runs_what_lies_in_the_deque_of_its_thief() {
 
 #[test]
 fn help_goes_on_to_whoever_stole_from_the_thief() {
-    // Often enough that the third worker takes the second's half, and not the first, which waits for it.
+    // Often enough that the third worker takes the second's half, and not the first, which waits
+    // for it.
     for _ in 0..50 {
         let pool = tight(3);
         let (same, [first, second, leaves]) = (pool.clone(), <[Meeting; 3]>::default());
         let task = pool.spawn(move || {
             let leaf = || leaves.of(3);
-            // Two of the leaves lie in the deque of the third worker: the second takes one, and the first the other.
+            // Two of the leaves lie in the deque of the third worker: the second takes one, and the
+            // first the other.
             let by_third = || {
                 second.of(2);
                 same.join(|| same.join(leaf, leaf), leaf);
@@ -70,8 +73,9 @@ fn help_goes_on_to_whoever_stole_from_the_thief() {
     }
 }
 
-/// The first half of each level ends when the second has begun, which only the other worker can run: the two help each
-/// other by turns, each time deeper on both stacks. A search for the last item is of this shape.
+/// The first half of each level ends when the second has begun, which only the other worker can
+/// run: the two help each other by turns, each time deeper on both stacks. A search for the last
+/// item is of this shape.
 fn help_by_turns(pool: &ThreadPool, levels: &[Meeting]) {
     if let Some((level, further)) = levels.split_first() {
         pool.join(
@@ -111,8 +115,8 @@ fn a_panic_in_a_job_that_a_waiting_worker_runs_goes_to_whoever_waits_for_it() {
     assert_eq!(done(task), Some("by the leaf"));
 }
 
-/// Has both workers busy with a join whose second half waits for a job that is a stranger to the first; `meanwhile` is
-/// called while that job runs.
+/// Has both workers busy with a join whose second half waits for a job that is a stranger to the
+/// first; `meanwhile` is called while that job runs.
 fn behind_a_stranger(pool: &ThreadPool, meanwhile: impl FnOnce()) {
     let (same, stolen) = (pool.clone(), Arc::new(Meeting::default()));
     let (both, (tells, inbox)) = (Arc::clone(&stolen), mpsc::channel());
@@ -180,7 +184,8 @@ fn a_wait_in_a_blocking_section_and_the_other_way_round() {
 }
 
 thread_local! {
-    /// The joins of this thread, the innermost last: a one, then a bit for each turn on the way there.
+    /// The joins of this thread, the innermost last: a one, then a bit for each turn on the way
+    /// there.
     static JOINS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -232,8 +237,8 @@ fn grow(pool: &ThreadPool, node: u64, leaves: usize, random: u64) -> usize {
     a + b
 }
 
-/// A job that has been taken by somebody else than who waits for it, or that nobody waits for, might want a lock that the
-/// waiting job holds.
+/// A job that has been taken by somebody else than who waits for it, or that nobody waits for,
+/// might want a lock that the waiting job holds.
 #[test]
 fn no_stranger_runs_in_a_wait() {
     for threads in [2, 4, 7] {

@@ -1,10 +1,12 @@
 //! Random programs for an event count on one thread, and what must come of them.
 //!
-//! Sleepers are nested: what happens while one sleeps is a program that its park runs, in which others prepare,
-//! sleep and notify, and when it is over the park returns for no reason. So every order of the steps of several
-//! sleepers can be written down in which the last to lie down is the first to get up.
+//! Sleepers are nested: what happens while one sleeps is a program that its park runs, in which
+//! others prepare, sleep and notify, and when it is over the park returns for no reason. So every
+//! order of the steps of several sleepers can be written down in which the last to lie down is the
+//! first to get up.
 //!
-//! `tests/idle/random_programs.rs` writes them with proptest, the fuzz target `event_count` with libFuzzer.
+//! `tests/idle/random_programs.rs` writes them with proptest, the fuzz target `event_count` with
+//! libFuzzer.
 
 use filch::idle::{EventCount, Park};
 #[cfg(fuzzing)]
@@ -54,13 +56,15 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..end)
 }
 
-/// What is known from outside. Those who wait are on the thread's stack, so the last of them moves first.
+/// What is known from outside. Those who wait are on the thread's stack, so the last of them moves
+/// first.
 #[derive(Default)]
 struct Known {
     items: usize,
     /// Whether each of those who have prepared and have not come back must be told by now.
     present: Vec<bool>,
-    /// How many may be woken at most. To be told is less: whoever has prepared while a sleeper leaves is told, too.
+    /// How many may be woken at most. To be told is less: whoever has prepared while a sleeper
+    /// leaves is told, too.
     credit: usize,
     woken: usize,
 }

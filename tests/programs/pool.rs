@@ -1,8 +1,8 @@
-//! Random programs for a pool: spawning, nesting, taking part, cancelling, waiting, panicking, resizing, shutting down and
-//! dropping, with every handle and every count checked.
+//! Random programs for a pool: spawning, nesting, taking part, cancelling, waiting, panicking,
+//! resizing, shutting down and dropping, with every handle and every count checked.
 //!
-//! `tests/pool/random_programs.rs` writes them with proptest, the fuzz target `pool_programs` with libFuzzer. A miscount
-//! fails; what hangs does not end.
+//! `tests/pool/random_programs.rs` writes them with proptest, the fuzz target `pool_programs` with
+//! libFuzzer. A miscount fails; what hangs does not end.
 
 use crate::common::closures::{Counted, Counts};
 use filch::JoinHandle;
@@ -288,8 +288,8 @@ pub(crate) fn check(program: Program) {
         drop(pool);
     }
     guests.into_iter().for_each(|it| it.join().unwrap());
-    // What ran has held handles of the pool, so that its last may have been dropped by a worker, which does not wait
-    // for the others.
+    // What ran has held handles of the pool, so that its last may have been dropped by a worker,
+    // which does not wait for the others.
     for handle in handles {
         handle.join(is_cancelled);
     }

@@ -1,8 +1,8 @@
-//! Random programs for queues: creating, spawning, nesting, cancelling, pausing, limiting, closing, dropping and
-//! shutting down, in any order, with every handle and every closure checked.
+//! Random programs for queues: creating, spawning, nesting, cancelling, pausing, limiting, closing,
+//! dropping and shutting down, in any order, with every handle and every closure checked.
 //!
-//! `tests/fair/random_programs.rs` writes them with proptest, the fuzz target `fair_programs` with libFuzzer. A miscount
-//! fails; what hangs does not end.
+//! `tests/fair/random_programs.rs` writes them with proptest, the fuzz target `fair_programs` with
+//! libFuzzer. A miscount fails; what hangs does not end.
 
 use crate::common::closures::{Counted, Counts, PRIORITIES};
 use filch::executor::ThreadPerJob;

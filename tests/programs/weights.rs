@@ -1,11 +1,12 @@
-//! Random programs in which weights change, on a virtual clock: from each change on, queues get service by their new weights,
-//! within the bound that `filch::fair` states.
+//! Random programs in which weights change, on a virtual clock: from each change on, queues get
+//! service by their new weights, within the bound that `filch::fair` states.
 //!
 //! `tests/fair/weights.rs` writes them with proptest, the fuzz target `weights` with libFuzzer.
 //!
-//! All queues are backlogged all the time. Between two moments after the last change, the service by weight of two queues
-//! differs by at most twice W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε. DESIGN.md says why a change adds nothing to that:
-//! it scales a queue's lead with 1/w, and the lead was at most W·(L + Q)/w before.
+//! All queues are backlogged all the time. Between two moments after the last change, the service
+//! by weight of two queues differs by at most twice W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε.
+//! DESIGN.md says why a change adds nothing to that: it scales a queue's lead with 1/w, and the
+//! lead was at most W·(L + Q)/w before.
 
 use filch::fair::{FairScheduler, Queue};
 use filch::sim::{self, Stepper};

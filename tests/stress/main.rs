@@ -64,10 +64,11 @@ fn stress_pool() {
     // Not shut down: the last of what unparks a worker would go on another thread.
 }
 
-/// Tasks of several queues, which pause, change their limits and spawn into themselves; those of an ordered queue
-/// share memory that nothing else guards.
+/// Tasks of several queues, which pause, change their limits and spawn into themselves; those of an
+/// ordered queue share memory that nothing else guards.
 ///
-/// The queues stay: what belongs to a queue that goes is counted by `Arc`s, whose counts end with fences.
+/// The queues stay: what belongs to a queue that goes is counted by `Arc`s, whose counts end with
+/// fences.
 #[test]
 fn stress_fair() {
     struct Ordered(UnsafeCell<Vec<usize>>);
@@ -122,8 +123,8 @@ fn stress_fair() {
 
 /// Many receivers and senders, and receivers that give up and come back.
 ///
-/// Each receiver sleeps in a park of its own and hands over what unparks it: the count of an `Arc` ends
-/// with a fence, so the last one is let go after the threads have been joined.
+/// Each receiver sleeps in a park of its own and hands over what unparks it: the count of an `Arc`
+/// ends with a fence, so the last one is let go after the threads have been joined.
 #[test]
 fn stress_event_count() {
     let shared = Arc::new((Injector::<Box<usize>>::new(), EventCount::new(), AtomicUsize::new(0)));
@@ -163,8 +164,8 @@ fn stress_event_count() {
     assert_eq!(received.iter().map(|(sum, _)| sum).sum::<usize>(), items * (items - 1));
 }
 
-/// Producers that push singly and in batches, consumers that take in every way, and segments that are
-/// used again all the time.
+/// Producers that push singly and in batches, consumers that take in every way, and segments that
+/// are used again all the time.
 #[test]
 fn stress_injector() {
     let (injector, taken) = (Arc::new(Injector::new()), Arc::new(AtomicUsize::new(0)));

@@ -30,8 +30,8 @@ pub(crate) fn item(number: usize) -> Item {
     Box::new(Parcel { number, echo: !number })
 }
 
-/// What one thread has taken. The boxes are freed when they have been counted: an item that is taken
-/// twice is to fail an assertion, not the allocator.
+/// What one thread has taken. The boxes are freed when they have been counted: an item that is
+/// taken twice is to fail an assertion, not the allocator.
 #[derive(Default)]
 pub(crate) struct Taken(pub(crate) Vec<ManuallyDrop<Item>>);
 

@@ -252,7 +252,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// What the only thread of a pool waits for without running it runs on the thread that takes its place.
+/// What the only thread of a pool waits for without running it runs on the thread that takes its
+/// place.
 #[test]
 fn a_thread_that_gives_its_place_away_may_block_on_its_own_pool() {
     let pool = ThreadPool::new(1).unwrap();

@@ -41,7 +41,8 @@ fn p8_a_queued_future_ends_at_once_with_its_pool_though_every_worker_is_busy() {
     assert!(done(busy));
 }
 
-/// It is being polled while its queue is cancelled, and wakes itself; then its only thread does something else for long.
+/// It is being polled while its queue is cancelled, and wakes itself; then its only thread does
+/// something else for long.
 #[test]
 fn p8_a_future_that_yields_ends_with_the_poll_in_which_its_queue_is_cancelled() {
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).tasks_per_lease(1).build();

@@ -188,7 +188,8 @@ fn a_future_that_is_being_polled_ends_with_the_poll() {
     assert!(is_by(task, CancelledBy::Handle));
 }
 
-/// async-task frees the task without dropping the future if its handle goes during a poll after which nobody can wake it.
+/// async-task frees the task without dropping the future if its handle goes during a poll after
+/// which nobody can wake it.
 #[test]
 fn a_future_that_nobody_can_wake_is_dropped() {
     let pool = ThreadPool::new(1).unwrap();
@@ -225,7 +226,8 @@ fn a_future_that_nobody_can_wake_is_dropped() {
     assert!(group.wait().unwrap_err().is_cancelled());
 }
 
-/// An executor of which a test says how many jobs it takes, and which runs them when the test says so.
+/// An executor of which a test says how many jobs it takes, and which runs them when the test says
+/// so.
 #[derive(Clone, Default)]
 struct Bounded(Arc<Mutex<(Vec<Job>, usize)>>);
 
@@ -496,7 +498,8 @@ fn a_handle_cancels_on_drop_if_it_is_told_to() {
     assert_eq!(pool.spawn(|| 7).cancel_on_drop().join().unwrap(), 7);
 }
 
-/// The first of many that wait for a permit is cancelled, the last, and one between; the others have their turns.
+/// The first of many that wait for a permit is cancelled, the last, and one between; the others
+/// have their turns.
 #[test]
 fn permits_pass_by_those_that_have_been_cancelled() {
     let stepper = Stepper::new(1, 2);
@@ -517,7 +520,8 @@ fn permits_pass_by_those_that_have_been_cancelled() {
     assert_eq!((metrics.pending, metrics.submitted, metrics.completed), (0, 10, 6));
 }
 
-/// A queue that takes the slot of one that is over has its permits and its futures, and not those of the former.
+/// A queue that takes the slot of one that is over has its permits and its futures, and not those
+/// of the former.
 #[test]
 fn the_next_queue_in_a_slot_begins_anew() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The job was made first, and given to the queue by hand. One that is refused is in the group until it goes.
+/// The job was made first, and given to the queue by hand. One that is refused is in the group
+/// until it goes.
 #[test]
 fn p12_a_queue_has_room_again_when_a_groups_job_has_ended() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -66,7 +67,8 @@ fn a_job_that_is_given_to_a_queue_is_cancelled_with_it() {
 
 thread_local!(static IS_WAITER: Cell<bool> = const { Cell::new(false) });
 
-/// What panics when it is dropped, once the waiter has been told of the group's end, and says whether it was.
+/// What panics when it is dropped, once the waiter has been told of the group's end, and says
+/// whether it was.
 struct Waiting(Mutex<mpsc::Receiver<()>>, Arc<AtomicBool>);
 
 impl Drop for Waiting {
@@ -77,7 +79,8 @@ impl Drop for Waiting {
     }
 }
 
-/// The group's list has the last reference to a scheduler. What its executor does when it goes holds up nobody.
+/// The group's list has the last reference to a scheduler. What its executor does when it goes
+/// holds up nobody.
 #[test]
 fn a_group_tells_those_who_wait_before_it_forgets_tasks() {
     keep_quiet(&["expected"]);

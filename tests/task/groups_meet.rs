@@ -1,7 +1,8 @@
-//! Groups and what else can be active at the same time: refusals, paused queues, capacities, scopes, other waiters.
+//! Groups and what else can be active at the same time: refusals, paused queues, capacities,
+//! scopes, other waiters.
 //!
-//! Tests are named after their rows in the list of defects that were found from outside (Q1, Q2, P12). Waits end after
-//! a minute, so that what hangs fails.
+//! Tests are named after their rows in the list of defects that were found from outside (Q1, Q2,
+//! P12). Waits end after a minute, so that what hangs fails.
 
 use crate::common::closures::keep_quiet;
 use crate::common::users::{USER, User};
@@ -61,7 +62,8 @@ impl Executor for Held {
     }
 }
 
-/// While a thread that may run tasks of the executor waits for the group, those that it refuses do not run.
+/// While a thread that may run tasks of the executor waits for the group, those that it refuses do
+/// not run.
 #[test]
 fn q1_what_is_refused_has_not_run() {
     let (held, group, token) = (Held::new(), TaskGroup::new(), CancelToken::new());
@@ -94,7 +96,8 @@ fn q1_what_is_refused_has_not_run() {
     assert_eq!((ran.load(SeqCst), group.pending()), (0, 0));
 }
 
-/// What an executor accepts while it is being closed runs, and what it refuses does not, whoever waits for the group.
+/// What an executor accepts while it is being closed runs, and what it refuses does not, whoever
+/// waits for the group.
 fn meets_closing<E: Executor + Sync>(executor: &E, close: impl FnOnce() + Send) {
     let (group, start, ran) = (TaskGroup::new(), Barrier::new(2), Arc::new(AtomicUsize::new(0)));
     let (stays, same_group) = (group.job(|| ()), group.clone());
@@ -167,7 +170,8 @@ fn q1_on_one_thread() {
     group.wait().unwrap();
 }
 
-/// A worker waits for a group with a task of a queue that has no place, until `make_room`. Everybody else is busy.
+/// A worker waits for a group with a task of a queue that has no place, until `make_room`.
+/// Everybody else is busy.
 fn is_woken_for_a_place(pool: &dyn Executor, queue: &Queue, make_room: impl FnOnce()) {
     let group = TaskGroup::new();
     queue.task().group(&group).spawn_detached(|| ()).unwrap();
@@ -280,7 +284,8 @@ fn what_a_member_waits_for_is_refused_a_wait_for_the_group() {
     group.wait().unwrap();
 }
 
-/// The owner of a scope has the only place, and waits for a job that waits for a task which needs the place.
+/// The owner of a scope has the only place, and waits for a job that waits for a task which needs
+/// the place.
 #[test]
 fn a_wait_for_a_place_of_the_waiter_is_refused() {
     let pool = ThreadPool::new(2).unwrap();
@@ -417,7 +422,8 @@ fn handles_are_unwind_safe() {
     check::<filch::JoinHandle<Cell<u32>>>();
 }
 
-/// A task of the queue comes between two looks of a thread that serves the queue and waits: it runs the task itself.
+/// A task of the queue comes between two looks of a thread that serves the queue and waits: it runs
+/// the task itself.
 #[test]
 fn a_thread_of_a_queue_that_waits_runs_what_comes() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());

@@ -1,4 +1,5 @@
-//! Random programs of futures over each kind of executor; `tests/programs/futures/mod.rs` says which.
+//! Random programs of futures over each kind of executor; `tests/programs/futures/mod.rs` says
+//! which.
 
 #[path = "../programs/futures/mod.rs"]
 mod futures;
@@ -23,7 +24,8 @@ proptest! {
     }
 }
 
-/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task random_futures::soak`.
+/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task
+/// random_futures::soak`.
 #[test]
 fn soak() {
     closures::keep_quiet(EXPECTED);

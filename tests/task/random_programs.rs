@@ -17,7 +17,8 @@ proptest! {
     }
 }
 
-/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task random_programs::soak`.
+/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task
+/// random_programs::soak`.
 #[test]
 fn soak() {
     closures::keep_quiet(&["expected"]);

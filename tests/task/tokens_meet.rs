@@ -1,4 +1,5 @@
-//! Tokens and what else can be active at the same time: dropped handles, panics, long chains, other cancellers.
+//! Tokens and what else can be active at the same time: dropped handles, panics, long chains, other
+//! cancellers.
 //!
 //! Tests are named after their rows in the list of defects that were found from outside (P3, Q3).
 

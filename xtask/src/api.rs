@@ -1,4 +1,5 @@
-//! `cargo xtask api`: the public interface, line by line, as it is committed. A change of it is seen, or it fails.
+//! `cargo xtask api`: the public interface, line by line, as it is committed. A change of it is
+//! seen, or it fails.
 
 use crate::nightly;
 use crate::usage::flag;

@@ -1,7 +1,9 @@
-//! `cargo xtask defects`: the defects of the articles' schedulers (B1–B17) and of this crate, planted in the real source.
+//! `cargo xtask defects`: the defects of the articles' schedulers (B1–B17) and of this crate,
+//! planted in the real source.
 //!
-//! Each has a test that is called after it. A test that passes all the same, with the defect in the source, shows
-//! nothing: so each defect is written into a copy of the source, and its test must fail there.
+//! Each has a test that is called after it. A test that passes all the same, with the defect in the
+//! source, shows nothing: so each defect is written into a copy of the source, and its test must
+//! fail there.
 
 use crate::plants::{self, Plant, Tree, Trees};
 use clap::ArgMatches;
@@ -75,7 +77,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     all_well(failures)
 }
 
-/// How many seconds each test takes without a defect; by that it is decided what hangs. They have to pass.
+/// How many seconds each test takes without a defect; by that it is decided what hangs. They have
+/// to pass.
 fn usual<'a>(
     tree: &Tree,
     tests: BTreeSet<&'a str>,

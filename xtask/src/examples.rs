@@ -1,4 +1,5 @@
-//! `cargo xtask examples`: every example does what it shows, and says so if it is asked for what it cannot do.
+//! `cargo xtask examples`: every example does what it shows, and says so if it is asked for what it
+//! cannot do.
 
 use crate::usage::word;
 use clap::ArgMatches;

@@ -1,4 +1,5 @@
-//! `cargo xtask litmus`: the orderings that no model can judge, judged by the checker in `tools/litmus`.
+//! `cargo xtask litmus`: the orderings that no model can judge, judged by the checker in
+//! `tools/litmus`.
 
 use crate::usage::word;
 use clap::ArgMatches;

@@ -1,6 +1,8 @@
-//! Defects that are planted in a copy of the source, to see whether the tests that are to notice them do.
+//! Defects that are planted in a copy of the source, to see whether the tests that are to notice
+//! them do.
 //!
-//! `proofs/breaches.txt` and `proofs/defects.txt` list them, each as a replacement of text in one file.
+//! `proofs/breaches.txt` and `proofs/defects.txt` list them, each as a replacement of text in one
+//! file.
 
 use runner::{Result, all_well, folders};
 use std::fs;
@@ -87,8 +89,9 @@ const PARTS: [&str; 9] = [
 pub(crate) struct Trees(Mutex<Vec<Tree>>);
 
 impl Trees {
-    /// Makes the copies in folders under `name` of the reports; `more` is copied beside the parts that every copy needs. Fails,
-    /// naming all of them, if some of the plants do not fit the source any more.
+    /// Makes the copies in folders under `name` of the reports; `more` is copied beside the parts
+    /// that every copy needs. Fails, naming all of them, if some of the plants do not fit the
+    /// source any more.
     pub(crate) fn copy(name: &str, more: &[&str], plants: &[Plant]) -> Result<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let trees = (0..cores).map(|number| Tree::copy(&format!("{name}/{number}"), more));
@@ -98,8 +101,8 @@ impl Trees {
         Ok(Trees(Mutex::new(trees)))
     }
 
-    /// Does `work` with a copy that no other thread uses meanwhile. For as many threads as there are cores, as in
-    /// [`each`](runner::process::each).
+    /// Does `work` with a copy that no other thread uses meanwhile. For as many threads as there
+    /// are cores, as in [`each`](runner::process::each).
     pub(crate) fn with<R>(&self, work: impl FnOnce(&Tree) -> R) -> R {
         let tree = self.0.lock().unwrap().pop().expect("there is a copy for each core");
         let result = work(&tree);

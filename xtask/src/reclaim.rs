@@ -1,7 +1,9 @@
-//! `cargo xtask reclaim`: the ways to break the contract of epoch-based reclamation, planted in the real source.
+//! `cargo xtask reclaim`: the ways to break the contract of epoch-based reclamation, planted in the
+//! real source.
 //!
-//! In models the reclaimer frees as early as the contract permits. That shows something only if every breach of the
-//! contract makes a model fail: so each is written into a copy of the source, and the models run on that.
+//! In models the reclaimer frees as early as the contract permits. That shows something only if
+//! every breach of the contract makes a model fail: so each is written into a copy of the source,
+//! and the models run on that.
 
 use crate::plants::{self, Plant, Tree, Trees};
 use clap::ArgMatches;
@@ -70,7 +72,8 @@ fn judge(tree: &Tree, plant: &Plant) -> Result<(&'static str, f64)> {
     Ok((verdict, seconds))
 }
 
-/// Runs the models of a copy that are in one file, `binary::module`. What they print is in `run.log` there.
+/// Runs the models of a copy that are in one file, `binary::module`. What they print is in
+/// `run.log` there.
 fn run(tree: &Tree, models: &str) -> Result<(End, f64)> {
     let (binary, module) = models.split_once("::").ok_or_else(|| {
         format!("{BREACHES}: `{models}` is not a binary of models and a module of it")

@@ -1,5 +1,5 @@
-//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and under AddressSanitizer, and under the latter nearly
-//! all of the other tests too.
+//! `cargo xtask sanitize`: the stress tests under ThreadSanitizer and under AddressSanitizer, and
+//! under the latter nearly all of the other tests too.
 //!
 //! A sanitizer that reports nothing is believed only if it reports the canaries: planted errors in
 //! the same binary, run in the same way.
@@ -30,8 +30,8 @@ struct Sanitizer {
     wholes: &'static [&'static str],
 }
 
-/// All test targets of the library but three: `stress` is run test by test, `faults` has an allocator that refuses on
-/// purpose, and `house` only reads files.
+/// All test targets of the library but three: `stress` is run test by test, `faults` has an
+/// allocator that refuses on purpose, and `house` only reads files.
 const WHOLES: [&str; 7] = ["api", "deque", "fair", "idle", "injector", "pool", "task"];
 
 /// Tests that are left out of them.

@@ -1,7 +1,8 @@
-//! `cargo xtask shuttle`: whole pools and schedulers under random schedules, and bugs that these must find.
+//! `cargo xtask shuttle`: whole pools and schedulers under random schedules, and bugs that these
+//! must find.
 //!
-//! loom tries every execution of small programs; shuttle tries some of large ones, with every ordering as strong as
-//! can be. So it says nothing of orderings and much of who waits for whom.
+//! loom tries every execution of small programs; shuttle tries some of large ones, with every
+//! ordering as strong as can be. So it says nothing of orderings and much of who waits for whom.
 
 use crate::usage::{number, word};
 use clap::ArgMatches;

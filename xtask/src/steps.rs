@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask verify`, in their order.
 //!
-//! Ordinary builds share the target folder, and model builds share `loom` inside it. No step changes
-//! flags within a folder, so nothing is built twice.
+//! Ordinary builds share the target folder, and model builds share `loom` inside it. No step
+//! changes flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
 use crate::{api, nightly, spin, targets, valgrind};
@@ -122,8 +122,8 @@ fn fairness() -> Command {
     command
 }
 
-/// The packages whose tests `cargo test` leaves out. `filch-drop-in` has filch with the features that
-/// it has by default; the tests of filch itself have all of them.
+/// The packages whose tests `cargo test` leaves out. `filch-drop-in` has filch with the features
+/// that it has by default; the tests of filch itself have all of them.
 const TOOLS: [&str; 7] =
     ["filch-drop-in", "filch-service", "filch-tower", "litmus", "mutants", "runner", "xtask"];
 
@@ -149,7 +149,8 @@ fn lint(mut command: Command) -> Command {
     command
 }
 
-/// The package is in no workspace of ours, and `cargo xtask rayon` builds it in a folder of its own.
+/// The package is in no workspace of ours, and `cargo xtask rayon` builds it in a folder of its
+/// own.
 fn lint_rayon() -> Result<Command> {
     let mut command = cargo(&["clippy", "--manifest-path", "compat/rayon-core/Cargo.toml"]);
     command.arg("--all-targets").arg("--target-dir").arg(folders::target_dir()?.join("rayon"));

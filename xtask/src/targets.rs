@@ -1,4 +1,5 @@
-//! Type-checks for processors that are not this one, as far as their standard libraries are installed.
+//! Type-checks for processors that are not this one, as far as their standard libraries are
+//! installed.
 
 use runner::cargo;
 use std::path::Path;

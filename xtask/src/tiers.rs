@@ -1,6 +1,7 @@
 //! Which models are for every change, and which take too long for that.
 //!
-//! The harness declares it: asked with `FILCH_DECLARE_TO`, it writes a row for each model and explores none.
+//! The harness declares it: asked with `FILCH_DECLARE_TO`, it writes a row for each model and
+//! explores none.
 
 use crate::tsv::{self, Row, cell};
 use runner::cargo::{self, Test};

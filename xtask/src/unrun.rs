@@ -1,5 +1,5 @@
-//! Tests that stand in the source and that no step has run: a file that no target includes, a target
-//! that no command builds, a model that every tier leaves out.
+//! Tests that stand in the source and that no step has run: a file that no target includes, a
+//! target that no command builds, a model that every tier leaves out.
 
 use crate::tsv::{self, Row, cell};
 use runner::{Result, folders};
@@ -12,7 +12,8 @@ const FOLDERS: [(&str, &str); 3] =
     [("tests", "tests"), ("loom-tests", "loom"), ("shuttle-tests", "shuttle")];
 
 /// Lists the tests that are not in the reports; those of models and schedules only if all of them
-/// ran. A test with `#[ignore]` is a canary: `sanitize` and `valgrind` refuse to run without theirs.
+/// ran. A test with `#[ignore]` is a canary: `sanitize` and `valgrind` refuse to run without
+/// theirs.
 pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     let mut unrun = Vec::new();
     for (folder, report) in FOLDERS.iter().take(if all { 3 } else { 1 }) {
@@ -30,8 +31,8 @@ pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     Ok(unrun)
 }
 
-/// Reads a row as the path of what ran: a test, a model, or a program of the schedules, which has no
-/// target.
+/// Reads a row as the path of what ran: a test, a model, or a program of the schedules, which has
+/// no target.
 fn ran(row: &Row) -> String {
     let columns = ["binary", "target", "test", "model", "program"];
     let cells = columns.map(|name| cell(row, name)).into_iter().filter(|it| !it.is_empty());

@@ -1,4 +1,5 @@
-//! `cargo xtask valgrind`: memcheck over tests that count drops, and over planted errors that it must find.
+//! `cargo xtask valgrind`: memcheck over tests that count drops, and over planted errors that it
+//! must find.
 
 use clap::ArgMatches;
 use runner::cargo::{self, TestBinary, plain_name};
@@ -13,7 +14,8 @@ use std::process::Command;
 /// What memcheck's own errors end a process with.
 const FOUND: i32 = 9;
 
-/// The modules that are run, each after its test target: what they do is small, and of every kind of memory.
+/// The modules that are run, each after its test target: what they do is small, and of every kind
+/// of memory.
 const MODULES: [(&str, &str); 3] =
     [("deque", "drops::"), ("task", "tasks::"), ("idle", "event_count::")];
 

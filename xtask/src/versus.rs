@@ -61,7 +61,8 @@ fn on_filch_and_rayon(name: &str) -> Result<[PathBuf; 2]> {
     Ok(programs.map(|it| it.join(name)))
 }
 
-/// What two tenants get who query the same texts: on rayon's threads, and on filch's without queues and with.
+/// What two tenants get who query the same texts: on rayon's threads, and on filch's without queues
+/// and with.
 fn query() -> Result {
     let [on_filch, on_rayon] = on_filch_and_rayon("query")?;
     for program in [on_rayon, on_filch] {

@@ -131,8 +131,8 @@ macro_rules! programs {
                 log
             }
 
-            /// A random program on an injector and a deque. How many items a batch has is not part of
-            /// what it returns: the two crates end segments at different places. Their order is.
+            /// A random program on an injector and a deque. How many items a batch has is not part
+            /// of what it returns: the two crates end segments at different places. Their order is.
             #[must_use]
             pub fn injected(seed: u64, fifo: bool) -> String {
                 let (mut rng, mut log) = (Rng::new(seed), String::new());
@@ -217,8 +217,8 @@ macro_rules! programs {
                 log
             }
 
-            /// What is shown of results whose items cannot be shown. (Of its queues crossbeam-deque shows
-            /// nothing but the name, and filch how many items they hold.)
+            /// What is shown of results whose items cannot be shown. (Of its queues crossbeam-deque
+            /// shows nothing but the name, and filch how many items they hold.)
             #[must_use]
             pub fn opaque() -> String {
                 struct Opaque;

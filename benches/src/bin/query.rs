@@ -1,5 +1,5 @@
-//! Two tenants query the same texts with rayon's iterators, at the same time, on the same threads. There are no queues here;
-//! compat/rayon-core/examples/query.rs has them beside it.
+//! Two tenants query the same texts with rayon's iterators, at the same time, on the same threads.
+//! There are no queues here; compat/rayon-core/examples/query.rs has them beside it.
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// A tenant's name, its weight, and how many clients it has. The one with the larger share asks less.
+/// A tenant's name, its weight, and how many clients it has. The one with the larger share asks
+/// less.
 pub(crate) const TENANTS: [(&str, u64, usize); 2] = [("gold", 3, 2), ("free", 1, 6)];
 
 /// What is asked, and for how long.
@@ -56,7 +57,8 @@ impl Load {
         groups
     }
 
-    /// Has all clients ask as often as they can, and shows how many answers each tenant got. `ask` gets the tenant's index.
+    /// Has all clients ask as often as they can, and shows how many answers each tenant got. `ask`
+    /// gets the tenant's index.
     pub(crate) fn run(&self, title: &str, ask: impl Fn(usize) + Sync) {
         let answers = [const { AtomicUsize::new(0) }; 2];
         let begin = Barrier::new(TENANTS.iter().map(|it| it.2).sum());

@@ -12,7 +12,8 @@ use std::{env, fs};
 const USAGE: &str =
     "usage: versus deque|injector|idle|pool|futures|waits|fair [--rounds N] [--rows TEXT]";
 
-/// The columns of a table: filch, what the goals are about, another to which there is a ratio, others.
+/// The columns of a table: filch, what the goals are about, another to which there is a ratio,
+/// others.
 type Columns = &'static [&'static str];
 
 const DEQUES: Columns = &["filch", "crossbeam 0.8.8", "st3 0.4"];
@@ -133,8 +134,8 @@ fn of_futures(rounds: usize, only: &str) -> ExitCode {
     written(&tsv)
 }
 
-/// Fairness has tables of its own: its goals are nanoseconds above the pool that it stands on, and multiples of a fair
-/// time.
+/// Fairness has tables of its own: its goals are nanoseconds above the pool that it stands on, and
+/// multiples of a fair time.
 fn of_fairness(rounds: usize) -> ExitCode {
     let (costs, picks, batches) =
         (fair::costs(rounds), fair::leases(rounds), fair::batches(rounds));
@@ -224,7 +225,8 @@ fn against_second(scenarios: Vec<Scenario>) -> Vec<(Scenario, &'static str)> {
 /// How often a round is tried in which no second thread takes part.
 const TRIES: usize = 100;
 
-/// Runs the rounds. Returns the contenders' names, and the nanoseconds that an item took of each in each round.
+/// Runs the rounds. Returns the contenders' names, and the nanoseconds that an item took of each in
+/// each round.
 fn take_turns(scenario: Scenario, rounds: usize) -> (Vec<&'static str>, Vec<Vec<f64>>) {
     eprintln!("{}", scenario.name);
     let Scenario { name, items, mut contenders, .. } = scenario;

@@ -1,7 +1,8 @@
-//! Two tenants query the same texts with rayon's iterators, at the same time, on the same threads: without queues, and in
-//! queues with weights 3 and 1.
+//! Two tenants query the same texts with rayon's iterators, at the same time, on the same threads:
+//! without queues, and in queues with weights 3 and 1.
 //!
-//! `cargo run --release --example query -- [SECONDS] [FOLDER]`; `cargo xtask versus query` has rayon's own threads beside it.
+//! `cargo run --release --example query -- [SECONDS] [FOLDER]`; `cargo xtask versus query` has
+//! rayon's own threads beside it.
 
 #[path = "../../../benches/src/bin/query.rs"]
 mod without;

@@ -161,16 +161,16 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Has the thread that calls [`build`](Self::build) be the pool's first worker, for the rest of its life. It runs jobs
-    /// in its waits only, and the handlers are not called for it.
+    /// Has the thread that calls [`build`](Self::build) be the pool's first worker, for the rest of
+    /// its life. It runs jobs in its waits only, and the handlers are not called for it.
     #[must_use]
     pub fn use_current_thread(mut self) -> Self {
         self.options.use_current_thread = true;
         self
     }
 
-    /// What gets the panics of jobs that nobody waits for, and of the other handlers. Without it, such a panic ends the
-    /// process; so does a panic of this handler.
+    /// What gets the panics of jobs that nobody waits for, and of the other handlers. Without it,
+    /// such a panic ends the process; so does a panic of this handler.
     #[must_use]
     pub fn panic_handler<H>(mut self, panic_handler: H) -> Self
     where
@@ -221,8 +221,8 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     ///
     /// # Errors
     ///
-    /// That of starting a thread; and after [`use_current_thread`](Self::use_current_thread) one on a thread that is a
-    /// worker already.
+    /// That of starting a thread; and after [`use_current_thread`](Self::use_current_thread) one on
+    /// a thread that is a worker already.
     pub fn build(mut self) -> Built<ThreadPool> {
         let mut options = self.options;
         let already = || ThreadPoolBuildError(Kind::CurrentThreadAlreadyInPool);
@@ -267,7 +267,8 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     }
 }
 
-/// How many threads are wanted: so many, or, if that is zero, as many as the environment or the machine says.
+/// How many threads are wanted: so many, or, if that is zero, as many as the environment or the
+/// machine says.
 fn wanted(threads: usize) -> usize {
     let available = || thread::available_parallelism().map_or(1, usize::from);
     let said = |name| env::var(name).ok().and_then(|it| it.parse::<usize>().ok());

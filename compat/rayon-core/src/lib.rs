@@ -8,9 +8,9 @@
 //! rayon-core = { path = "filch/compat/rayon-core" }
 //! ```
 //!
-//! Then a thread that waits in `join`, in a scope or in an iterator runs only jobs that come of what it
-//! waits for; and inside a task of a [`filch::fair::Queue`] rayon works on that queue. README.md has
-//! the differences to rayon-core.
+//! Then a thread that waits in `join`, in a scope or in an iterator runs only jobs that come of
+//! what it waits for; and inside a task of a [`filch::fair::Queue`] rayon works on that queue.
+//! README.md has the differences to rayon-core.
 
 mod broadcast;
 mod builder;

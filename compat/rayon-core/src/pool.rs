@@ -34,8 +34,8 @@ impl ThreadPool {
         configuration.build()
     }
 
-    /// filch's pool, which this one is: for a [`filch::fair::FairScheduler`] over its threads. It ends with the last handle
-    /// of this one; a clone does not keep it open.
+    /// filch's pool, which this one is: for a [`filch::fair::FairScheduler`] over its threads. It
+    /// ends with the last handle of this one; a clone does not keep it open.
     ///
     /// # Examples
     ///
@@ -142,8 +142,8 @@ impl ThreadPool {
         open_here(Some(self.registry()), op)
     }
 
-    /// Calls `op` on this thread with a scope whose jobs are this pool's, of which each thread runs its oldest first.
-    /// Panics as [`scope`](crate::scope()) does.
+    /// Calls `op` on this thread with a scope whose jobs are this pool's, of which each thread runs
+    /// its oldest first. Panics as [`scope`](crate::scope()) does.
     pub fn in_place_scope_fifo<'scope, OP, R>(&self, op: OP) -> R
     where
         OP: FnOnce(&ScopeFifo<'scope>) -> R,
@@ -159,7 +159,8 @@ impl ThreadPool {
         self.registry().spawn_newest_first(op);
     }
 
-    /// Spawns a closure on this pool that nobody waits for. A worker runs the oldest of these first.
+    /// Spawns a closure on this pool that nobody waits for. A worker runs the oldest of these
+    /// first.
     pub fn spawn_fifo<OP>(&self, op: OP)
     where
         OP: FnOnce() + Send + 'static,
@@ -215,8 +216,8 @@ pub fn current_num_threads() -> usize {
     })
 }
 
-/// The index of this thread in its pool: below [`current_num_threads`]. `None` if it is no worker of
-/// one, which a task of a queue may be.
+/// The index of this thread in its pool: below [`current_num_threads`]. `None` if it is no worker
+/// of one, which a task of a queue may be.
 ///
 /// # Examples
 ///

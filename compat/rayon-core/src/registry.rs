@@ -79,7 +79,8 @@ impl Registry {
     #[inline]
     pub(crate) fn current<'a>() -> Option<&'a Arc<Registry>> {
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: it is leaked; or `as_worker` is further up the stack, and keeps it until it returns.
+        // SAFETY: it is leaked; or `as_worker` is further up the stack, and keeps it until it
+        // returns.
         unsafe { current.as_ref() }
     }
 
@@ -144,7 +145,8 @@ impl Registry {
         }
     }
 
-    /// Waits on a worker of another pool, which has as many threads as it ever gets: it runs what there is to run.
+    /// Waits on a worker of another pool, which has as many threads as it ever gets: it runs what
+    /// there is to run.
     #[cold]
     fn in_worker_of_another<R: Send>(self: &Arc<Self>, f: impl FnOnce() -> R + Send) -> R {
         let mut result = None;
@@ -156,8 +158,9 @@ impl Registry {
             *place = errand.f.take().map(|f| catch_unwind(AssertUnwindSafe(f)));
         });
         let stays = AbortIfPanic;
-        // SAFETY: what it borrows stays until it has run or was dropped: `run_until` waits for that, since `Errand` drops the
-        // closure before it ends the latch, and the guard ends the process rather than let a panic leave this frame.
+        // SAFETY: what it borrows stays until it has run or was dropped: `run_until` waits for
+        // that, since `Errand` drops the closure before it ends the latch, and the guard ends the
+        // process rather than let a panic leave this frame.
         let job = unsafe { mem::transmute::<BoxedJob<'_>, BoxedJob<'static>>(job) };
         self.spawn(job);
         pool::run_until(|| latch.is_over.load(Ordering::Acquire), |waker| latch.tell(waker));
@@ -213,7 +216,8 @@ impl Latch {
     }
 }
 
-/// A closure that borrows from a thread that waits. Fields drop in this order: the closure goes before the wait ends.
+/// A closure that borrows from a thread that waits. Fields drop in this order: the closure goes
+/// before the wait ends.
 struct Errand<F> {
     f: Option<F>,
     _ends: Ends,

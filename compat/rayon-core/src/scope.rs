@@ -57,7 +57,8 @@ impl<T> Pointer<T> {
     }
 }
 
-/// Calls `op` with a scope on a worker, and returns when all jobs that were spawned into it have ended.
+/// Calls `op` with a scope on a worker, and returns when all jobs that were spawned into it have
+/// ended.
 ///
 /// In a task of a queue, the jobs are the queue's: [`filch::fair::Queue::scope`]. Elsewhere they
 /// are jobs of the pool whose worker this thread is, or of the global one, on which `op` is then
@@ -96,8 +97,8 @@ where
     on_worker(|| in_place_scope_fifo(op))
 }
 
-/// Calls `op` on this thread with a scope, and returns when all jobs that were spawned into it have ended.
-/// Panics as [`scope`] does.
+/// Calls `op` on this thread with a scope, and returns when all jobs that were spawned into it have
+/// ended. Panics as [`scope`] does.
 pub fn in_place_scope<'scope, OP, R>(op: OP) -> R
 where
     OP: FnOnce(&Scope<'scope>) -> R,
@@ -175,8 +176,9 @@ impl<'scope> Base<'scope> {
     fn spawn(&self, f: impl FnOnce() + Send + 'scope) {
         let scope = self.scope.load(Ordering::Relaxed);
         match &self.registry {
-            // SAFETY: a pool's scope, which is open: it waits for the caller, or the caller is called by it. `'scope` outlives
-            // the call that has opened it; the reference is used for this call only.
+            // SAFETY: a pool's scope, which is open: it waits for the caller, or the caller is
+            // called by it. `'scope` outlives the call that has opened it; the reference is used
+            // for this call only.
             Some(_) => unsafe { &*scope.cast::<pool::Scope<'scope, 'scope>>() }.spawn(f),
             // SAFETY: the same of a queue's scope.
             None => unsafe { &*scope.cast::<fair::Scope<'scope, 'scope>>() }.spawn(f),
@@ -198,10 +200,12 @@ impl<'scope> Base<'scope> {
     }
 }
 
-/// What stays on this thread: a queue calls a scope's closure here if it is called within a task of its.
+/// What stays on this thread: a queue calls a scope's closure here if it is called within a task of
+/// its.
 struct Stays<T>(T);
 
-// SAFETY: it is used where `Here::Queue` has been seen, in which case `Queue::scope` calls its closure on this thread.
+// SAFETY: it is used where `Here::Queue` has been seen, in which case `Queue::scope` calls its
+// closure on this thread.
 unsafe impl<T> Send for Stays<T> {}
 
 impl<T> Stays<T> {

@@ -58,8 +58,8 @@ fn whatever_forks_keeps_the_queue_and_its_limit() {
     }
 }
 
-/// rayon#592: a thread that holds a lock waits for its iterator. rayon's would run another job meanwhile, which wants the
-/// lock, and would wait for itself: there this test hangs.
+/// rayon#592: a thread that holds a lock waits for its iterator. rayon's would run another job
+/// meanwhile, which wants the lock, and would wait for itself: there this test hangs.
 #[test]
 fn a_lock_can_be_held_across_an_iterator() {
     let pool = pool(2);

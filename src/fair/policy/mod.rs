@@ -181,8 +181,8 @@ pub struct Reweighted {
 pub struct Service {
     /// The total time of its tasks on the thread that served it.
     pub time: Duration,
-    /// How many tasks and forks ran. Cancelled tasks do not count. A task that sleeps in a wait counts
-    /// once more.
+    /// How many tasks and forks ran. Cancelled tasks do not count. A task that sleeps in a wait
+    /// counts once more.
     pub tasks: usize,
     /// The queue's weight at the end of the lease.
     pub weight: u64,

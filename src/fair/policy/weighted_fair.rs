@@ -20,7 +20,8 @@ const MOST: u64 = 1 << 62;
 /// most two ages behind it; before the next age `now` moves by less than one more. Together that is
 /// less than half a turn.
 const AGE: u32 = 60;
-/// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. A note has 16 bits more.
+/// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. A note
+/// has 16 bits more.
 const LONGEST: u32 = 48;
 
 /// Shares the time of the executor among the ready queues by weight: start-time fair queuing
@@ -74,7 +75,8 @@ struct Past {
     rest: AtomicU64,
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
-    /// How many queues the slot has had. A slow ticket gives back what it has charged to one of them, but not to the next.
+    /// How many queues the slot has had. A slow ticket gives back what it has charged to one of
+    /// them, but not to the next.
     number: AtomicU64,
 }
 

@@ -94,8 +94,8 @@ impl<T> Slot<T> {
     }
 }
 
-/// Calls `access`, which must not panic, under the lock. Inlined, like the rest, so that a large item
-/// is not copied to the stack once more.
+/// Calls `access`, which must not panic, under the lock. Inlined, like the rest, so that a large
+/// item is not copied to the stack once more.
 #[inline(always)]
 fn locked<R>(access: impl FnOnce() -> R) -> R {
     while IS_LOCKED.swap(true, Acquire) {

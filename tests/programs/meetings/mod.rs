@@ -1,16 +1,22 @@
-//! Random programs in which promises meet: a scheduler and a blocked thread, a limit that changes under load, a policy
-//! that panics, a paused queue whose last handle goes, an executor that ends; and other people's work on its threads.
+//! Random programs in which promises meet: a scheduler and a blocked thread, a limit that changes
+//! under load, a policy that panics, a paused queue whose last handle goes, an executor that ends;
+//! and other people's work on its threads.
 //!
-//! `tests/fair/random_meetings.rs` writes them with proptest, the fuzz target `meetings` with libFuzzer. What is checked:
+//! `tests/fair/random_meetings.rs` writes them with proptest, the fuzz target `meetings` with
+//! libFuzzer. What is checked:
 //!
-//! - Each task that was accepted runs once or is reported cancelled, and somebody has cancelled it. Each closure is dropped.
-//! - Whenever a thread and a place are free, a task that is spawned begins: `Hold` waits for that while others hold theirs.
-//! - What is said in numbers is so: `max_parallel`, `capacity`, `submitted`, the order of an ordered queue.
+//! - Each task that was accepted runs once or is reported cancelled, and somebody has cancelled it.
+//!   Each closure is dropped.
+//! - Whenever a thread and a place are free, a task that is spawned begins: `Hold` waits for that
+//!   while others hold theirs.
+//! - What is said in numbers is so: `max_parallel`, `capacity`, `submitted`, the order of an
+//!   ordered queue.
 //! - A task runs on a thread of its executor, and `wait_idle` fails on no other.
 //!
-//! So that each wait must end, tasks wait in one direction only. A queue is *calm* if it is never paused, and is not
-//! below a queue that is not calm. Tasks wait for tasks of calm queues alone, and if a calm queue is limited, tasks of
-//! limited calm queues before it may wait for it, and those behind it may not.
+//! So that each wait must end, tasks wait in one direction only. A queue is *calm* if it is never
+//! paused, and is not below a queue that is not calm. Tasks wait for tasks of calm queues alone,
+//! and if a calm queue is limited, tasks of limited calm queues before it may wait for it, and
+//! those behind it may not.
 //!
 //! A program that does not end fails after `PATIENCE`; its threads are left behind.
 
@@ -126,7 +132,8 @@ enum Step {
     /// Empty tasks in one go, from an iterator that panics at its end, or does not.
     SpawnBatch(Which, #[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] usize, bool),
     SpawnFuture(Which),
-    /// A task that occupies a thread and a place from now on; or a place alone, in `pool::blocking`.
+    /// A task that occupies a thread and a place from now on; or a place alone, in
+    /// `pool::blocking`.
     Hold {
         on: Which,
         blocks: bool,
@@ -261,8 +268,8 @@ fn kinds() -> Vec<(u32, BoxedStrategy<Step>)> {
     ]
 }
 
-/// Programs of fewer steps than this. Each has only some kinds of steps, so that these meet more often (Groce and others,
-/// *Swarm testing*, ISSTA 2012).
+/// Programs of fewer steps than this. Each has only some kinds of steps, so that these meet more
+/// often (Groce and others, *Swarm testing*, ISSTA 2012).
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     let steps = any::<u64>().no_shrink().prop_flat_map(move |chosen| {
         let kinds = kinds().into_iter().enumerate();

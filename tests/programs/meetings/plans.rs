@@ -17,7 +17,8 @@ const MOST_BLOCKED: usize = 60;
 struct Above {
     /// A limited queue in which a place is kept meanwhile; the last, if there are several.
     floor: Option<usize>,
-    /// Whether a thread is kept, asleep: then the task must not need another, and not wait in `pool::blocking`.
+    /// Whether a thread is kept, asleep: then the task must not need another, and not wait in
+    /// `pool::blocking`.
     keeps_thread: bool,
 }
 
@@ -34,15 +35,17 @@ impl World {
         to.is_calm && self.floor(one).is_none_or(is_after)
     }
 
-    /// The last calm queue with a limit among the queue and those below it, in each of which a running task keeps a place:
-    /// what the task waits for must not need a place in that queue or in one before.
+    /// The last calm queue with a limit among the queue and those below it, in each of which a
+    /// running task keeps a place: what the task waits for must not need a place in that queue or
+    /// in one before.
     pub(super) fn floor(&self, tenant: usize) -> Option<usize> {
         let is_limited =
             |it: &usize| self.tenants[*it].is_calm && self.tenants[*it].limit.is_some();
         self.tenants[tenant].chain.iter().copied().filter(is_limited).max()
     }
 
-    /// Whether a thread that runs a task of the one can run a task of the other, if there is no other thread.
+    /// Whether a thread that runs a task of the one can run a task of the other, if there is no
+    /// other thread.
     pub(super) fn may_help(&self, one: usize, other: usize) -> bool {
         let below = self.schedulers[self.tenants[other].scheduler].on;
         let is_in = below.is_none_or(|it| self.tenants[one].chain.contains(&it));

@@ -245,7 +245,8 @@ fn join_from(world: &mut World, on: Which, which: Which) {
     let Some(which) = world.pick_task(which) else { return };
     let is_roomy = world.tenants[on].capacity.is_none();
     let tenant = world.pending[which].tenant;
-    // A task that is inside the queue runs what it joins there as a part of itself: before older lines.
+    // A task that is inside the queue runs what it joins there as a part of itself: before older
+    // lines.
     let is_inside = on != tenant && world.tenants[on].chain.contains(&tenant);
     if is_inside && world.tenants[tenant].is_ordered() {
         return;

@@ -69,7 +69,8 @@ pub(super) struct World {
     /// How many threads it has now.
     pub(super) threads: usize,
     pub(super) is_shut: bool,
-    /// Whether an executor panics, so that a ticket is missing until the next event; or is closed, so that none comes.
+    /// Whether an executor panics, so that a ticket is missing until the next event; or is closed,
+    /// so that none comes.
     pub(super) has_lost_tickets: bool,
     pub(super) faults: Arc<Faults>,
     pub(super) ledger: Arc<Ledger>,
@@ -210,8 +211,8 @@ impl World {
         self.tenants[tenant].queue.as_ref().unwrap()
     }
 
-    /// Prepares for the end of these queues, if they may end: no scheduler over one of them gets a further ticket, and none
-    /// may need one.
+    /// Prepares for the end of these queues, if they may end: no scheduler over one of them gets a
+    /// further ticket, and none may need one.
     pub(super) fn may_close(&mut self, is_one: impl Fn(usize) -> bool) -> bool {
         if self.schedulers.iter().any(|it| it.on.is_some_and(&is_one)) {
             self.release();

@@ -37,7 +37,8 @@ pub(super) enum Body {
         by_scope: bool,
         panics: bool,
     },
-    /// A future that wakes itself so often, and then sleeps for ever or ends. When it is dropped, it may panic.
+    /// A future that wakes itself so often, and then sleeps for ever or ends. When it is dropped,
+    /// it may panic.
     Poll {
         #[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))]
         times: u8,

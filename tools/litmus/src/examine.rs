@@ -1,4 +1,5 @@
-//! The judgement of a test: is the bad outcome possible, and which named orderings keep it from being so?
+//! The judgement of a test: is the bad outcome possible, and which named orderings keep it from
+//! being so?
 
 use crate::model::{Verdict, judge};
 use crate::program::{Program, Site};

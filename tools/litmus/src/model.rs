@@ -1,9 +1,10 @@
 //! Which executions of a litmus test C11 permits.
 //!
-//! The axioms are those of RC11 (Lahav, Vafeiadis, Kang, Hur and Dreyer, *Repairing sequential consistency in C/C++11*,
-//! PLDI 2017), with the release sequences of C++20. RC11 also forbids load buffering: that a read takes a value from
-//! a store that its own thread does later. Processors do not forbid it, so a test is judged by a second, weaker model
-//! too: there a read may be overtaken by every later store that does not depend on it.
+//! The axioms are those of RC11 (Lahav, Vafeiadis, Kang, Hur and Dreyer, *Repairing sequential
+//! consistency in C/C++11*, PLDI 2017), with the release sequences of C++20. RC11 also forbids load
+//! buffering: that a read takes a value from a store that its own thread does later. Processors do
+//! not forbid it, so a test is judged by a second, weaker model too: there a read may be overtaken
+//! by every later store that does not depend on it.
 
 use crate::program::Program;
 use crate::relation::{Relation, bits};

@@ -84,7 +84,8 @@ impl Program {
     }
 }
 
-/// The line with the ordering of this site a step weaker: its first that has this half, or its last.
+/// The line with the ordering of this site a step weaker: its first that has this half, or its
+/// last.
 fn weaken(code: &str, site: &Site) -> Result<String> {
     let half = site.half();
     let (start, end) = match code.rfind(", ") {

@@ -12,7 +12,8 @@ pub(crate) struct Event {
     pub(crate) read: Option<i64>,
     pub(crate) written: Option<i64>,
     pub(crate) order: Order,
-    /// Which reads of the thread it depends on, by data or control, as bits; those of a write count.
+    /// Which reads of the thread it depends on, by data or control, as bits; those of a write
+    /// count.
     pub(crate) depends: u64,
 }
 

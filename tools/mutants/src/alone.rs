@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Of each part those that come by nearly everywhere: what cannot be switched is mostly what all the rest stands on.
+/// Of each part those that come by nearly everywhere: what cannot be switched is mostly what all
+/// the rest stands on.
 const TESTS: [&str; 7] = ["api", "deque", "injector", "idle", "task", "pool", "fair"];
 
 /// The modules of them that are run. The others take longer than a mutant may.
@@ -41,7 +42,8 @@ pub(crate) fn run(mutants: &[&Mutant]) -> Result<Vec<End>> {
     command.env("FILCH_STRESS", "0.2").env("PROPTEST_CASES", "200");
     // For building too: otherwise every example and test is built for each mutant.
     TESTS.iter().for_each(|test| _ = command.arg(format!("--cargo-arg=--test={test}")));
-    // What follows the first is for `cargo test`, and what follows the second for the test binaries.
+    // What follows the first is for `cargo test`, and what follows the second for the test
+    // binaries.
     command.args(["--", "--"]).args(MODULES);
     let log = folder.join("alone.log");
     eprintln!("{} that cannot be switched: {}", mutants.len(), folders::relative(&log));

@@ -1,10 +1,11 @@
 //! `cargo xtask mutants`: would the tests and the models notice if the source said something else?
 //!
-//! cargo-mutants says what can be changed. All changes are compiled together, each behind a switch, and every test is
-//! run once to see which of them it passes; then each change is switched on for those tests alone, cheapest first.
-//! What they let pass is given to the models of its part in the same way, with `--all-models` to the others as well,
-//! and what these let pass too must be listed in `proofs/mutants.md` with the reason why it is no loss. What cannot be
-//! switched, as in a `const fn`, is built and tried by cargo-mutants, one after the other. With `--tests` all that is
+//! cargo-mutants says what can be changed. All changes are compiled together, each behind a switch,
+//! and every test is run once to see which of them it passes; then each change is switched on for
+//! those tests alone, cheapest first. What they let pass is given to the models of its part in the
+//! same way, with `--all-models` to the others as well, and what these let pass too must be listed
+//! in `proofs/mutants.md` with the reason why it is no loss. What cannot be switched, as in a
+//! `const fn`, is built and tried by cargo-mutants, one after the other. With `--tests` all that is
 //! left out: a first look, of which the survivors are for `--again`.
 
 mod alone;
@@ -30,14 +31,16 @@ use viable::Tree;
 
 const EXPLAINED: &str = "proofs/mutants.md";
 
-/// Most of what models find they find with few. A mutant that is no loss makes them all run to their ends.
+/// Most of what models find they find with few. A mutant that is no loss makes them all run to
+/// their ends.
 const FEW: Who = Who::Models(Some("2"));
 
 /// A part of the source.
 struct Part {
     name: &'static str,
     files: &'static [&'static str],
-    /// The binaries of models that are about it. The others come by too, and take minutes to say nothing.
+    /// The binaries of models that are about it. The others come by too, and take minutes to say
+    /// nothing.
     models: &'static [&'static str],
 }
 
@@ -178,7 +181,8 @@ struct Campaign {
     ends: BTreeMap<usize, End>,
     /// Every model is asked, and not those of a mutant's part alone.
     all_models: bool,
-    /// A look at what tests let pass, before the models and what cannot be switched take their hours.
+    /// A look at what tests let pass, before the models and what cannot be switched take their
+    /// hours.
     tests_only: bool,
     /// By name, without their places.
     explained: BTreeSet<String>,

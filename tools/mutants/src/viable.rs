@@ -61,7 +61,8 @@ impl Tree {
                 };
                 left_out.extend(&piece.mutants);
                 if let [one] = piece.mutants[..] {
-                    // A function that returns `impl Trait` has one type, so it cannot have two ends.
+                    // A function that returns `impl Trait` has one type, so it cannot have two
+                    // ends.
                     let alone =
                         mutants[one].kind != Kind::Body || !mutants[one].returns.contains("impl ");
                     tree.refused.extend(alone.then_some(one));

@@ -1,7 +1,7 @@
 //! All mutants of a file in one text, each behind a switch.
 //!
-//! A build for each mutant is most of a campaign's hours. Here every one is compiled once, next to what it replaces,
-//! and the environment says which one a process shall be.
+//! A build for each mutant is most of a campaign's hours. Here every one is compiled once, next to
+//! what it replaces, and the environment says which one a process shall be.
 
 use crate::listed::{Mutant, Place};
 use crate::sites::{Found, Shape, Site};

@@ -1,4 +1,5 @@
-//! The parts that the commands share: folders, test binaries, children under a limit, progress, tables.
+//! The parts that the commands share: folders, test binaries, children under a limit, progress,
+//! tables.
 
 pub mod cargo;
 pub mod folders;

@@ -1,4 +1,5 @@
-//! `cargo xtask prove`: everything that is claimed about the structures, checked, and written down with how far.
+//! `cargo xtask prove`: everything that is claimed about the structures, checked, and written down
+//! with how far.
 //!
 //! It runs the commands that check one kind of thing each, and makes one report of their tables:
 //! `target/filch/proof.md`, and `proof.tsv` with its summary.
@@ -15,7 +16,8 @@ use std::env;
 use std::process::Command;
 use std::time::Instant;
 
-/// One of our own commands: its name, what follows it quickly, what otherwise, and why it cannot run.
+/// One of our own commands: its name, what follows it quickly, what otherwise, and why it cannot
+/// run.
 struct Part {
     name: &'static str,
     quick: &'static [&'static str],
