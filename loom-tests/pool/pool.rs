@@ -16,6 +16,8 @@ use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, note_spawn, spawn};
 use filch::ThreadPool;
 use filch::pool::{Shutdown, Start};
+use loom::sync::{Arc, Condvar, Mutex};
+use std::cell::RefCell;
 
 /// Makes a pool of up to `threads` modelled threads.
 fn pool(threads: usize) -> ThreadPool {
@@ -155,5 +157,96 @@ fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
         let accepted = guest.join().unwrap();
         pool.wait_idle().unwrap();
         assert_eq!(trace.runs(), usize::from(accepted), "accepted and run, or refused");
+    });
+}
+
+/// Tells the thread that waits for it when it is dropped.
+struct Told(Arc<Event>);
+
+#[derive(Default)]
+struct Event(Mutex<bool>, Condvar);
+
+impl Event {
+    fn tell(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut is_told = self.0.lock().unwrap();
+        while !*is_told {
+            is_told = self.1.wait(is_told).unwrap();
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.tell();
+    }
+}
+
+/// Runs `f` on another thread, and cancels its pool, in which no thread runs jobs, after `begun` was
+/// told. The pool waits until `f` has returned.
+fn cancelled_meanwhile(f: impl FnOnce(&ThreadPool, &Event) + Send + 'static) {
+    let seats = RefCell::new(Vec::new());
+    let builder = ThreadPool::builder().num_threads(1);
+    let keep = |seat| {
+        seats.borrow_mut().push(seat);
+        Ok(())
+    };
+    let pool = builder.build_with(keep).unwrap();
+    let (same_pool, seats) = (pool.clone(), seats.into_inner());
+    let begun = Arc::new(Event::default());
+    let begins = begun.clone();
+    let other = spawn(move || {
+        f(&same_pool, &begins);
+        drop(seats); // the pool waits for its thread, which never comes
+    });
+    begun.wait();
+    pool.shutdown(Shutdown::Cancel).unwrap();
+    other.join().unwrap();
+}
+
+/// A worker that cancels a task moves the job that lies above it: for a moment no thread can see
+/// that job, and the thread that cancels the pool may miss it. Then the worker has to tell that
+/// thread, since it waits in user code until the job has run or was dropped.
+#[test]
+fn a_job_that_is_moved_while_its_pool_is_cancelled_is_dropped() {
+    model("a_job_that_is_moved_while_its_pool_is_cancelled_is_dropped", Needs(2), || {
+        cancelled_meanwhile(|pool, begun| {
+            pool.take_part(|| {
+                let gone = Arc::new(Event::default());
+                let told = Told(gone.clone());
+                let older = pool.spawn(|| ());
+                pool.spawn_detached(move || drop(told)).unwrap();
+                begun.tell();
+                older.cancel();
+                gone.wait();
+            });
+        });
+    });
+}
+
+/// The same of a job that is spawned while the pool is cancelled.
+fn spawned_meanwhile(pool: &ThreadPool, begun: &Event) {
+    let gone = Arc::new(Event::default());
+    let told = Told(gone.clone());
+    begun.tell();
+    drop(pool.spawn_detached(move || drop(told)));
+    gone.wait();
+}
+
+#[test]
+fn a_job_that_a_worker_spawns_while_its_pool_is_cancelled_is_dropped() {
+    model("a_job_that_a_worker_spawns_while_its_pool_is_cancelled_is_dropped", Slow(2), || {
+        cancelled_meanwhile(|pool, begun| pool.take_part(|| spawned_meanwhile(pool, begun)));
+    });
+}
+
+#[test]
+fn a_job_that_comes_while_its_pool_is_cancelled_is_dropped() {
+    model("a_job_that_comes_while_its_pool_is_cancelled_is_dropped", Slow(2), || {
+        cancelled_meanwhile(spawned_meanwhile);
     });
 }

@@ -305,7 +305,7 @@ impl Local {
             }
         }
         self.deque.push_batch(above.into_iter().rev());
-        self.shared.tell_of_moved();
+        self.shared.notify_of_jobs();
         is_there
     }
 

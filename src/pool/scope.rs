@@ -299,7 +299,7 @@ impl Local {
                     self.run(job);
                 } else if core.countdown.is_over() {
                     self.deque.push(job);
-                    self.shared.tell_of_moved();
+                    self.shared.notify_of_jobs();
                     return;
                 } else {
                     self.shared.lay_aside(job);

@@ -97,7 +97,7 @@ impl Local {
     #[inline]
     fn tell_of_batch(&self) {
         if !self.deque.is_empty() {
-            self.shared.tell_of_moved();
+            self.shared.notify_of_jobs();
         }
     }
 
@@ -233,7 +233,7 @@ impl Local {
             }
         }
         self.deque.push_batch(live.into_iter().rev());
-        self.shared.tell_of_moved();
+        self.shared.notify_of_jobs();
     }
 
     /// Returns a random number, by Marsaglia's xorshift: where to start looking does not matter
@@ -267,7 +267,7 @@ impl Own for Local {
             return Some(newest);
         }
         self.deque.push(newest);
-        self.shared.tell_of_moved();
+        self.shared.notify_of_jobs();
         // Amortized: each job of the sweep is paid for by a task that was claimed since the last.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);

@@ -26,8 +26,9 @@ pub(super) const DISCARD: usize = 1 << 2;
 pub(super) const SURPLUS: usize = 1 << 3;
 /// There are too many workers: one that has slept for `keep_alive` may go.
 pub(super) const SPARE: usize = 1 << 4;
-/// A worker has moved jobs that are to be dropped, and may be in a wait, in which it drops none.
-pub(super) const MOVED: usize = 1 << 5;
+/// Jobs are to be dropped that the thread which cancels the pool may have missed: they were spawned or
+/// moved meanwhile.
+pub(super) const MISSED: usize = 1 << 5;
 /// Jobs are pinned to workers; the bits from here on count them.
 pub(super) const PINNED: usize = 1 << 6;
 
@@ -128,11 +129,19 @@ impl Shared {
         current::is_thread_of(self.id)
     }
 
-    /// Says that jobs which no thread could see while they were moved can be seen again (I3).
-    pub(super) fn tell_of_moved(&self) {
+    /// Notifies of jobs that are queued now, or that can be seen again after they were moved (I3).
+    #[inline]
+    pub(super) fn notify_of_jobs(&self) {
         self.idle.searchers.notify_one();
+        self.notify_if_discarding();
+    }
+
+    /// Notifies the thread that cancels the pool of jobs that it may have missed.
+    #[inline]
+    pub(super) fn notify_if_discarding(&self) {
+        // The notification before orders this against `discard`.
         if self.is_discarding() {
-            self.attention.fetch_or(MOVED, Relaxed); // Relaxed: `quiet` orders it
+            self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders it
             self.idle.quiet.notify_all();
         }
     }

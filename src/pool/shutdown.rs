@@ -4,7 +4,7 @@ use super::ends::{Shutdown, ShutdownError, WouldDeadlock};
 use super::frame::is_of_worker;
 use super::locked::LockedPool;
 use super::registry::Seat;
-use super::shared::{CLOSED, DISCARD, MOVED, PINNED, Shared};
+use super::shared::{CLOSED, DISCARD, MISSED, PINNED, Shared};
 use super::thread_pool::{Handle, ThreadPool};
 use super::{CALLED, GONE};
 use crate::idle::until;
@@ -316,9 +316,9 @@ impl Shared {
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
         // Relaxed, both: `quiet` orders it.
-        let is_moved = || self.attention.load(Relaxed) & MOVED != 0;
-        while self.idle.quiet.wait_until(deadline, || is_gone() || is_moved()) && !is_gone() {
-            self.attention.fetch_and(!MOVED, Relaxed);
+        let is_missed = || self.attention.load(Relaxed) & MISSED != 0;
+        while self.idle.quiet.wait_until(deadline, || is_gone() || is_missed()) && !is_gone() {
+            self.attention.fetch_and(!MISSED, Relaxed);
             self.as_own_thread(|| self.discard());
             if deadline.is_some_and(|it| clock::until(it).is_zero()) {
                 break;

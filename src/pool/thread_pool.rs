@@ -150,6 +150,7 @@ impl ThreadPool {
         impl Drop for Told<'_> {
             fn drop(&mut self) {
                 self.0.idle.searchers.notify_many(self.1.get());
+                self.0.notify_if_discarding();
             }
         }
 
@@ -250,7 +251,7 @@ impl Shared {
             }
             Err(reason) => return Err(Rejected { job, reason }),
         }
-        this.idle.searchers.notify_one();
+        this.notify_of_jobs();
         Ok(())
     }
 
@@ -267,7 +268,7 @@ impl Shared {
                 .map_err(|closed| Rejected { job: closed.into_inner(), reason: Reason::Closed })?,
             Err(reason) => return Err(Rejected { job, reason }),
         }
-        this.idle.searchers.notify_one();
+        this.notify_of_jobs();
         Ok(())
     }
 

@@ -234,7 +234,7 @@ impl Shared {
     /// Notifies the threads that look for a job, and the owner of its scope, which may sleep while
     /// others have its place.
     fn tell(&self, bell: Option<Waker>) {
-        self.tell_of_moved();
+        self.notify_of_jobs();
         if let Some(bell) = bell {
             bell.wake();
         }

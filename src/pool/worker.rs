@@ -4,7 +4,7 @@ use super::CALLED;
 use super::local::{Local, Vacancy};
 use super::search::Next;
 use super::settings::Hook;
-use super::shared::{CLOSED, DISCARD, MISSING, MOVED, PINNED, SPARE, SURPLUS, Shared};
+use super::shared::{CLOSED, DISCARD, MISSED, MISSING, PINNED, SPARE, SURPLUS, Shared};
 use crate::idle::{Resting, Search};
 use crate::injector::Injector;
 use crate::sync::clock::{self, Instant};
@@ -15,7 +15,7 @@ use core::ptr;
 use core::time::Duration;
 
 /// The bits that a worker looks into before its next turn.
-const URGENT: usize = !(MISSING | CLOSED | SPARE | MOVED);
+const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
 
 impl Local {
     /// The life of a worker's thread.
