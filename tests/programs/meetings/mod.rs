@@ -11,6 +11,7 @@
 //!   while others hold theirs.
 //! - What is said in numbers is so: `max_parallel`, `capacity`, `submitted`, the order of an
 //!   ordered queue.
+//! - A fork gives what its leaves do, also in a queue that is cancelled meanwhile.
 //! - A task runs on a thread of its executor, and `wait_idle` fails on no other.
 //!
 //! So that each wait must end, tasks wait in one direction only. A queue is *calm* if it is never
@@ -21,6 +22,7 @@
 //! A program that does not end fails after `PATIENCE`; its threads are left behind.
 
 pub(crate) mod faults;
+mod forks;
 pub(crate) mod grounds;
 mod known;
 mod ledger;
@@ -33,6 +35,7 @@ mod world;
 use faults::Fault;
 #[cfg(fuzzing)]
 use filch_fuzz::from;
+use forks::{Fork, forks};
 use grounds::Make;
 use ledger::Progress;
 use proptest::prelude::*;
@@ -94,6 +97,8 @@ enum Body {
     Twin {
         idle: bool,
     },
+    /// Forks in its queue.
+    Fork(Fork),
 }
 
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
@@ -184,6 +189,7 @@ fn body() -> impl Strategy<Value = Body> {
         1 => Just(Body::Look),
         1 => Just(Body::Keep),
         2 => any::<bool>().prop_map(|idle| Body::Twin { idle }),
+        3 => forks().prop_map(Body::Fork),
     ];
     leaf.prop_recursive(3, 4, 1, |inner| {
         let then = || inner.clone().prop_map(Box::new);

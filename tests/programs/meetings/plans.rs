@@ -138,6 +138,7 @@ impl World {
                 }
                 _ => Plan::Return,
             },
+            Body::Fork(fork) => Plan::Fork(fork),
             Body::Twin { idle: true } => Plan::WaitIdle(self.twin.clone()),
             Body::Twin { idle: false } => {
                 let account = Arc::clone(&self.twins_account);

@@ -1,5 +1,6 @@
 //! What tasks do.
 
+use super::forks::Fork;
 use super::ledger::{Account, Gate, Ledger, Opens};
 use crate::common::bomb::Bomb;
 use crate::common::closures::Counted;
@@ -42,6 +43,7 @@ pub(super) enum Plan {
     },
     /// Spawns itself again until it is told not to.
     Respawn(Target, Arc<AtomicBool>),
+    Fork(Fork),
     /// The scheduler is one over another executor: whether it is idle can be waited for.
     WaitIdle(FairScheduler),
 }
@@ -174,6 +176,7 @@ impl Task {
                     return;
                 }
             }
+            Plan::Fork(fork) => fork.run(&account, &ledger),
             Plan::WaitIdle(fair) => {
                 if ledger.waiting(&account, "until the twin is idle", || fair.wait_idle()).is_err()
                 {
