@@ -33,6 +33,10 @@ impl Queue {
     /// [stop](crate::task::is_cancelled). Returns the number of dropped tasks; their handles report
     /// that they were cancelled. Also cancels [`token`](Self::token).
     ///
+    /// A task that another thread spawns during the call may be accepted, and a future may be woken
+    /// by another thread. If this call misses such a task, that thread or the queue's next server
+    /// drops it.
+    ///
     /// # Examples
     ///
     /// ```

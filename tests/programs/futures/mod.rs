@@ -410,6 +410,8 @@ impl Run {
         let dropped = queue.cancel();
         assert!(dropped <= before, "more than there are");
         if self.world.is_simulated {
+            // A future that another thread has woken at that moment is dropped by that thread.
+            self.world.join_threads();
             assert_eq!(alive(), 0, "a cancelled queue holds a future");
         }
     }
