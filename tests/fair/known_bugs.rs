@@ -10,9 +10,12 @@ use filch::task::{self, Cancel, CancelToken};
 use filch::{Job, ThreadPool};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::Context;
 use std::time::Duration;
 use std::{hint, thread};
 
@@ -349,12 +352,21 @@ fn b14_after_the_end_there_is_one_answer() {
 fn b15_who_waits_goes_on_somewhere_else() {
     let fair = over_a_pool(2);
     let limited = fair.queue("limited").max_parallel(1).build().unwrap();
-    let item = limited.spawn(|| 7);
+    let (go, goes_on) = mpsc::channel();
+    let mut item = limited.spawn(move || goes_on.recv().map(|()| 7).unwrap());
     let (same, (end, ended)) = (limited.clone(), mpsc::channel::<u32>());
+    // The item ends once it is waited for.
+    let mut poll = move |context: &mut Context<'_>| {
+        let polled = Pin::new(&mut item).poll(context);
+        if polled.is_pending() {
+            let _ = go.send(());
+        }
+        polled
+    };
     // Goes on as a task of its own queue, and blocks there until another item of the limited queue
     // has run.
     let waiting = fair.spawn_future(async move {
-        let seven = item.await.unwrap();
+        let seven = poll_fn(&mut poll).await.unwrap();
         drop(same.spawn(move || end.send(1).unwrap()));
         seven + ended.recv().unwrap()
     });
