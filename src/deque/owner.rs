@@ -17,7 +17,7 @@ impl<T> Worker<T> {
     ///
     /// # Ordering
     ///
-    /// What the owner did before `push` happens before whatever the taker of the item does with it.
+    /// The owner's writes before `push` happen before the taker's use of the item.
     ///
     /// # Panics
     ///

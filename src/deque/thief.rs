@@ -92,7 +92,7 @@ impl<T> Stealer<T> {
     ///
     /// # Ordering
     ///
-    /// What the owner did before it pushed the item happens before this returns it.
+    /// The owner's writes before the push happen before this returns the item.
     ///
     /// # Examples
     ///

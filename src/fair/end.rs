@@ -109,8 +109,9 @@ impl Shared {
     /// Cancels the queue and returns how many tasks it dropped. No task begins after this has
     /// returned. The caller has a hold or a handle.
     pub(super) fn cancel(this: &Arc<Self>, line: &Line) -> usize {
-        // Other threads may drop some of the tasks. The last of the leases and holds tells those
-        // who wait until the queue is idle, and this call may be the one that ends the last task.
+        // Other threads may drop some of the tasks. The last of the leases and holds notifies the
+        // threads that wait until the queue is idle, and this call may be the one that ends the
+        // last task.
         line.life.begin_lease_anyway();
         line.life.cancel();
         // Who submits a poll afterwards sees that, or we see the poll.

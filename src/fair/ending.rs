@@ -103,7 +103,7 @@ impl Queue {
 
     /// Closes the queue, and waits until nothing is pending.
     ///
-    /// With [`Shutdown::Drain`], what was accepted runs first; a paused queue is resumed for that.
+    /// With [`Shutdown::Drain`], the accepted tasks run first; a paused queue is resumed for that.
     /// With [`Shutdown::Cancel`], this [cancels](Self::cancel) the queue.
     ///
     /// # Errors

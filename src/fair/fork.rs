@@ -101,7 +101,8 @@ impl Shard {
 /// The forks of a queue that no thread has begun.
 ///
 /// A thread that forks has a shard of its own, lent to it for the lease. So threads that fork in
-/// the same queue do not take the same lock. What a lease leaves in its shard stays for the others.
+/// the same queue do not take the same lock. The forks that a lease leaves in its shard stay for
+/// the others.
 #[derive(Default)]
 pub(super) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
@@ -217,7 +218,7 @@ impl Owner {
     }
 }
 
-/// What a thread waits at: one half of a `join`, or the jobs of a scope.
+/// One half of a `join`, or the jobs of a scope: a thread waits at it.
 pub(super) struct Latch {
     /// The latch of the fork within which this was made; null if it was made in no fork.
     pub(super) outer: *const Latch,

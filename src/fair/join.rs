@@ -74,7 +74,7 @@ impl Queue {
     /// queue. So a limit of `k` counts threads that wait, and a wait always ends.
     ///
     /// In a queue that is paused, closed or cancelled, and on an executor that has ended, halves
-    /// still run: what has begun is able to end.
+    /// still run, so that a task that has begun can end.
     ///
     /// # Panics
     ///

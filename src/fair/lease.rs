@@ -1,4 +1,4 @@
-//! Leases: a thread runs tasks of one queue for a while.
+//! Leases: a thread runs tasks of one queue for up to a quantum.
 
 use super::LOOK;
 use super::counters::{add, raise, tell};

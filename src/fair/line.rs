@@ -192,7 +192,7 @@ impl Line {
         self.capacity() < MAX_TASKS
     }
 
-    /// Takes a fork, or else the oldest job: what has begun is to end first.
+    /// Takes a fork, or else the oldest job: tasks that have begun end first.
     #[inline]
     pub(super) fn take(&self) -> Option<Entry> {
         let fork = self.forks.get().and_then(Forks::take);

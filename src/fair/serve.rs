@@ -157,7 +157,7 @@ impl Shared {
         }
     }
 
-    /// Returns whether the executor runs nothing more of what is queued.
+    /// Returns whether the executor runs none of its queued jobs any more.
     pub(super) fn is_executor_cancelled(&self) -> bool {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }

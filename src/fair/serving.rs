@@ -37,7 +37,7 @@ pub(super) struct Serving {
     pub(super) queue: OnceCell<Option<Queue>>,
 }
 
-/// What is left to charge at the end of a frame.
+/// The service that is left to charge at the end of a frame.
 pub(super) struct Charge {
     /// The whole service, in nanoseconds.
     pub(super) nanos: u64,

@@ -27,8 +27,8 @@ where
 /// See [`until`].
 struct Until<O>(Unwatched<Watch<O>>);
 
-/// What is woken in place of the future. It looks on the thread that notifies: where the future is
-/// polled, the poll may be what keeps the condition from holding.
+/// Woken in place of the future. It looks on the thread that notifies, because the poll itself may
+/// keep the condition from holding on the thread that polls the future.
 struct Watch<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

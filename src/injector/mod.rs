@@ -88,8 +88,8 @@ const FILLED: Pair = Pair::named("injector::FILLED");
 /// A sweeper sees a slot settled only when its consumer no longer touches it.
 const SETTLED: Pair = Pair::named("injector::SETTLED");
 
-/// A thread that sees `tail` at a position also sees its segment, and what the producers before
-/// that position had done. So no item is taken while one that was pushed before it is overlooked.
+/// A thread that sees `tail` at a position also sees its segment, and the writes of the producers
+/// before that position. So no item is taken while one that was pushed before it is overlooked.
 const PUSHED: Pair = Pair::named("injector::PUSHED");
 
 /// A thread that sees `head` at a position also sees its segment, the orphans that it counts, and
@@ -148,8 +148,8 @@ const KEPT: usize = 64 << 10;
 ///
 /// # Ordering
 ///
-/// The queue is linearizable, Empty answers included. What a producer did before it pushed an item
-/// happens before what its taker does with it.
+/// The queue is linearizable, Empty answers included. A producer's writes before its push happen
+/// before the taker's use of the item.
 ///
 /// # Panics
 ///

@@ -50,9 +50,9 @@ impl Turns {
         drop(waker);
     }
 
-    /// Ends all waiting, and drops the jobs that have not begun and the futures. Those who keep
-    /// work for the stepper are told: a ticket of a scheduler would go on for as long as there is
-    /// some.
+    /// Ends all waiting, and drops the futures and the jobs that have not begun. Notifies the
+    /// layers that keep work for the stepper: a ticket of a scheduler would go on as long as there
+    /// is some.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

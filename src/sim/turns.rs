@@ -82,7 +82,7 @@ impl Wake for Alarm {
     }
 }
 
-/// What a thread has of its own.
+/// The state of one thread.
 struct Local {
     alarm: Unwatched<Alarm>,
     /// Where it blocks in real time: for a timeout, and when the stepper is gone.

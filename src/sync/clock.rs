@@ -53,7 +53,7 @@ impl Stopwatch {
         Stopwatch { start: now(), counter: counter::get() }
     }
 
-    /// What it says.
+    /// Returns its time, in nanoseconds.
     #[inline]
     pub(crate) fn nanos(&self) -> u64 {
         match self.counter {

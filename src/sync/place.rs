@@ -78,7 +78,7 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there, nobody has taken it, and no other thread touches the place
+        /// An item was put there, it was not taken, and no other thread touches the place
         /// meanwhile.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
@@ -103,7 +103,7 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there, nobody has taken it, and no other thread touches the place
+        /// An item was put there, it was not taken, and no other thread touches the place
         /// meanwhile.
         #[inline(always)]
         pub(crate) unsafe fn take(&self) -> T {

@@ -252,7 +252,8 @@ pub(crate) trait Gate: Send + Sync {
     /// Tells the queue that the task has ended.
     fn has_ended(&self);
 
-    /// Returns whether the queue holds so many tombstones that a further one stays in its count.
+    /// Returns whether the queue holds the most tombstones that it may: a further one stays in its
+    /// count.
     fn is_littered(&self) -> bool;
 
     /// From now on, the waker is woken when there is a place again. The caller tries once more

@@ -99,7 +99,7 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, ..Frame::on(home) }, f)
 }
 
-/// Runs `f` as a worker of this executor for so long, on a thread that is none otherwise.
+/// Runs `f` as a worker of this executor, on a thread that is none before and afterwards.
 pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let member_of = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
@@ -210,7 +210,7 @@ pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
 
-/// Looks at the frames of this thread, of the threads that wait for it, and so on.
+/// Looks at the frames of this thread, and of the threads that wait for it, directly or not.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     // By a list, and each once: scopes in scopes may be deep, and a thread may wait for itself.
     let mut next: Vec<Frame> = frames().take(1).collect();

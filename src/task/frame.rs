@@ -20,7 +20,7 @@ pub(super) struct Frame {
     pub(super) stop: *const AtomicBool,
     /// Whose ticket the thread has for this, or its place in a pool; none if it has neither.
     pub(super) ticket: Option<*const dyn Ticket>,
-    /// A worker for a while, as a part of the task around it.
+    /// A guest: the thread is a worker as a part of the task around it.
     pub(super) is_guest: bool,
     /// The group that this is a member of; null if it is of none.
     pub(super) group: *const (),

@@ -1,4 +1,4 @@
-//! What a timeline records.
+//! The records of a timeline.
 
 use crate::sync::Text;
 use core::time::Duration;
