@@ -119,6 +119,7 @@ impl Shared {
     }
 
     /// Returns whether queued jobs are dropped.
+    #[inline(always)]
     pub(super) fn is_discarding(&self) -> bool {
         self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
     }
@@ -141,9 +142,14 @@ impl Shared {
     pub(super) fn notify_if_discarding(&self) {
         // The notification before orders this against `discard`.
         if self.is_discarding() {
-            self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders it
-            self.idle.quiet.notify_all();
+            self.notify_of_missed();
         }
+    }
+
+    #[cold]
+    fn notify_of_missed(&self) {
+        self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders it
+        self.idle.quiet.notify_all();
     }
 
     /// Takes the oldest job of the injector.
