@@ -7,3 +7,4 @@ mod ends;
 mod page;
 mod random;
 mod results;
+mod soak;
