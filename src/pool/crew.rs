@@ -255,8 +255,9 @@ impl Shared {
     }
 
     /// Removes a worker's seat. From then on no thread steals from it or pins jobs to it. Returns
-    /// `false`, and does nothing, if jobs are pinned to it, or if the pool closes and the worker
-    /// was discharged before. In that case others may have left, and it is not discharged any more.
+    /// `false` if jobs are pinned to the worker; or if the pool closes and the worker was
+    /// discharged before, since others may have left. Then it keeps its seat, and is discharged no
+    /// more.
     pub(super) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {

@@ -293,7 +293,7 @@ pub fn yield_local() -> Option<Yield> {
 /// Waits, and on a worker runs any queued job meanwhile. It is for a wait that can end only if
 /// those jobs run, on a thread that no other can replace.
 ///
-/// `tell` gets a waker; call it once `is_over` returns `true`.
+/// `tell` gets a waker; wake it once `is_over` returns `true`.
 ///
 /// # Examples
 ///

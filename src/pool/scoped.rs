@@ -139,7 +139,8 @@ impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for Entry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // The scope counts a job that is dropped unrun. The handle has told of this one.
+        // The scope has counted the job as dropped unrun, but its handle knows what has become of
+        // it.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
