@@ -1,7 +1,7 @@
 //! Pools whose threads another starts, broadcasts that also run in waits, and what layers over
 //! pools need.
 
-use crate::common::waiting::done;
+use crate::common::waiting::{done, wait_for};
 use crate::waiting::Meeting;
 use filch::ThreadPool;
 use filch::executor::Reason;
@@ -35,8 +35,9 @@ fn a_hosted_pool_has_as_many_threads_as_it_was_built_with() {
     // None takes the place of one that blocks.
     let (sender, inbox) = channel::<()>();
     let task = pool.spawn(move || pool::blocking(|| inbox.recv().is_err()));
-    assert_eq!(done(pool.spawn(|| 7)), 7);
+    wait_for(|| pool.metrics().num_blocked == 1);
     assert_eq!(pool.metrics().num_workers, 2);
+    assert_eq!(done(pool.spawn(|| 7)), 7);
     drop(sender);
     assert!(done(task));
     pool.shutdown(Shutdown::Drain).unwrap();
