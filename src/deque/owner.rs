@@ -35,7 +35,17 @@ impl<T> Worker<T> {
     /// ```
     #[inline]
     pub fn push(&self, item: T) {
-        if !self.has_room() {
+        // Nothing panics on this way, so the item stays in registers.
+        if self.has_seen_room() {
+            self.put(item);
+        } else {
+            self.push_slow(item);
+        }
+    }
+
+    #[cold]
+    fn push_slow(&self, item: T) {
+        if self.make_room(1) == 0 {
             full(self.max_capacity);
         }
         self.put(item);
@@ -65,7 +75,7 @@ impl<T> Worker<T> {
     /// ```
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), Full<T>> {
-        if !self.has_room() {
+        if !self.has_seen_room() && self.make_room(1) == 0 {
             return Err(Full(item));
         }
         self.put(item);
@@ -304,9 +314,10 @@ impl<T> Worker<T> {
         self.top_seen.set(top.unannounced());
     }
 
+    /// Returns whether there is room for an item, by the `top` that the owner saw last.
     #[inline(always)]
-    fn has_room(&self) -> bool {
-        self.top_seen.get().is_near(self.bottom(), self.room.get()) || self.make_room(1) > 0
+    fn has_seen_room(&self) -> bool {
+        self.top_seen.get().is_near(self.bottom(), self.room.get())
     }
 
     /// Stores an item for which there is room, and publishes it.

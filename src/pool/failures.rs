@@ -1,13 +1,18 @@
 //! Panics and cancellations of the jobs of a scope.
 
 use crate::sync::lock::Mutex;
+use crate::sync::{AtomicBool, Relaxed};
 use crate::task::{CancelledBy, JoinError};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The failures of a scope's jobs so far: none, as a rule.
 #[derive(Default)]
-pub(super) struct Failures(Mutex<Option<Box<Known>>>);
+pub(super) struct Failures {
+    /// Whether `known` holds any; it is written under the lock.
+    is_any: AtomicBool,
+    known: Mutex<Option<Box<Known>>>,
+}
 
 #[derive(Default)]
 struct Known {
@@ -24,7 +29,9 @@ struct Known {
 impl Failures {
     #[cold]
     fn with<R>(&self, act: impl FnOnce(&mut Known) -> R) -> R {
-        act(self.0.lock().get_or_insert_default())
+        let mut known = self.known.lock();
+        self.is_any.store(true, Relaxed); // Relaxed: the end of the job publishes it
+        act(known.get_or_insert_default())
     }
 
     /// Notes the panic of a job that has no handle.
@@ -67,7 +74,13 @@ impl Failures {
     /// Returns the failure that the scope reports at its end: a panic rather than a job that has
     /// not run.
     pub(super) fn take_first(&self) -> Option<JoinError> {
-        let known = self.0.lock().take();
+        // Relaxed: all jobs have ended, and the owner knows it.
+        if self.is_any.load(Relaxed) { self.take_known() } else { None }
+    }
+
+    #[cold]
+    fn take_known(&self) -> Option<JoinError> {
+        let known = self.known.lock().take();
         known.and_then(|it| it.take_first())
     }
 }

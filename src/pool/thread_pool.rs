@@ -240,8 +240,20 @@ impl ThreadPool {
 }
 
 impl Shared {
-    #[inline]
+    /// Accepts a job. On a worker it is inlined, so that the job goes from registers to the deque.
+    #[inline(always)]
     pub(super) fn accept(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
+        match Local::of(this) {
+            // Relaxed: as in `door`.
+            Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => local.deque.push(job),
+            _ => return Shared::accept_elsewhere(this, job),
+        }
+        this.notify_of_jobs();
+        Ok(())
+    }
+
+    /// Accepts a job on a thread that is no worker, or refuses it.
+    fn accept_elsewhere(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
         match Shared::door(this) {
             Ok(Some(local)) => local.deque.push(job),
             Ok(None) => {
@@ -300,7 +312,7 @@ fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), R
 }
 
 impl Executor for ThreadPool {
-    #[inline]
+    #[inline(always)]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         Shared::accept(self.shared(), job)
     }
