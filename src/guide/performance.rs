@@ -59,7 +59,7 @@
 //! | `spawn_detached`, captures of more than three words | one: the closure is boxed |
 //! | `spawn`, whatever it captures | one: the task, with the closure and the result in it |
 //! | `join` on a worker | none |
-//! | a job of a `scope` | none for captures of at most two words, or else one |
+//! | a job of a `scope` | none for captures of up to two words, and for the first four of up to six words that the owner spawns; or else one |
 //! | a job of a `scope` with a handle | one |
 //! | `scope`, a `token`, a `group` | at least one in addition; a [`ContextFlow`](crate::task::ContextFlow) adds a box for the context |
 //!

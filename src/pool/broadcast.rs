@@ -127,8 +127,8 @@ impl<'scope> Scope<'scope, '_> {
             };
             core.countdown.add();
             let job = match context {
-                None => core.job(None, call),
-                Some(context) => core.job(None, context.around(call)),
+                None => core.job(call),
+                Some(context) => core.job(context.around(call)),
             };
             (&seat.urgent, job)
         })

@@ -1,6 +1,9 @@
-//! A closure of three words: its captures, if those take at most two words, or else its box.
+//! A closure of three words: its captures, if those take at most two words. Larger captures lie in
+//! a room on a stack, or else in a box.
 
+use crate::sync::{AtomicUsize, Relaxed};
 use alloc::boxed::Box;
+use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
@@ -13,6 +16,52 @@ pub(super) struct Closure {
 }
 
 type Words = MaybeUninit<[usize; 2]>;
+
+/// Places on a stack for the first few closures that are too large for the words. Each is used
+/// once: most scopes have few jobs.
+pub(super) struct Room {
+    /// How many places are used; touched by one thread.
+    used: AtomicUsize,
+    places: [UnsafeCell<MaybeUninit<Captures>>; 4],
+}
+
+type Captures = [usize; 6];
+
+// SAFETY: a place is written by the one thread that `put` is called on, and then used by the
+// thread that has the closure (I10), which is `Send`.
+unsafe impl Sync for Room {}
+
+impl Default for Room {
+    #[inline(always)]
+    fn default() -> Self {
+        let places = [const { UnsafeCell::new(MaybeUninit::uninit()) }; 4];
+        Room { used: AtomicUsize::new(0), places }
+    }
+}
+
+impl Room {
+    /// Moves a closure to a place of its own. Hands it back if there is none that it fits.
+    ///
+    /// # Safety
+    ///
+    /// 1. No other thread calls this.
+    #[inline]
+    unsafe fn put<F>(&self, f: F) -> Result<*mut F, F> {
+        let used = self.used.load(Relaxed); // Relaxed: 1
+        let fits =
+            size_of::<F>() <= size_of::<Captures>() && align_of::<F>() <= align_of::<Captures>();
+        match self.places.get(used) {
+            Some(place) if fits => {
+                self.used.store(used + 1, Relaxed); // Relaxed: 1
+                let place = place.get().cast::<F>();
+                // SAFETY: 1 — the place was never used. An `F` fits.
+                unsafe { place.write(f) };
+                Ok(place)
+            }
+            _ => Err(f),
+        }
+    }
+}
 
 /// The operations on the words (I10).
 struct Table {
@@ -54,10 +103,51 @@ impl<F: FnOnce()> Inline<F> {
     }
 }
 
+/// A closure that lies in a room.
+struct Placed<F>(*mut F);
+
+impl<F: FnOnce()> Placed<F> {
+    fn run(self) {
+        let place = ManuallyDrop::new(self).0;
+        // SAFETY: I10 — the place holds the closure of these words, which are not used afterwards.
+        let f = unsafe { place.read() };
+        f();
+    }
+}
+
+impl<F> Drop for Placed<F> {
+    fn drop(&mut self) {
+        // SAFETY: I10 — it has not run, so the place holds the closure.
+        unsafe { self.0.drop_in_place() };
+    }
+}
+
 impl Closure {
+    /// Makes one of a closure; in the words if it fits, or else in a box.
     #[inline]
     pub(super) fn new<F: FnOnce() + Send>(f: F) -> Self {
         if Inline::<F>::FITS { Inline::closure(f) } else { Closure::boxed(f) }
+    }
+
+    /// Makes one of a closure; in the words or the room if it fits, or else in a box.
+    ///
+    /// # Safety
+    ///
+    /// 1. No other thread calls this with the room, which stays until the closure has run or was
+    ///    dropped.
+    #[inline]
+    pub(super) unsafe fn new_in<F: FnOnce() + Send>(room: &Room, f: F) -> Self {
+        if Inline::<F>::FITS {
+            return Inline::closure(f);
+        }
+        // SAFETY: 1.
+        match unsafe { room.put(f) } {
+            Ok(place) => {
+                let placed = Placed(place);
+                Inline::closure(move || placed.run())
+            }
+            Err(f) => Closure::boxed(f),
+        }
     }
 
     fn boxed<F: FnOnce() + Send>(f: F) -> Self {

@@ -1,6 +1,6 @@
 //! The frame of a scope.
 
-use super::closure::Closure;
+use super::closure::{Closure, Room};
 use super::countdown::Countdown;
 use super::failures::Failures;
 use crate::sync::lock::Mutex;
@@ -27,14 +27,34 @@ pub(super) struct Core {
     /// Wakes the owner, once it waits.
     pub(super) bell: Mutex<Option<Waker>>,
     pub(super) failures: Failures,
+    /// Room for closures of the owner.
+    pub(super) room: Room,
 }
 
 impl Core {
+    /// Makes a job, on a thread that is not the owner.
     #[inline]
-    pub(super) fn job<F: FnOnce() + Send>(&self, depth: Option<usize>, f: F) -> Job {
+    pub(super) fn job<F: FnOnce() + Send>(&self, f: F) -> Job {
+        self.job_of(None, Closure::new(f))
+    }
+
+    /// Makes a job.
+    ///
+    /// # Safety
+    ///
+    /// 1. This thread is the owner, a worker.
+    #[inline]
+    pub(super) unsafe fn own_job<F: FnOnce() + Send>(&self, f: F) -> Job {
+        // SAFETY: 1; I7 — the room goes with the scope, which waits for the job.
+        let closure = unsafe { Closure::new_in(&self.room, f) };
+        self.job_of(Some(self.depth), closure)
+    }
+
+    #[inline]
+    fn job_of(&self, depth: Option<usize>, closure: Closure) -> Job {
         // SAFETY: I7 — `scope` waits for the job before the kind, or anything that the closure
         // borrows, goes. The kind is for closures.
-        unsafe { Job::scoped(&raw const self.kind, depth, Closure::new(f)) }
+        unsafe { Job::scoped(&raw const self.kind, depth, closure) }
     }
 
     /// Returns the address by which its jobs are known.

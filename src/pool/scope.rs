@@ -1,10 +1,11 @@
 //! Jobs that borrow from the thread that waits for them.
 //!
 //! A scope lies on the stack of its owner: the table of its jobs, by whose address they are known,
-//! and their number. A job that captures at most two words lies in the deque, and a larger one in a
-//! box of its own.
+//! and their number. A job that captures at most two words lies in the deque. The first four larger
+//! ones lie with the scope, if its owner spawns them and they capture at most six words. Others are
+//! boxed.
 
-use super::closure::Closure;
+use super::closure::{Closure, Room};
 use super::countdown::Countdown;
 use super::failures::Failures;
 use super::frame::Core;
@@ -88,6 +89,7 @@ impl ThreadPool {
             token,
             bell: Mutex::default(),
             failures: Failures::default(),
+            room: Room::default(),
         };
         let scope = Scope { pool: self, core, _scope: PhantomData, _env: PhantomData };
         let core = &scope.core;
@@ -138,8 +140,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &self.core
     }
 
-    /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates if the
-    /// closure captures more than two words.
+    /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates once if
+    /// the closure captures more than two words; not for the first four closures of up to six words
+    /// that the scope's owner spawns, if that is a worker.
     ///
     /// # Examples
     ///
@@ -165,10 +168,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let local = Local::of(shared);
         let job = if core.is_owners(local) {
             core.countdown.add_own();
-            core.job(Some(core.depth), f)
+            // SAFETY: this is the owner, as just seen.
+            unsafe { core.own_job(f) }
         } else {
             core.countdown.add();
-            core.job(None, f)
+            core.job(f)
         };
         // The owner may be the only worker, and does not look into the injector.
         let is_for_shelf = local.is_none() && core.owner != 0 && !shared.is_closed();
