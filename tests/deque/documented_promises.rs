@@ -295,7 +295,6 @@ fn a_steal_is_one_of_three() {
     assert_eq!(all.map(|it| it.is_empty()), [true, false, false]);
     assert_eq!(all.map(|it| it.is_success()), [false, true, false]);
     assert_eq!(all.map(|it| it.is_retry()), [false, false, true]);
-    assert_eq!(all.map(|it| it.is_contended()), [false, false, true]);
     assert_eq!(all.map(Steal::success), [None, Some(1), None]);
     assert_eq!(all.map(|it| it.map(|item| item + 1)), [Empty, Success(2), Retry]);
 }
