@@ -106,29 +106,8 @@ impl<T> Stealer<T> {
     /// ```
     #[inline]
     pub fn steal(&self) -> Steal<T> {
-        self.steal_if(1)
-    }
-
-    /// Takes the oldest item if the deque holds at least `min_len` items.
-    ///
-    /// With fewer items it returns [`Steal::Empty`] and changes nothing. Leaving an owner its last
-    /// few items avoids cascades of thieves that steal from thieves. A `min_len` of zero counts as
-    /// one. Otherwise the same as [`steal`](Self::steal).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::{Steal, Worker};
-    ///
-    /// let worker = Worker::new_fifo();
-    /// worker.push_batch([1, 2]);
-    /// assert_eq!(worker.stealer().steal_if(2), Steal::Success(1));
-    /// assert_eq!(worker.stealer().steal_if(2), Steal::Empty);
-    /// ```
-    #[inline]
-    pub fn steal_if(&self, min_len: usize) -> Steal<T> {
         let (top, bottom) = self.look();
-        if distance(top.index(), bottom) < min_len.max(1) {
+        if distance(top.index(), bottom) == 0 {
             return Steal::Empty;
         }
         match &self.shared.rarely_written.domain {

@@ -105,18 +105,15 @@
 //! ## Batches
 //!
 //! The owner can push many items at once, and can take all of them. `Worker` and `Injector`
-//! implement `Extend`. A thief may leave an owner its last few items:
+//! implement `Extend`.
 //!
 //! ```
-//! use filch::{Injector, Steal, Worker};
+//! use filch::{Injector, Worker};
 //!
 //! let mut worker = Worker::new_lifo();
 //! worker.push_batch(0..3);
 //! worker.extend([3, 4]);
-//! let stealer = worker.stealer();
-//! assert_eq!(stealer.steal_if(6), Steal::Empty); // it holds five
-//! assert_eq!(stealer.steal_if(5), Steal::Success(0));
-//! assert_eq!(worker.drain().collect::<Vec<_>>(), [4, 3, 2, 1]);
+//! assert_eq!(worker.drain().collect::<Vec<_>>(), [4, 3, 2, 1, 0]);
 //!
 //! let injector = Injector::from_iter(["a", "b"]);
 //! injector.push_batch(["c", "d"]); // one fetch-add for all items of one segment

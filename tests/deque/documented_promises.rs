@@ -136,22 +136,6 @@ fn a_full_destination_takes_what_it_has_room_for() {
 }
 
 #[test]
-fn steal_if_leaves_an_owner_its_last_items() {
-    for flavor in FLAVORS {
-        let worker = filled(flavor, 4);
-        let stealer = worker.stealer();
-        assert_eq!(stealer.steal_if(5), Empty);
-        assert_eq!(stealer.steal_if(4), Success(0));
-        assert_eq!(stealer.steal_if(4), Empty);
-        assert_eq!(stealer.steal_if(1), Success(1));
-        assert_eq!(stealer.steal_if(0), Success(2), "zero means one");
-        assert_eq!(stealer.steal_if(usize::MAX), Empty);
-        worker.drain().for_each(drop);
-        assert_eq!(stealer.steal_if(0), Empty);
-    }
-}
-
-#[test]
 fn steal_into_counts_what_it_gave() {
     let worker = filled(Flavor::Lifo, 5);
     let mut sink = Vec::new();
