@@ -23,7 +23,7 @@ impl<T> BlockingQueue<T> {
 
     /// Sends an item; returns it if the queue is closed.
     pub(crate) fn send(&self, item: T) -> Result<(), T> {
-        self.items.try_push(item).map_err(|closed| closed.into_inner())?;
+        self.items.try_push(item).map_err(|closed| closed.0)?;
         self.changes.notify_one();
         Ok(())
     }

@@ -254,23 +254,10 @@ impl<T> Iterator for Drain<'_, T> {
 /// ```
 /// use filch::deque::Full;
 /// assert_eq!(Full("a task").to_string(), "the deque is full: the owner can push again when an item has been taken");
-/// assert_eq!(Full("a task").into_inner(), "a task");
+/// assert_eq!(Full("a task").0, "a task");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(pub T);
-
-impl<T> Full<T> {
-    /// Returns the item.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(filch::deque::Full(1).into_inner(), 1);
-    /// ```
-    pub fn into_inner(self) -> T {
-        self.0
-    }
-}
 
 impl<T> fmt::Debug for Full<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -133,7 +133,7 @@
 //! let injector = Injector::new();
 //! assert!(injector.try_push("accepted").is_ok());
 //! assert!(injector.close(), "it was open until now");
-//! assert_eq!(injector.try_push("refused").unwrap_err().into_inner(), "refused");
+//! assert_eq!(injector.try_push("refused").unwrap_err().0, "refused");
 //! assert_eq!((injector.is_closed(), injector.steal()), (true, Steal::Success("accepted")));
 //! assert!(injector.is_closed() && injector.is_empty());
 //! ```

@@ -137,7 +137,7 @@ impl<T> Injector<T> {
     /// let injector = filch::Injector::new();
     /// assert!(injector.try_push(1).is_ok());
     /// injector.close();
-    /// assert_eq!(injector.try_push(2).unwrap_err().into_inner(), 2);
+    /// assert_eq!(injector.try_push(2).unwrap_err().0, 2);
     /// ```
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), Closed<T>> {
@@ -223,7 +223,7 @@ impl<T> Injector<T> {
     /// let injector = filch::Injector::new();
     /// assert!(injector.try_push_batch(0..3).is_ok());
     /// injector.close();
-    /// assert_eq!(injector.try_push_batch(3..6).unwrap_err().into_inner(), [3, 4, 5]);
+    /// assert_eq!(injector.try_push_batch(3..6).unwrap_err().0, [3, 4, 5]);
     /// ```
     pub fn try_push_batch<I: IntoIterator<Item = T>>(
         &self,

@@ -166,7 +166,7 @@ impl ThreadPool {
             Ok(None) => shared
                 .injector
                 .try_push_batch(jobs)
-                .or_else(|closed| rejected(closed.into_inner(), Reason::Closed))?,
+                .or_else(|closed| rejected(closed.0, Reason::Closed))?,
             Err(reason) => return rejected(jobs, reason),
         }
         Ok(())
@@ -258,7 +258,7 @@ impl Shared {
             Ok(Some(local)) => local.deque.push(job),
             Ok(None) => {
                 if let Err(closed) = this.injector.try_push(job) {
-                    return Err(Rejected { job: closed.into_inner(), reason: Reason::Closed });
+                    return Err(Rejected { job: closed.0, reason: Reason::Closed });
                 }
             }
             Err(reason) => return Err(Rejected { job, reason }),
@@ -277,7 +277,7 @@ impl Shared {
             Ok(_) => this
                 .injector
                 .try_push(job)
-                .map_err(|closed| Rejected { job: closed.into_inner(), reason: Reason::Closed })?,
+                .map_err(|closed| Rejected { job: closed.0, reason: Reason::Closed })?,
             Err(reason) => return Err(Rejected { job, reason }),
         }
         this.notify_of_jobs();

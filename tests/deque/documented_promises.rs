@@ -270,7 +270,7 @@ fn handles_and_results_can_be_shown() {
         error.to_string(),
         "the deque is full: the owner can push again when an item has been taken"
     );
-    assert_eq!(Full(7).into_inner(), 7);
+    assert_eq!(Full(7).0, 7);
 }
 
 #[test]
