@@ -1,6 +1,6 @@
 //! Spawning a task with its own settings.
 
-use super::{Executor, Futures, Reason, Rejected, SpawnError};
+use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
 use crate::sync::lock::{Common, Mutex};
@@ -141,7 +141,7 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let (rejected, handle) = self.submit(f);
-        if let Some(Rejected { job, reason }) = rejected {
+        if let Some(Rejected { item: job, reason }) = rejected {
             // `cancel` first: dropping the job would resolve the handle without the reason.
             handle.any().cancel(Cause::Refused(reason));
             drop(job);
@@ -154,8 +154,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`SpawnError`], with the closure and the reason, if the executor refuses the
-    /// closure.
+    /// Returns [`Rejected`], with the closure and the reason, if the executor refuses the closure.
     ///
     /// # Examples
     ///
@@ -167,15 +166,15 @@ impl<'a> TaskBuilder<'a> {
     /// pool.shutdown(Shutdown::Drain).unwrap();
     /// let error = pool.task().try_spawn(|| 6 * 7).unwrap_err();
     /// assert_eq!(error.reason, Reason::Closed);
-    /// assert_eq!((error.f)(), 42);
+    /// assert_eq!((error.item)(), 42);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn try_spawn<T, F>(self, f: F) -> Result<JoinHandle<T>, SpawnError<F>>
+    pub fn try_spawn<T, F>(self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.try_apply(f, |f| f()).map_err(|(f, reason)| SpawnError { f, reason })
+        self.try_apply(f, |f| f()).map_err(|(f, reason)| Rejected { item: f, reason })
     }
 
     /// Spawns a closure without a handle. Does not allocate if the closure captures at most three
@@ -230,12 +229,12 @@ impl<'a> TaskBuilder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.try_spawn_future(future).unwrap_or_else(|SpawnError { f, reason }| {
+        self.try_spawn_future(future).unwrap_or_else(|Rejected { item: future, reason }| {
             let member = self.group.map(|it| it.group().join());
             let never = || unreachable!("a refused task does not run");
             let (job, handle) = task::task_of(never, Settings { member, ..Settings::default() });
             handle.any().cancel(Cause::Refused(reason));
-            drop((job, f));
+            drop((job, future));
             handle
         })
     }
@@ -244,7 +243,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`SpawnError`], with the future and the reason, if the executor refuses the future.
+    /// Returns [`Rejected`], with the future and the reason, if the executor refuses the future.
     ///
     /// # Examples
     ///
@@ -258,19 +257,19 @@ impl<'a> TaskBuilder<'a> {
     /// assert_eq!(error.reason, Reason::Closed);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn try_spawn_future<F>(self, future: F) -> Result<JoinHandle<F::Output>, SpawnError<F>>
+    pub fn try_spawn_future<F>(self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         let Some(Futures(polling)) = self.executor.futures() else {
-            return Err(SpawnError { f: future, reason: Reason::NoFutures });
+            return Err(Rejected { item: future, reason: Reason::NoFutures });
         };
         let context = self.context.map(Flow::capture);
         let member = self.group.map(|it| it.group().join());
         let new =
             NewFuture { polling, token: self.token, context, member, deadline: self.deadline };
-        new.spawn(future).map_err(|(f, reason)| SpawnError { f, reason })
+        new.spawn(future).map_err(|(f, reason)| Rejected { item: f, reason })
     }
 
     /// Spawns `f(value)`, and gives the value back if the executor refuses the task.
@@ -285,7 +284,7 @@ impl<'a> TaskBuilder<'a> {
         let theirs = ours.clone();
         let (rejected, handle) =
             self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
-        let Some(Rejected { job, reason }) = rejected else { return Ok(handle) };
+        let Some(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
         let value = ours.take().expect("a refused task has not run");
         handle.any().hand_back();
         drop(job);

@@ -91,7 +91,7 @@ impl<E: Executor + 'static> Polling for Over<E> {
     }
 
     fn begin(&self, _number: u64, job: Job) -> Result<(), (Job, Reason)> {
-        self.executor.execute(job).map_err(|refused| (refused.job, refused.reason))
+        self.executor.execute(job).map_err(|refused| (refused.item, refused.reason))
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
@@ -110,7 +110,7 @@ fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, 
     // By `execute`, it would be the newest job of its own thread again, and run before all others
     // there.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
-    offered.map_err(|Rejected { job, reason }| (job, reason))
+    offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }
 
 impl<E: Executor + 'static> Over<E> {
@@ -197,7 +197,7 @@ struct Only {
 
 impl Executor for Only {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Err(Rejected { job, reason: Reason::Closed })
+        Err(Rejected { item: job, reason: Reason::Closed })
     }
 
     fn parallelism(&self) -> NonZeroUsize {

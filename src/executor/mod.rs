@@ -19,7 +19,7 @@ pub use from_fn::{FromFn, from_fn};
 pub use future::spawn_future;
 pub use inline::Inline;
 pub(crate) use panic::PanicHandler;
-pub use rejected::{Reason, Rejected, RejectedBatch, SpawnError};
+pub use rejected::{Reason, Rejected, RejectedBatch};
 pub use thread_per_job::ThreadPerJob;
 
 pub use crate::task::any::Limited;

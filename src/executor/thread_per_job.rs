@@ -38,7 +38,7 @@ impl Executor for ThreadPerJob {
             return Ok(());
         }
         let job = ours.take().expect("there is no thread that could have taken it");
-        Err(Rejected { job, reason: Reason::Full })
+        Err(Rejected { item: job, reason: Reason::Full })
     }
 
     /// Returns the number of threads that the machine can run at once.

@@ -174,7 +174,7 @@ pub use report::{QueueMetrics, Report, Wait};
 pub use scheduler::FairScheduler;
 pub use scope::Scope;
 pub use tiers::Priority;
-pub use work_queue::{PushError, WorkQueue};
+pub use work_queue::WorkQueue;
 
 /// For models and tests of the parts; not part of the public API.
 #[doc(hidden)]

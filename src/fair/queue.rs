@@ -5,8 +5,7 @@ use super::handle::Handle;
 use super::line::{Line, MAX_WEIGHT};
 use super::report::QueueMetrics;
 use super::shared::Shared;
-use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch};
-use crate::executor::{SpawnError, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
@@ -71,7 +70,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`SpawnError`], with the closure and the reason: the queue is closed or full, or the
+    /// Returns [`Rejected`], with the closure and the reason: the queue is closed or full, or the
     /// executor is.
     ///
     /// # Examples
@@ -83,10 +82,10 @@ impl Queue {
     /// let queue = fair.queue("a").build()?;
     /// queue.close();
     /// let refused = queue.try_spawn(|| 7).unwrap_err();
-    /// assert_eq!((refused.reason, (refused.f)()), (Reason::Closed, 7));
+    /// assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 7));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
-    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, SpawnError<F>>
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

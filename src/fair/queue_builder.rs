@@ -148,7 +148,7 @@ impl<'a> QueueBuilder<'a> {
     /// let queue = fair.queue("small").capacity(1).paused().build()?;
     /// assert!(queue.try_spawn(|| 1).is_ok());
     /// let refused = queue.try_spawn(|| 2).unwrap_err();
-    /// assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 2));
+    /// assert_eq!((refused.reason, (refused.item)()), (Reason::Full, 2));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn capacity(mut self, tasks: usize) -> Self {

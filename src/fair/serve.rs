@@ -184,7 +184,7 @@ impl Shared {
         &self,
         submit: impl FnOnce() -> Result<(), Rejected>,
     ) -> Option<Result<(), Reason>> {
-        let refused = |Rejected { job, reason }| {
+        let refused = |Rejected { item: job, reason }| {
             drop(job);
             reason
         };

@@ -160,7 +160,7 @@ impl Shared {
             }
             Err(reason) => {
                 add(&line.counters.refused, 1);
-                Err(Rejected { job, reason })
+                Err(Rejected { item: job, reason })
             }
         }
     }

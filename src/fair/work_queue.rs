@@ -3,7 +3,7 @@
 use super::error::QueueError;
 use super::queue::Queue;
 use super::scheduler::FairScheduler;
-use crate::executor::{Executor, Reason, SpawnError, TaskBuilder};
+use crate::executor::{Executor, Rejected, TaskBuilder};
 use crate::pool::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::sync::Unwatched;
 use crate::sync::lock::Common;
@@ -176,7 +176,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Errors
     ///
-    /// Returns [`PushError`] if the work queue is closed, or its queue or executor is full.
+    /// Returns [`Rejected`] if the work queue is closed, or its queue or executor is full.
     ///
     /// # Examples
     ///
@@ -189,10 +189,10 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// assert_eq!(halves.try_push(8).unwrap().join().unwrap(), 4);
     /// halves.shutdown(Shutdown::Drain).unwrap();
     /// let refused = halves.try_push(8).unwrap_err();
-    /// assert_eq!((refused.input, refused.reason), (8, Reason::Closed));
+    /// assert_eq!((refused.item, refused.reason), (8, Reason::Closed));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
-    pub fn try_push(&self, input: In) -> Result<JoinHandle<Out>, PushError<In>> {
+    pub fn try_push(&self, input: In) -> Result<JoinHandle<Out>, Rejected<In>> {
         let (task, token) = (self.queue.task(), self.queue.token().clone());
         let applied = match self.function.clone() {
             Function::Blocking(function) => {
@@ -205,12 +205,12 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
                     let input = theirs.take().expect("what was refused is not polled");
                     function(input, token).await
                 });
-                spawned.map_err(|SpawnError { reason, .. }| {
+                spawned.map_err(|Rejected { reason, .. }| {
                     (ours.take().expect("what was refused is not polled"), reason)
                 })
             }
         };
-        applied.map_err(|(input, reason)| PushError { input, reason })
+        applied.map_err(|(input, reason)| Rejected { item: input, reason })
     }
 
     /// Applies the function to an input that `token` cancels: at once if the function has not
@@ -296,39 +296,6 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.queue.shutdown_timeout(how, time)
     }
 }
-
-/// An input that a [`WorkQueue`] refused.
-///
-/// # Examples
-///
-/// ```
-/// use filch::executor::Reason;
-/// use filch::fair::PushError;
-///
-/// let error = PushError { input: 7, reason: Reason::Full };
-/// assert!(error.to_string().starts_with("the executor is full"));
-/// ```
-#[must_use = "the function was not applied to the input in it"]
-pub struct PushError<In> {
-    /// The input.
-    pub input: In,
-    /// Why it was refused.
-    pub reason: Reason,
-}
-
-impl<In> fmt::Display for PushError<In> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason.fmt(f)
-    }
-}
-
-impl<In> fmt::Debug for PushError<In> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushError").field("reason", &self.reason).finish_non_exhaustive()
-    }
-}
-
-impl<In> core::error::Error for PushError<In> {}
 
 impl<In, Out> Clone for WorkQueue<In, Out> {
     fn clone(&self) -> Self {

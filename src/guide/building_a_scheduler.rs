@@ -101,7 +101,7 @@
 //!
 //! impl Executor for Pool {
 //!     fn execute(&self, job: Job) -> Result<(), Rejected> {
-//!         let refused = |job| Rejected { job, reason: Reason::Closed };
+//!         let refused = |job| Rejected { item: job, reason: Reason::Closed };
 //!         self.queue.try_push(job).map_err(|it| refused(it.0))?;
 //!         self.changes.notify_one(); // after the push
 //!         Ok(())

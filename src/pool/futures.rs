@@ -88,7 +88,7 @@ impl Polling for Entrance {
             true => Shared::accept_last(&self.0, job),
             false => Shared::accept(&self.0, job),
         };
-        submitted.map_err(|Rejected { job, reason }| (job, reason))
+        submitted.map_err(|Rejected { item: job, reason }| (job, reason))
     }
 
     fn home(&self) -> Option<ExecutorId> {
@@ -106,7 +106,7 @@ impl Polling for locked::Shared {
     }
 
     fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
-        self.accept(job).map_err(|Rejected { job, reason }| (job, reason))
+        self.accept(job).map_err(|Rejected { item: job, reason }| (job, reason))
     }
 
     fn home(&self) -> Option<ExecutorId> {

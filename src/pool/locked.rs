@@ -262,7 +262,7 @@ impl Shared {
     pub(super) fn accept(&self, job: Job) -> Result<(), Rejected> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(Rejected { job, reason: Reason::Closed });
+            return Err(Rejected { item: job, reason: Reason::Closed });
         }
         state.jobs.push_back(job);
         drop(state);

@@ -175,7 +175,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if is_for_shelf {
             shared.lay_aside(job);
         } else if let Err(rejected) = self.pool.execute(job) {
-            rejected.into_job().run();
+            rejected.item.run();
         }
     }
 }

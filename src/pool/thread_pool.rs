@@ -258,10 +258,10 @@ impl Shared {
             Ok(Some(local)) => local.deque.push(job),
             Ok(None) => {
                 if let Err(closed) = this.injector.try_push(job) {
-                    return Err(Rejected { job: closed.0, reason: Reason::Closed });
+                    return Err(Rejected { item: closed.0, reason: Reason::Closed });
                 }
             }
-            Err(reason) => return Err(Rejected { job, reason }),
+            Err(reason) => return Err(Rejected { item: job, reason }),
         }
         this.notify_of_jobs();
         Ok(())
@@ -277,8 +277,8 @@ impl Shared {
             Ok(_) => this
                 .injector
                 .try_push(job)
-                .map_err(|closed| Rejected { job: closed.0, reason: Reason::Closed })?,
-            Err(reason) => return Err(Rejected { job, reason }),
+                .map_err(|closed| Rejected { item: closed.0, reason: Reason::Closed })?,
+            Err(reason) => return Err(Rejected { item: job, reason }),
         }
         this.notify_of_jobs();
         Ok(())
@@ -308,7 +308,7 @@ impl Shared {
 
 #[cold]
 fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), RejectedBatch> {
-    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { job, reason }).collect())
+    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { item: job, reason }).collect())
 }
 
 impl Executor for ThreadPool {

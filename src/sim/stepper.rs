@@ -216,7 +216,7 @@ impl Clock for Handle {
 
 impl Executor for Handle {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        self.0.push(job).map_err(|job| Rejected { job, reason: Reason::Closed })
+        self.0.push(job).map_err(|job| Rejected { item: job, reason: Reason::Closed })
     }
 
     fn is_cancelled(&self) -> bool {

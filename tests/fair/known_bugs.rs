@@ -427,7 +427,7 @@ fn an_executor_that_has_ended_strands_nothing() {
     let handle = paused.spawn(|| 7);
     pool.shutdown(Shutdown::Drain).unwrap();
     let refused = fair.default_queue().try_spawn(|| 8).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::Closed, 8));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 8));
     paused.resume();
     assert!(handle.join().unwrap_err().is_cancelled());
     assert_eq!(paused.metrics().pending, 0);

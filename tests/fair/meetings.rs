@@ -419,7 +419,7 @@ fn a_scheduler_over_its_own_queue_refuses_tasks() {
     let fair = FairScheduler::over(to(&own));
     *own.lock().unwrap() = Some(fair.queue("its own").build().unwrap());
     let refused = fair.default_queue().try_spawn(|| 7).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::WouldDeadlock, 7));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::WouldDeadlock, 7));
     fair.wait_idle().unwrap();
     own.lock().unwrap().take();
     // One that is over a queue of another, which is over a queue of the first.

@@ -208,7 +208,7 @@ struct Moody(ThreadPool, AtomicU64);
 impl Executor for Moody {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         match self.1.fetch_add(1, SeqCst) % 3 {
-            0 => Err(Rejected { job, reason: Reason::Full }),
+            0 => Err(Rejected { item: job, reason: Reason::Full }),
             _ => self.0.execute(job),
         }
     }

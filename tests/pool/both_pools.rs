@@ -215,7 +215,7 @@ fn a_refused_job_is_handed_back_whole<P: Pool>() {
     assert_eq!(rejected.reason, Reason::Closed);
     assert_eq!(rejected.to_string(), "the executor takes no further jobs");
     assert_eq!((Arc::strong_count(&captured), captured.load(SeqCst)), (2, 0), "dropped, or run");
-    rejected.into_job().run();
+    rejected.item.run();
     assert_eq!((Arc::strong_count(&captured), captured.load(SeqCst)), (1, 1));
 }
 

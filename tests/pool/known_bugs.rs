@@ -59,7 +59,7 @@ fn b8_whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
     let none = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7).build().unwrap();
     for _ in 0..3 {
         let refused = none.task().try_spawn(|| 7).expect_err("nobody would run it");
-        assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 7));
+        assert_eq!((refused.reason, (refused.item)()), (Reason::Full, 7));
     }
 }
 
@@ -283,6 +283,6 @@ fn what_waits_is_counted_and_what_is_refused_comes_back() {
     let flag = Arc::clone(&has_run);
     let refused = pool.execute(Job::new(move || flag.store(true, SeqCst))).unwrap_err();
     assert_eq!(refused.reason, Reason::Closed);
-    refused.into_job().run();
+    refused.item.run();
     assert!(has_run.load(SeqCst));
 }

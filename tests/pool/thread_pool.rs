@@ -78,7 +78,7 @@ fn a_stack_that_the_system_does_not_give_is_an_error() {
     for _ in 0..2 {
         let refused = lazy.execute(Job::new(|| ())).unwrap_err();
         assert_eq!(refused.reason, Reason::Full);
-        refused.into_job().run();
+        refused.item.run();
     }
     lazy.wait_idle().unwrap();
 }
@@ -114,7 +114,7 @@ fn after_shutdown_everything_is_handed_back() {
         let same = Arc::clone(&captured);
         let refused = pool.execute(Job::new(move || drop(same))).unwrap_err();
         assert_eq!((refused.reason, Arc::strong_count(&captured)), (Reason::Closed, 2));
-        assert_eq!((pool.task().try_spawn(|| 7).unwrap_err().f)(), 7);
+        assert_eq!((pool.task().try_spawn(|| 7).unwrap_err().item)(), 7);
         assert!(pool.spawn(|| 7).join().unwrap_err().is_cancelled());
         let rest = pool.spawn_batch((0..50).map(|_| || ())).unwrap_err();
         assert_eq!(rest.rejected.len(), 50);

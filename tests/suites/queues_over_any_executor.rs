@@ -109,7 +109,7 @@ pub(crate) fn a_closed_queue_runs_what_it_has_and_refuses_the_rest(fair: FairSch
     let task = queue.spawn(|| 7);
     assert!(queue.close());
     let refused = queue.try_spawn(|| 8).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::Closed, 8));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 8));
     assert!(queue.spawn(|| 9).join().unwrap_err().is_cancelled());
     queue.resume();
     assert_eq!(task.join().unwrap(), 7);
@@ -135,7 +135,7 @@ pub(crate) fn a_full_queue_hands_back(fair: FairScheduler, _: Make) {
     let queue = fair.queue("q").capacity(2).paused().build().unwrap();
     let tasks = [queue.try_spawn(|| 1).unwrap(), queue.try_spawn(|| 2).unwrap()];
     let refused = queue.try_spawn(|| 3).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 3));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::Full, 3));
     let refused = queue.spawn_batch([|| (), || ()]).unwrap_err();
     assert_eq!(refused.rejected.len(), 2);
     queue.resume();

@@ -237,7 +237,7 @@ impl Bounded {
         from_fn(NonZeroUsize::MIN, move |job| {
             let (jobs, room) = &mut *same.0.lock().unwrap();
             if jobs.len() >= *room {
-                return Err(Rejected { job, reason: Reason::Full });
+                return Err(Rejected { item: job, reason: Reason::Full });
             }
             jobs.push(job);
             Ok(())
@@ -313,7 +313,7 @@ fn refused_futures_come_back() {
         assert_eq!(refused.reason, reason);
         assert!(dropped.try_recv().is_err(), "it is the caller's");
         group.wait().expect("what was refused is no business of the group");
-        let task = TaskBuilder::on(executor).spawn_future(refused.f);
+        let task = TaskBuilder::on(executor).spawn_future(refused.item);
         assert_eq!(task.join().unwrap_err().refused(), Some(reason));
         assert_eq!(dropped.try_recv(), Ok(here()));
     }

@@ -47,7 +47,7 @@ impl Executor for Held {
         if self.refuses.load(SeqCst) {
             // Time for somebody to run it.
             thread::sleep(Duration::from_millis(20));
-            return Err(Rejected { job, reason: Reason::Closed });
+            return Err(Rejected { item: job, reason: Reason::Closed });
         }
         self.jobs.lock().unwrap().push(job);
         Ok(())
@@ -141,7 +141,7 @@ fn q1_accepting_meets_closing() {
         let same = Arc::clone(&is_open);
         let gate = from_fn(NonZeroUsize::MIN, move |job| match same.load(SeqCst) {
             true => pool.execute(job),
-            false => Err(Rejected { job, reason: Reason::Closed }),
+            false => Err(Rejected { item: job, reason: Reason::Closed }),
         });
         meets_closing(&gate, || is_open.store(false, SeqCst));
     }
@@ -388,7 +388,7 @@ fn what_is_handed_back_was_never_in_the_group() {
     pool.shutdown(Shutdown::Drain).unwrap();
     let group = TaskGroup::new();
     let refused = pool.task().group(&group).try_spawn(|| 7).unwrap_err();
-    assert_eq!(((refused.f)(), group.pending()), (7, 0));
+    assert_eq!(((refused.item)(), group.pending()), (7, 0));
     group.wait().unwrap();
 }
 

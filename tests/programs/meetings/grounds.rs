@@ -157,7 +157,7 @@ impl<const N: usize> Executor for Unit<N> {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let unit = UNITS[N].lock().unwrap().clone();
         let Some((pool, number)) = unit else {
-            return Err(Rejected { job, reason: Reason::Closed });
+            return Err(Rejected { item: job, reason: Reason::Closed });
         };
         pool.execute(Job::new(move || {
             on_ground(number);
