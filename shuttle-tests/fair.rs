@@ -1,9 +1,9 @@
 //! Queues over whole pools: tickets, leases and ends, with more threads than loom affords.
 
 use crate::common::explore;
-use filch::executor::ThreadPerJob;
+use filch::executor::{Shutdown, ThreadPerJob};
 use filch::fair::{FairScheduler, Queue, RoundRobin};
-use filch::pool::{Shutdown, Start};
+use filch::pool::Start;
 use filch::{JoinHandle, LockedPool, ThreadPool};
 use shuttle::thread;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Whole pools with two workers and more, which loom does not end.
 
 use crate::common::explore;
-use filch::pool::{Shutdown, Start};
+use filch::executor::Shutdown;
+use filch::pool::Start;
 use filch::{LockedPool, ThreadPool};
 use shuttle::sync::Barrier;
 use shuttle::thread;

@@ -159,8 +159,8 @@ impl<'a> TaskBuilder<'a> {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::{LockedPool, Shutdown};
+    /// use filch::executor::{Reason, Shutdown};
+    /// use filch::pool::LockedPool;
     ///
     /// let pool = LockedPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();
@@ -248,8 +248,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::{Reason, Shutdown};
     ///
     /// let pool = filch::ThreadPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();

@@ -6,6 +6,7 @@
 
 mod at_least_one;
 mod builder;
+mod ends;
 mod from_fn;
 mod future;
 mod inline;
@@ -15,6 +16,7 @@ mod thread_per_job;
 
 pub use at_least_one::AtLeastOne;
 pub use builder::TaskBuilder;
+pub use ends::{Shutdown, ShutdownError, WouldDeadlock};
 pub use from_fn::{FromFn, from_fn};
 pub use future::spawn_future;
 pub use inline::Inline;
@@ -95,7 +97,7 @@ pub trait Executor: Send + Sync {
     ///
     /// By the id, a thread that runs a job of this executor recognizes other tasks of it. If it
     /// waits for such a task, it runs the task itself. If the wait could not end there, it is
-    /// refused with [`WouldDeadlock`](crate::pool::WouldDeadlock).
+    /// refused with [`WouldDeadlock`].
     ///
     /// By default `None`: a waiting thread then runs no task of this executor, and no wait for one
     /// is refused. A scheduler over this executor still recognizes the threads that serve its own
@@ -164,7 +166,7 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{pool::Shutdown, Executor, ThreadPool};
+    /// use filch::{executor::Shutdown, Executor, ThreadPool};
     ///
     /// let pool = ThreadPool::new(1)?;
     /// assert!(!pool.is_cancelled());
@@ -206,7 +208,7 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{pool::Shutdown, Executor, ThreadPool};
+    /// use filch::{executor::Shutdown, Executor, ThreadPool};
     ///
     /// let pool = ThreadPool::new(1)?;
     /// let end = pool.end().unwrap();

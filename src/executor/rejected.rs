@@ -14,7 +14,7 @@ use core::fmt;
 ///
 /// ```
 /// use filch::{Executor, Job, ThreadPool};
-/// use filch::{executor::Reason, pool::Shutdown};
+/// use filch::executor::{Reason, Shutdown};
 ///
 /// let pool = ThreadPool::new(1)?;
 /// pool.shutdown(Shutdown::Drain).unwrap();
@@ -50,7 +50,8 @@ impl<T> core::error::Error for Rejected<T> {}
 /// # Examples
 ///
 /// ```
-/// use filch::{ThreadPool, executor::Reason, pool::Shutdown};
+/// use filch::ThreadPool;
+/// use filch::executor::{Reason, Shutdown};
 ///
 /// fn spawn(pool: &ThreadPool) -> Result<(), Box<dyn std::error::Error>> {
 ///     pool.spawn_batch([|| (), || ()])?;

@@ -10,7 +10,7 @@ use super::table::{SLOTS, Table};
 use super::tickets::{MOST_TICKETS, Tickets};
 use super::tiers::{Tier, Tiers};
 use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
-use crate::pool::{ShutdownError, WouldDeadlock};
+use crate::executor::{ShutdownError, WouldDeadlock};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};

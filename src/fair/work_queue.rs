@@ -4,7 +4,7 @@ use super::error::QueueError;
 use super::queue::Queue;
 use super::scheduler::FairScheduler;
 use crate::executor::{Executor, Rejected, TaskBuilder};
-use crate::pool::{Shutdown, ShutdownError, WouldDeadlock};
+use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::sync::Unwatched;
 use crate::sync::lock::Common;
 use crate::task::{CancelToken, JoinHandle};
@@ -181,9 +181,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::{Inline, Reason};
+    /// use filch::executor::{Inline, Reason, Shutdown};
     /// use filch::fair::WorkQueue;
-    /// use filch::pool::Shutdown;
     ///
     /// let halves = WorkQueue::over(Inline, 1, |number: u64, _token| number / 2)?;
     /// assert_eq!(halves.try_push(8).unwrap().join().unwrap(), 4);
@@ -263,7 +262,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// ```
     /// use filch::fair::WorkQueue;
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     ///
     /// let work = WorkQueue::over(filch::ThreadPool::new(1)?, 1, |n: u64, _token| n)?;
     /// let handle = work.push(7);
@@ -285,7 +284,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Examples
     ///
     /// ```
-    /// use filch::{executor::Inline, fair::WorkQueue, pool::Shutdown};
+    /// use filch::executor::{Inline, Shutdown};
+    /// use filch::fair::WorkQueue;
     /// use std::time::Duration;
     ///
     /// let work = WorkQueue::over(Inline, 1, |(): (), _token| ())?;

@@ -86,7 +86,7 @@
 //! [group](crate::task::TaskGroup::wait), or a task for itself.
 //!
 //! ```
-//! use filch::{pool::WouldDeadlock, JoinHandle, ThreadPool};
+//! use filch::{executor::WouldDeadlock, JoinHandle, ThreadPool};
 //! use std::sync::mpsc;
 //!
 //! let pool = ThreadPool::new(1)?;

@@ -74,7 +74,7 @@ impl ThreadPool {
     /// ```
     /// let pool = filch::ThreadPool::new(2)?;
     /// pool.spawn_broadcast(|index| println!("this is worker {index}")).unwrap();
-    /// pool.shutdown(filch::pool::Shutdown::Drain).unwrap();
+    /// pool.shutdown(filch::executor::Shutdown::Drain).unwrap();
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn spawn_broadcast<F>(&self, f: F) -> Result<(), Reason>

@@ -1,13 +1,13 @@
 //! Pools whose threads are started by another layer, and waits with another rule.
 
 use super::builder::Builder;
-use super::ends::Shutdown;
 use super::idle::Waited;
 use super::local::{Local, Vacancy, worker_index};
 use super::scope::sleep_until;
 use super::shared::{MISSING, Shared};
 use super::thread_pool::ThreadPool;
 use super::waits::PAUSE;
+use crate::executor::Shutdown;
 use crate::idle::Park;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed};

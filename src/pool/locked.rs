@@ -1,8 +1,7 @@
 //! The pool that is obviously right: one queue under one lock.
 
-use super::ends::Shutdown;
 use super::settings::at_least_one;
-use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, Shutdown, TaskBuilder};
 use crate::idle::EventCount;
 use crate::sync::Unwatched;
 use crate::sync::lock::{Condvar, Mutex};

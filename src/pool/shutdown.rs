@@ -1,12 +1,12 @@
 //! The ends of pools.
 
-use super::ends::{Shutdown, ShutdownError, WouldDeadlock};
 use super::frame::is_of_worker;
 use super::locked::LockedPool;
 use super::registry::Seat;
 use super::shared::{CLOSED, DISCARD, MISSED, PINNED, Shared};
 use super::thread_pool::{Handle, ThreadPool};
 use super::{CALLED, GONE};
+use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Relaxed, Unwatched, thread};
@@ -29,8 +29,8 @@ impl ThreadPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::{Executor, Reason};
-    /// use filch::pool::{Shutdown, ThreadPool};
+    /// use filch::ThreadPool;
+    /// use filch::executor::{Executor, Reason, Shutdown};
     /// use filch::Job;
     ///
     /// let pool = ThreadPool::new(1)?;
@@ -81,7 +81,8 @@ impl ThreadPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::{Shutdown, ThreadPool};
+    /// use filch::ThreadPool;
+    /// use filch::executor::Shutdown;
     /// use std::time::Duration;
     ///
     /// let pool = ThreadPool::new(1)?;
@@ -108,7 +109,7 @@ impl ThreadPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     ///
     /// let pool = filch::ThreadPool::new(1)?;
     /// let task = pool.spawn(|| 7);
@@ -173,8 +174,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::{Reason, Shutdown};
     ///
     /// let pool = filch::LockedPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();
@@ -198,7 +198,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     /// use std::time::Duration;
     ///
     /// let pool = filch::LockedPool::new(1)?;

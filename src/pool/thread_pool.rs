@@ -1,9 +1,8 @@
 //! The handle of a work-stealing pool.
 
-use super::ends::WouldDeadlock;
 use super::local::Local;
 use super::shared::{CLOSED, MISSING, Shared};
-use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, WouldDeadlock};
 use crate::executor::{RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};

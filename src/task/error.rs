@@ -214,8 +214,8 @@ impl JoinError {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::{LockedPool, Shutdown};
+    /// use filch::executor::{Reason, Shutdown};
+    /// use filch::pool::LockedPool;
     ///
     /// let pool = LockedPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();

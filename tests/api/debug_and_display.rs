@@ -1,10 +1,9 @@
 //! What `{:?}` shows of what people have in their own structures: how much is in it, and whether it
 //! still takes more; what errors say.
 
-use filch::executor::{Inline, Reason, Rejected};
+use filch::executor::{Inline, Reason, Rejected, ShutdownError, WouldDeadlock};
 use filch::fair::{FairScheduler, QueueError, WeightedFair, WorkQueue};
 use filch::idle::{EventCount, Searchers, ThreadPark};
-use filch::pool::{ShutdownError, WouldDeadlock};
 use filch::sim::Stepper;
 use filch::task::{CancelToken, TaskGroup};
 use filch::trace::Timeline;

@@ -2,9 +2,8 @@
 
 use crate::common::waiting::{done, ended};
 use filch::ThreadPool;
-use filch::executor::Reason;
+use filch::executor::{Reason, Shutdown};
 use filch::fair::{FairScheduler, QueueError, WorkQueue};
-use filch::pool::Shutdown;
 use filch::task::{CancelToken, CancelledBy};
 use std::future::pending;
 use std::sync::Arc;

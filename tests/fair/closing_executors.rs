@@ -2,9 +2,9 @@
 
 use crate::common::waiting::{MINUTE, done, in_a_minute};
 use filch::Job;
-use filch::executor::Executor;
+use filch::executor::{Executor, Shutdown};
 use filch::fair::{FairScheduler, Queue};
-use filch::pool::{self, Shutdown};
+use filch::pool;
 use filch::task::TaskGroup;
 use filch::{LockedPool, ThreadPool};
 use std::hint::spin_loop;

@@ -2,9 +2,9 @@
 //! another queue.
 
 use crate::common::waiting::{MINUTE, done, ended};
-use filch::executor::{Inline, from_fn};
+use filch::executor::{Inline, Shutdown, from_fn};
 use filch::fair::FairScheduler;
-use filch::pool::{self, Shutdown};
+use filch::pool;
 use filch::task::{Cancel, CancelToken};
 use filch::{Executor, LockedPool, ThreadPool};
 use std::num::NonZeroUsize;

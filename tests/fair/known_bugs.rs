@@ -2,9 +2,8 @@
 //! its number. B7–B11 are about pools: `tests/pool/known_bugs.rs`.
 
 use crate::common::scaled;
-use filch::executor::{self, Reason};
+use filch::executor::{self, Reason, Shutdown};
 use filch::fair::{FairScheduler, Priority, Queue, QueueError, RoundRobin, WorkQueue};
-use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::task::{self, Cancel, CancelToken};
 use filch::{Job, ThreadPool};

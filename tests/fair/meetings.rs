@@ -6,9 +6,9 @@
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::{MINUTE, done, ended};
-use filch::executor::{Reason, Rejected, from_fn};
+use filch::executor::{Reason, Rejected, Shutdown, from_fn};
 use filch::fair::{FairScheduler, Queue};
-use filch::pool::{self, Shutdown};
+use filch::pool;
 use filch::sim::Stepper;
 use filch::task::{Cancel, TaskGroup};
 use filch::{Executor, Job, JoinHandle, ThreadPool};

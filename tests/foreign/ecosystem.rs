@@ -1,8 +1,7 @@
 //! Traits of other crates, by their users; and tokio's timers and sockets in futures of a pool.
 
 use crate::waiting::{done, ended};
-use filch::executor::Inline;
-use filch::pool::Shutdown;
+use filch::executor::{Inline, Shutdown};
 use filch::sim::{self, Stepper};
 use filch::task::ContextFlow;
 use filch::{FairScheduler, LockedPool, ThreadPool};

@@ -3,8 +3,7 @@
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 
 use crate::common::bomb::Bomb;
-use filch::executor::Reason;
-use filch::pool::{Shutdown, WouldDeadlock};
+use filch::executor::{Reason, Shutdown, WouldDeadlock};
 use filch::{Executor, Job, LockedPool, Rejected, ThreadPool};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

@@ -2,8 +2,8 @@
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::FairScheduler;
+use filch::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
-use filch::pool::{Shutdown, ShutdownError, WouldDeadlock};
 use filch::{Executor, LockedPool, ThreadPool};
 use std::cell::Cell;
 use std::process::Command;

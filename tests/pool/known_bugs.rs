@@ -5,8 +5,8 @@
 //! named after the thread that tells of them. Nothing here is timed: what is lost shows as a test
 //! that does not end.
 
-use filch::executor::Reason;
-use filch::pool::{Shutdown, Start, WouldDeadlock};
+use filch::executor::{Reason, Shutdown, WouldDeadlock};
+use filch::pool::Start;
 use filch::task::{self, Cancel};
 use filch::{Executor, Job, ThreadPool};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

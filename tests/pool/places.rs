@@ -289,6 +289,6 @@ fn a_thread_that_blocks_while_its_pool_drains_is_replaced() {
         filch::pool::blocking(|| hears.recv_timeout(MINUTE)).expect("nobody comes for it");
     });
     begins.recv().unwrap();
-    pool.shutdown(filch::pool::Shutdown::Drain).unwrap();
+    pool.shutdown(filch::executor::Shutdown::Drain).unwrap();
     done(blocks);
 }

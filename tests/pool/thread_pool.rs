@@ -3,9 +3,9 @@
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 
 use crate::common::bomb::Bomb;
-use filch::executor::{Executor, Reason};
+use filch::executor::{Executor, Reason, Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
-use filch::pool::{self, Shutdown, ShutdownError, Start, WouldDeadlock};
+use filch::pool::{self, Start};
 use filch::{Job, ThreadPool};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,9 +3,8 @@
 //! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end; shares
 //! are for `tests/fair/fairness.rs`, on a virtual clock.
 
-use filch::executor::{Executor, Reason};
+use filch::executor::{Executor, Reason, Shutdown};
 use filch::fair::{FairScheduler, Queue, QueueError, RoundRobin, WorkQueue};
-use filch::pool::Shutdown;
 use filch::task::{self, CancelToken, TaskGroup};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};

@@ -8,11 +8,11 @@ use crate::common::closures::keep_quiet;
 use crate::common::users::{USER, User};
 use crate::common::waiting::{MINUTE, done, ended};
 use crate::heap;
+use filch::executor::Shutdown;
 use filch::executor::{
     Executor, ExecutorId, Inline, Reason, Rejected, TaskBuilder, ThreadPerJob, from_fn,
 };
 use filch::fair::{FairScheduler, Queue};
-use filch::pool::Shutdown;
 use filch::sim::Stepper;
 use filch::task::{CancelToken, JoinError, TaskGroup};
 use filch::{Job, JoinHandle, LockedPool, ThreadPool};

@@ -8,9 +8,8 @@
 mod world;
 
 use crate::common::waiting::{MINUTE, wait_for};
-use filch::executor::{Executor, TaskBuilder};
+use filch::executor::{Executor, Shutdown, TaskBuilder};
 use filch::fair::Queue;
-use filch::pool::Shutdown;
 use filch::sim::Stepper;
 use filch::task::{Cancel, TaskGroup};
 use filch::{FairScheduler, LockedPool, ThreadPool};

@@ -3,9 +3,8 @@
 use super::faults::{Faults, Marked};
 use super::ledger::on_ground;
 use crate::common::closures::{Counted, Counts};
-use filch::executor::{Executor, Reason, Rejected, ThreadPerJob};
+use filch::executor::{Executor, Reason, Rejected, Shutdown, ThreadPerJob};
 use filch::fair::{Builder, FairScheduler};
-use filch::pool::Shutdown;
 use filch::{Job, LockedPool, ThreadPool};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -1,4 +1,4 @@
-//! How a pool can end, and the errors of waiting for it.
+//! How an executor can end, and the errors of waiting for its end.
 
 use core::fmt;
 
@@ -7,7 +7,8 @@ use core::fmt;
 /// # Examples
 ///
 /// ```
-/// use filch::pool::{Shutdown, ShutdownError, ThreadPool};
+/// use filch::ThreadPool;
+/// use filch::executor::{Shutdown, ShutdownError};
 /// use std::sync::mpsc;
 /// use std::time::Duration;
 ///
@@ -50,7 +51,7 @@ pub enum Shutdown {
 /// # Examples
 ///
 /// ```
-/// use filch::{pool::WouldDeadlock, ThreadPool};
+/// use filch::{executor::WouldDeadlock, ThreadPool};
 ///
 /// let pool = ThreadPool::new(1)?;
 /// let same_pool = pool.clone();
@@ -73,7 +74,8 @@ impl core::error::Error for WouldDeadlock {}
 /// # Examples
 ///
 /// ```
-/// use filch::pool::{Shutdown, ShutdownError, ThreadPool};
+/// use filch::ThreadPool;
+/// use filch::executor::{Shutdown, ShutdownError};
 /// use std::sync::mpsc;
 /// use std::time::Duration;
 ///
