@@ -3,8 +3,8 @@
 use crate::common::explore;
 use filch::executor::{Shutdown, ThreadPerJob};
 use filch::fair::{FairScheduler, Queue, RoundRobin};
-use filch::pool::Start;
-use filch::{JoinHandle, LockedPool, ThreadPool};
+use filch::pool::{LockedPool, Start};
+use filch::{JoinHandle, ThreadPool};
 use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -72,7 +72,8 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{Executor, Job, LockedPool};
+    /// use filch::pool::LockedPool;
+    /// use filch::{Executor, Job};
     ///
     /// let pool = LockedPool::new(1)?;
     /// pool.execute(Job::new(|| println!("on a thread of the pool"))).unwrap();
@@ -150,7 +151,8 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{Executor, LockedPool};
+    /// use filch::pool::LockedPool;
+    /// use filch::Executor;
     ///
     /// LockedPool::new(1)?.yield_now(); // nothing: its jobs are in one queue
     /// # Ok::<(), std::io::Error>(())

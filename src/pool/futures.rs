@@ -46,7 +46,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert_eq!(pool.spawn_future(async { 7 }).join().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```

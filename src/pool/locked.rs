@@ -27,7 +27,7 @@ use std::io;
 /// # Examples
 ///
 /// ```
-/// use filch::LockedPool;
+/// use filch::pool::LockedPool;
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// use std::sync::Arc;
 ///
@@ -92,7 +92,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::LockedPool;
+    /// use filch::pool::LockedPool;
     ///
     /// assert!(LockedPool::new(2).is_ok());
     /// assert_eq!(LockedPool::new(0).unwrap_err().to_string(), "a pool needs at least one thread");
@@ -122,7 +122,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert_eq!(pool.spawn(|| 6 * 7).join().unwrap(), 42);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -143,7 +143,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert!(pool.spawn_detached(|| println!("on a thread of the pool")).is_ok());
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -156,7 +156,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert_eq!(pool.task().spawn(|| 7).join().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -169,7 +169,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// pool.spawn_detached(|| panic!("this message goes to stderr")).unwrap();
     /// pool.wait_idle().unwrap();
     /// assert_eq!(pool.panicked(), 1);

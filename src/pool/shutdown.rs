@@ -137,7 +137,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// pool.spawn_detached(|| println!("first")).unwrap();
     /// pool.wait_idle().unwrap();
     /// println!("second");
@@ -176,7 +176,7 @@ impl LockedPool {
     /// ```
     /// use filch::executor::{Reason, Shutdown};
     ///
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();
     /// assert_eq!(pool.spawn_detached(|| ()).unwrap_err().reason, Reason::Closed);
     /// # Ok::<(), std::io::Error>(())
@@ -201,7 +201,7 @@ impl LockedPool {
     /// use filch::executor::Shutdown;
     /// use std::time::Duration;
     ///
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert!(pool.shutdown_timeout(Shutdown::Drain, Duration::from_secs(60)).is_ok());
     /// # Ok::<(), std::io::Error>(())
     /// ```

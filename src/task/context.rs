@@ -86,7 +86,7 @@ pub trait ContextFlow: Send + Sync + 'static {
 ///     }
 /// }
 ///
-/// let (pool, spawner) = (filch::LockedPool::new(1)?, Flow::new(Spawner));
+/// let (pool, spawner) = (filch::pool::LockedPool::new(1)?, Flow::new(Spawner));
 /// assert_eq!(pool.task().context(&spawner).spawn(|| 7).join().unwrap(), 7);
 /// # Ok::<(), std::io::Error>(())
 /// ```

@@ -4,10 +4,11 @@
 use filch::executor::{Inline, Reason, Rejected, ShutdownError, WouldDeadlock};
 use filch::fair::{FairScheduler, QueueError, WeightedFair, WorkQueue};
 use filch::idle::{EventCount, Searchers, ThreadPark};
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
 use filch::task::{CancelToken, TaskGroup};
 use filch::trace::Timeline;
-use filch::{Injector, Job, LockedPool, Steal, ThreadPool, Worker};
+use filch::{Injector, Job, Steal, ThreadPool, Worker};
 use std::fmt::{Debug, Display};
 
 fn shows(value: impl Debug, expected: &str) {

@@ -2,9 +2,10 @@
 
 use crate::waiting::{done, ended};
 use filch::executor::{Inline, Shutdown};
+use filch::pool::LockedPool;
 use filch::sim::{self, Stepper};
 use filch::task::ContextFlow;
-use filch::{FairScheduler, LockedPool, ThreadPool};
+use filch::{FairScheduler, ThreadPool};
 use futures_util::task::{Spawn, SpawnExt};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};

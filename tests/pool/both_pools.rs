@@ -4,7 +4,8 @@
 
 use crate::common::bomb::Bomb;
 use filch::executor::{Reason, Shutdown, WouldDeadlock};
-use filch::{Executor, Job, LockedPool, Rejected, ThreadPool};
+use filch::pool::LockedPool;
+use filch::{Executor, Job, Rejected, ThreadPool};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};
@@ -46,7 +47,7 @@ macro_rules! promises {
             }
         }
         mod $module {
-            $(#[test] fn $promise() { super::$promise::<filch::$Pool>() })*
+            $(#[test] fn $promise() { super::$promise::<super::$Pool>() })*
         }
     };
 }

@@ -3,10 +3,10 @@
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::{Inline, Reason, Shutdown, TaskBuilder, WouldDeadlock};
-use filch::pool::{self, Start, Yield};
+use filch::pool::{self, LockedPool, Start, Yield};
 use filch::sim::{self, Stepper};
 use filch::task::{self, CancelToken};
-use filch::{FairScheduler, LockedPool, ThreadPool};
+use filch::{FairScheduler, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};

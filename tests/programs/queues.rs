@@ -7,8 +7,9 @@
 use crate::common::closures::{Counted, Counts, PRIORITIES};
 use filch::executor::{Shutdown, ThreadPerJob};
 use filch::fair::{FairScheduler, Queue, RoundRobin};
+use filch::pool::LockedPool;
 use filch::task::CancelToken;
-use filch::{Executor, JoinHandle, LockedPool, ThreadPool};
+use filch::{Executor, JoinHandle, ThreadPool};
 #[cfg(fuzzing)]
 use filch_fuzz::from;
 use proptest::prelude::*;

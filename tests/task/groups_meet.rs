@@ -13,9 +13,10 @@ use filch::executor::{
     Executor, ExecutorId, Inline, Reason, Rejected, TaskBuilder, ThreadPerJob, from_fn,
 };
 use filch::fair::{FairScheduler, Queue};
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
 use filch::task::{CancelToken, JoinError, TaskGroup};
-use filch::{Job, JoinHandle, LockedPool, ThreadPool};
+use filch::{Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::panic::{RefUnwindSafe, UnwindSafe};
