@@ -147,6 +147,7 @@ pub use injector::Injector;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub use pool::ThreadPool;
 pub use steal::Steal;
+#[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub use sync::for_models;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]

@@ -325,6 +325,7 @@ impl Drop for KeptOut<'_> {
 }
 
 /// The operations that only models use.
+#[cfg(filch_loom_build)]
 impl Link {
     /// Returns a half that is never run by its kind.
     pub fn bare() -> Self {

@@ -61,6 +61,7 @@ mod blocking;
 mod broadcast;
 mod builder;
 mod closure;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod countdown;
 mod counters;
 mod crew;
@@ -69,9 +70,12 @@ mod failures;
 mod frame;
 mod futures;
 mod guest;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod held;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod helping;
 mod hosted;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod idle;
 mod join;
 mod local;
@@ -102,7 +106,8 @@ pub use scoped::ScopedJoinHandle;
 pub use settings::Start;
 pub use thread_pool::ThreadPool;
 
-/// The parts that models use; not part of the public API.
+/// The parts that models test by themselves; not part of the public API.
+#[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
     pub use crate::pool::countdown::Countdown;

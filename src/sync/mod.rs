@@ -235,16 +235,12 @@ pub(crate) use machine::*;
 #[cfg(loom)]
 pub(crate) use model::*;
 
-/// The parts of this folder that models test by themselves. Empty on the machine, and not part of
-/// the public API.
+/// The parts of this folder that models test by themselves; not part of the public API.
+#[cfg(loom)]
 #[doc(hidden)]
 pub mod for_models {
-    #[cfg(loom)]
     pub use super::epoch::{Domain, Guard, Protected};
-    #[cfg(loom)]
     pub use super::order::{Dekker, FencePair, Pair, both};
-    #[cfg(loom)]
     pub use super::slot::{Copied, Slot};
-    #[cfg(loom)]
     pub use super::snapshot::Snapshot;
 }
