@@ -9,9 +9,7 @@ use super::once::Once;
 use super::waits::Waits;
 use crate::idle::EventCount;
 use crate::injector::Injector;
-use crate::steal::Steal;
 use crate::sync::lock::Mutex;
-use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
 use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
 use alloc::boxed::Box;
@@ -202,13 +200,7 @@ impl Line {
     /// Takes the oldest job.
     #[inline]
     pub(super) fn take_job(&self) -> Option<Entry> {
-        loop {
-            match self.jobs.steal() {
-                Steal::Success(entry) => return Some(entry),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
+        self.jobs.pop()
     }
 
     /// Returns the id of the slot's present or last queue.

@@ -16,7 +16,7 @@
 //!
 //! fn work(queue: &Injector<Job>) {
 //!     loop {
-//!         match queue.steal().success() {
+//!         match queue.pop() {
 //!             Some(job) => job.run(),
 //!             // In this order: a closed and empty queue stays so.
 //!             None if queue.is_closed() && queue.is_empty() => return,
@@ -86,7 +86,7 @@
 //! impl Pool {
 //!     fn next(&self) -> Option<Job> {
 //!         loop {
-//!             if let Some(job) = self.queue.steal().success() {
+//!             if let Some(job) = self.queue.pop() {
 //!                 return Some(job);
 //!             }
 //!             let prepared = self.changes.prepare();

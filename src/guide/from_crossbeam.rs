@@ -125,16 +125,17 @@
 //! A push takes effect either before a [`close`](crate::Injector::close), and the item can be
 //! taken, or after it, and the item is refused. So a consumer that finds the injector
 //! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. A
-//! steal that returns `Empty` is not enough, because it goes around stopped producers:
+//! [`pop`](crate::Injector::pop) that returns `None` is not enough, because it goes around stopped
+//! producers. `pop` is `steal` with an `Option`, since an injector never asks to retry:
 //!
 //! ```
-//! use filch::{Injector, Steal};
+//! use filch::Injector;
 //!
 //! let injector = Injector::new();
 //! assert!(injector.try_push("accepted").is_ok());
 //! assert!(injector.close(), "it was open until now");
 //! assert_eq!(injector.try_push("refused").unwrap_err().0, "refused");
-//! assert_eq!((injector.is_closed(), injector.steal()), (true, Steal::Success("accepted")));
+//! assert_eq!((injector.is_closed(), injector.pop()), (true, Some("accepted")));
 //! assert!(injector.is_closed() && injector.is_empty());
 //! ```
 //!

@@ -46,7 +46,7 @@ impl EventCount {
     /// let (queue, changes) = (Injector::new(), EventCount::new());
     /// queue.push(1);
     /// let prepared = changes.prepare();
-    /// match queue.steal().success() {
+    /// match queue.pop() {
     ///     Some(_) => prepared.cancel(),
     ///     None => prepared.commit(),
     /// }
@@ -101,7 +101,7 @@ impl<'a> Prepared<'a> {
     /// ```
     /// let (changes, queue) = (filch::idle::EventCount::new(), filch::Injector::from_iter([1]));
     /// let prepared = changes.prepare();
-    /// if let Some(_item) = queue.steal().success() {
+    /// if let Some(_item) = queue.pop() {
     ///     prepared.cancel();
     /// }
     /// ```
@@ -126,11 +126,11 @@ impl<'a> Prepared<'a> {
     /// /// Takes an item, and sleeps until there is one.
     /// fn take<T>(queue: &Injector<T>, pushes: &EventCount) -> T {
     ///     loop {
-    ///         if let Some(item) = queue.steal().success() {
+    ///         if let Some(item) = queue.pop() {
     ///             return item;
     ///         }
     ///         let prepared = pushes.prepare();
-    ///         if let Some(item) = queue.steal().success() {
+    ///         if let Some(item) = queue.pop() {
     ///             prepared.cancel();
     ///             return item;
     ///         }

@@ -22,7 +22,7 @@ impl<T> Injector<T> {
     /// injector.push(1);
     /// assert!(injector.close());
     /// assert!(!injector.close());
-    /// assert_eq!(injector.steal().success(), Some(1));
+    /// assert_eq!(injector.pop(), Some(1));
     /// ```
     pub fn close(&self) -> bool {
         let order = both(PUSHED.acquire(), PUSHED.release());

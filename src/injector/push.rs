@@ -113,7 +113,7 @@ impl<T> Injector<T> {
     /// let injector = filch::Injector::new();
     /// injector.push(1);
     /// injector.push(2);
-    /// assert_eq!(injector.steal().success(), Some(1));
+    /// assert_eq!(injector.pop(), Some(1));
     /// ```
     #[inline]
     pub fn push(&self, item: T) {

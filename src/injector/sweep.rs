@@ -179,7 +179,7 @@ impl<T> Drop for Injector<T> {
         impl<T> Drop for Rest<'_, T> {
             fn drop(&mut self) {
                 // Takes the items that are left if a destructor has panicked.
-                while self.0.steal().is_success() {}
+                while self.0.pop().is_some() {}
                 let shelf = &*self.0.shelf;
                 // Relaxed, all: only this thread still has the injector.
                 let mut segment = shelf.unlinked.load(Relaxed);
@@ -216,7 +216,7 @@ impl<T> Drop for Injector<T> {
         }
 
         let rest = Rest(self);
-        while rest.0.steal().is_success() {}
+        while rest.0.pop().is_some() {}
         if cfg!(debug_assertions) {
             rest.0.sweep();
             let orphans = rest.0.shelf.orphans.load(Relaxed); // Relaxed: only we have it

@@ -6,9 +6,7 @@ use super::registry::Registry;
 use super::settings::Settings;
 use super::shelf::Shelf;
 use crate::injector::Injector;
-use crate::steal::Steal;
 use crate::sync::lock::Mutex;
-use crate::sync::spin::relax;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{AtomicUsize, Relaxed};
 use crate::task::{End, ExecutorId, Job, Living, current};
@@ -150,17 +148,6 @@ impl Shared {
     fn notify_of_missed(&self) {
         self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders it
         self.idle.quiet.notify_all();
-    }
-
-    /// Takes the oldest job of the injector.
-    pub(super) fn take_injected(&self) -> Option<Job> {
-        loop {
-            match self.injector.steal() {
-                Steal::Success(job) => return Some(job),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
     }
 
     /// Returns whether there may be a job anywhere.

@@ -257,7 +257,7 @@ impl Shared {
     /// go to the shelf, where their owners find them, since no other worker may be left. A half of
     /// a `join` that is dropped is its owner's again.
     pub(super) fn drop_queued(&self) {
-        while let Some(job) = self.shelf.take_stranger().or_else(|| self.take_injected()) {
+        while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
             self.drop_unless_awaited(job);
         }
         let seats = self.registry.with(<[_]>::to_vec);
@@ -278,7 +278,7 @@ impl Shared {
     }
 
     pub(super) fn drop_pinned(&self, seat: &Seat) {
-        let pinned = || seat.urgent.steal().success().or_else(|| seat.pinned.steal().success());
+        let pinned = || seat.urgent.pop().or_else(|| seat.pinned.pop());
         for job in iter::from_fn(pinned) {
             self.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
             self.drop_caught(job);

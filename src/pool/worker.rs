@@ -127,7 +127,7 @@ impl Local {
     }
 
     pub(super) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
-        let job = pinned.steal().success()?;
+        let job = pinned.pop()?;
         self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
         Some(job)
     }
