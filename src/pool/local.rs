@@ -53,7 +53,7 @@ pub(super) struct Local {
     pub(super) is_discharged: Cell<bool>,
     pub(super) busy_since: Cell<Instant>,
     /// How many jobs it had run when it woke up the last time.
-    pub(super) polls_at_wake: Cell<u64>,
+    pub(super) runs_at_wake: Cell<u64>,
 }
 
 impl Local {
@@ -91,7 +91,7 @@ impl Local {
             place_is_taken: Cell::new(None),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
-            polls_at_wake: Cell::new(u64::MAX),
+            runs_at_wake: Cell::new(u64::MAX),
         }
     }
 

@@ -135,7 +135,7 @@ impl ThreadPool {
     /// let pool = filch::ThreadPool::new(2)?;
     /// pool.spawn_batch((0..100).map(|number| move || assert!(number < 100))).unwrap();
     /// pool.wait_idle().unwrap();
-    /// assert_eq!(pool.metrics().poll_count(), 100);
+    /// assert_eq!(pool.metrics().tasks_run(), 100);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>

@@ -104,7 +104,7 @@ fn b10_an_idle_worker_steals_and_lives_on() {
         .unwrap();
         pool.wait_idle().unwrap();
         let metrics = pool.metrics();
-        assert_eq!((metrics.poll_count(), metrics.num_workers), (11 * round, 2));
+        assert_eq!((metrics.tasks_run(), metrics.num_workers), (11 * round, 2));
     }
     let steals: u64 = pool.metrics().workers.iter().map(|it| it.steal_count).sum();
     assert!(steals >= 500, "only a thief can have run them");
@@ -242,7 +242,7 @@ fn cancelling_a_queued_job_cancels_that_job() {
         assert_eq!(task.join().ok(), (number % 2 == 1).then_some(number));
     }
     pool.wait_idle().unwrap();
-    assert_eq!(pool.metrics().poll_count(), 6, "tombstones are no turns");
+    assert_eq!(pool.metrics().tasks_run(), 6, "tombstones are no turns");
 }
 
 /// switchyard#5, choir#7, tokio#1768: a wake-up that is lost when a job comes while a worker goes

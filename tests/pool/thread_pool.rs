@@ -160,7 +160,7 @@ fn a_job_that_panics_when_it_is_dropped_holds_up_nobody() {
     pool.shutdown(Shutdown::Cancel).unwrap();
     assert!(last.join().unwrap_err().is_cancelled());
     let metrics = pool.metrics();
-    assert_eq!((metrics.panic_count, metrics.poll_count()), (10, 1), "none of them has run");
+    assert_eq!((metrics.panic_count, metrics.tasks_run()), (10, 1), "none of them has run");
 }
 
 #[test]
@@ -499,11 +499,11 @@ fn metrics_add_up() {
     pool.wait_idle().unwrap();
     let metrics = pool.metrics();
     assert_eq!((metrics.num_workers, metrics.num_blocked, metrics.global_queue_depth), (2, 0, 0));
-    assert_eq!(metrics.poll_count(), 32);
+    assert_eq!(metrics.tasks_run(), 32);
     assert!(metrics.workers.iter().all(|it| it.local_queue_depth == 0 && it.park_count > 0));
     pool.shutdown(Shutdown::Drain).unwrap();
     let after = pool.metrics();
-    assert_eq!((after.num_workers, after.poll_count()), (0, 32), "those of the dead are kept");
+    assert_eq!((after.num_workers, after.tasks_run()), (0, 32), "those of the dead are kept");
     assert_eq!(after.workers.iter().map(|it| it.index).collect::<Vec<_>>(), [None]);
 }
 
@@ -521,5 +521,5 @@ fn a_waiting_worker_runs_its_task_out_of_any_queue() {
     tasks.send(pool.spawn(|| 2)).unwrap();
     assert_eq!(waiter.join().unwrap(), 7);
     pool.wait_idle().unwrap();
-    assert_eq!(pool.metrics().poll_count(), 1, "tombstones are no turns");
+    assert_eq!(pool.metrics().tasks_run(), 1, "tombstones are no turns");
 }
