@@ -6,7 +6,7 @@ use super::queue::Queue;
 use super::queue_builder::QueueBuilder;
 use super::report::Report;
 use super::shared::Shared;
-use crate::executor::{Executor, ExecutorId, Futures, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
@@ -116,6 +116,51 @@ impl FairScheduler {
         T: Send + 'static,
     {
         self.task().spawn(f)
+    }
+
+    /// Spawns a closure into the same queue as [`spawn`](Self::spawn), or gives it back if that
+    /// queue refuses it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Rejected`], with the closure, if the scheduler is shut down or the executor
+    /// refuses it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// assert_eq!(fair.try_spawn(|| 7).unwrap().join().unwrap(), 7);
+    /// ```
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().try_spawn(f)
+    }
+
+    /// Spawns closures without handles into the same queue as [`spawn`](Self::spawn), in their
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RejectedBatch`], with the refused closures, as jobs, and their reasons.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// fair.spawn_batch((0..3).map(|i| move || println!("{i}"))).unwrap();
+    /// assert_eq!(fair.default_queue().metrics().completed, 3);
+    /// ```
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
+    where
+        F: FnOnce() + Send + 'static,
+        I: IntoIterator<Item = F>,
+    {
+        let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
+        RejectedBatch::unless_none(refused.collect())
     }
 
     /// Spawns a closure without a handle, into the same queue as [`spawn`](Self::spawn).

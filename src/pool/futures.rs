@@ -13,10 +13,10 @@ impl ThreadPool {
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
     /// Does not keep the pool open. The thread that calls
-    /// [`shutdown(Cancel)`](super::Shutdown::Cancel) drops the futures at once. A future that is
-    /// being polled, woken or stolen at that moment is dropped a little later, by the thread that
-    /// does so. In each other case the pool polls the futures whose jobs it has accepted, and drops
-    /// a future that is woken later. It drops the rest when its last thread goes.
+    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the futures at once. A future
+    /// that is being polled, woken or stolen at that moment is dropped a little later, by the thread
+    /// that does so. In each other case the pool polls the futures whose jobs it has accepted, and
+    /// drops a future that is woken later. It drops the rest when its last thread goes.
     ///
     /// # Examples
     ///

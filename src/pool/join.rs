@@ -113,8 +113,8 @@ impl ThreadPool {
     ///
     /// Resumes the panic of the first closure, or else of the second, once neither runs any more.
     /// If the first panics, the second may be dropped unrun. On a thread that is none of this
-    /// pool's it also panics if [`Shutdown::Cancel`](super::Shutdown::Cancel) drops both before
-    /// they begin.
+    /// pool's it also panics if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops both
+    /// before they begin.
     ///
     /// # Examples
     ///

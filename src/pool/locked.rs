@@ -1,7 +1,8 @@
 //! The pool that is obviously right: one queue under one lock.
 
 use super::settings::at_least_one;
-use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, Shutdown, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
+use crate::executor::{RejectedBatch, Shutdown, TaskBuilder};
 use crate::idle::EventCount;
 use crate::sync::Unwatched;
 use crate::sync::lock::{Condvar, Mutex};
@@ -134,11 +135,60 @@ impl LockedPool {
         self.task().spawn(f)
     }
 
+    /// Spawns a closure and returns its handle, or gives the closure back if the pool refuses it.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] with the closure: [`Reason::Closed`] after [`shutdown`](Self::shutdown).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::pool::LockedPool::new(1)?;
+    /// assert_eq!(pool.try_spawn(|| 7).unwrap().join().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<TaskHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().try_spawn(f)
+    }
+
+    /// Spawns closures without handles, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, the
+    /// first ones may have been accepted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Shutdown;
+    ///
+    /// let pool = filch::pool::LockedPool::new(1)?;
+    /// pool.spawn_batch((0..3).map(|i| move || println!("{i}"))).unwrap();
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// assert_eq!(pool.spawn_batch([|| (), || ()]).unwrap_err().rejected.len(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
+    where
+        F: FnOnce() + Send + 'static,
+        I: IntoIterator<Item = F>,
+    {
+        let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
+        RejectedBatch::unless_none(refused.collect())
+    }
+
     /// Spawns a closure without a handle.
     ///
     /// # Errors
     ///
-    /// As [`execute`](Executor::execute): [`Reason::Closed`] after [`shutdown`](Self::shutdown).
+    /// [`Rejected`] with the closure as a job: [`Reason::Closed`] after
+    /// [`shutdown`](Self::shutdown).
     ///
     /// # Examples
     ///

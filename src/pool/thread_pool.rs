@@ -82,7 +82,7 @@ impl ThreadPool {
     /// Spawns a closure, and returns the handle of its task. One allocation.
     ///
     /// A pool that is closed refuses it: the closure is dropped and the handle says that it was
-    /// cancelled. [`TaskBuilder::try_spawn`] gives it back instead.
+    /// cancelled. [`try_spawn`](Self::try_spawn) gives it back instead.
     ///
     /// # Examples
     ///
@@ -97,6 +97,32 @@ impl ThreadPool {
         T: Send + 'static,
     {
         self.task().spawn(f)
+    }
+
+    /// Spawns a closure and returns its handle, or gives the closure back if the pool refuses it.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] with the closure, for the reasons of [`spawn_detached`](Self::spawn_detached).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Reason, Shutdown};
+    ///
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// assert_eq!(pool.try_spawn(|| 7).unwrap().join().unwrap(), 7);
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// let refused = pool.try_spawn(|| 7).unwrap_err();
+    /// assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 7));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().try_spawn(f)
     }
 
     /// Spawns a closure without a handle. Does not allocate if it captures at most three words.
