@@ -67,7 +67,7 @@ unsafe impl Send for Offer {}
 
 impl Offer {
     fn head(&self) -> &Head {
-        // SAFETY: I7 — it is offered, so it is there.
+        // SAFETY: I7 — an offered fork stays where it is until it has run.
         unsafe { &*self.0 }
     }
 
@@ -276,14 +276,15 @@ impl Latch {
     ///
     /// 1. I7 — it is one of this latch, and the caller forgets the latch.
     pub(super) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
         let is_own = unsafe { (*this).is_owners(caller) };
-        // SAFETY: 1. The reference is to atomic words only: they may go once they are written.
+        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only: they
+        // may go once they are written.
         let countdown = unsafe { &(*this).countdown };
         if is_own {
             return countdown.end_own();
         }
-        // SAFETY: 1 — called before the last fork has ended.
+        // SAFETY: 1 — `end` calls it before it counts this fork off, so the latch is still there.
         let bell = || unsafe { (*this).bell.lock().clone() };
         if let Some(bell) = countdown.end(bell).flatten() {
             bell.wake();

@@ -43,10 +43,10 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
     ///
     /// 1. I7 — `head` is that of such a job, whose scope waits, and nobody else has taken it.
     unsafe fn run(head: *const OnStack) {
-        // SAFETY: 1 — it came out of a box in `spawn`.
+        // SAFETY: 1 — `spawn` made it from a box, and only this thread has taken it.
         let job = *unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) };
         let ScopeJob { first, latch, f, .. } = job;
-        // SAFETY: 1.
+        // SAFETY: 1 — the scope, and with it the latch, stays until `end`.
         let result = unsafe { &*latch }.run(Serving::owner(), || thread::catch(f));
         if let Err(payload) = result {
             let mut first = first.lock();
@@ -54,7 +54,8 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
             drop(first);
             further.into_iter().for_each(thread::forget_if_it_panics);
         }
-        // SAFETY: 1 — the scope may go from here on.
+        // SAFETY: 1 — the job is one of the latch, and the scope, which may go now, is not used
+        // below.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }

@@ -188,13 +188,14 @@ impl Shared {
     ) -> usize {
         let forks = line.forks.get_or_make(Forks::default);
         let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
-        // SAFETY: 1.
+        // SAFETY: 1 — the fork stays until it has run or was taken back.
         Shared::put(|| unsafe { forks.offer(shard, head) });
         if this.is_shown(line) && this.tiers.reserves.has_room(line.tier()) {
             // Never serves here: this thread is in the middle of a task.
             Shared::send_another(this);
         }
-        // SAFETY: I7 — the caller runs within these.
+        // SAFETY: I7 — the latches are further up this stack, or up that of a thread that waits for
+        // this one.
         while let Some(it) = unsafe { latch.as_ref() } {
             it.stir();
             latch = it.outer;

@@ -166,7 +166,8 @@ impl<T> Injector<T> {
             // I8: each lasting segment has an entry. Another thread has just taken one out and put
             // another one back.
         }
-        // SAFETY: the caller alone has the segment.
+        // SAFETY: I6 — the caller alone has the segment, and every lasting one has left the loop
+        // above.
         unsafe { Segment::free(segment) };
     }
 }

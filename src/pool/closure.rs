@@ -32,7 +32,7 @@ impl<F: FnOnce()> Inline<F> {
     ///
     /// 1. The words hold an `F`, and no thread uses them afterwards.
     unsafe fn run(words: *mut Words) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads it.
         let f = unsafe { words.cast::<F>().read() };
         f();
     }
@@ -41,7 +41,7 @@ impl<F: FnOnce()> Inline<F> {
     ///
     /// 1. As for `run`.
     unsafe fn drop(words: *mut Words) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads or drops it.
         unsafe { words.cast::<F>().drop_in_place() };
     }
 

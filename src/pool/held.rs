@@ -111,7 +111,7 @@ impl Link {
     ///
     /// 1. It was offered.
     pub(super) unsafe fn place(&self) -> Index {
-        // SAFETY: 1.
+        // SAFETY: 1 — `offer` has written the index, on this thread.
         unsafe { self.place.get().assume_init() }
     }
 
@@ -121,7 +121,7 @@ impl Link {
     ///
     /// 1. It was offered or taken.
     pub(super) unsafe fn within(&self) -> usize {
-        // SAFETY: 1.
+        // SAFETY: 1 — the thread that offered or took the half has written the latch.
         unsafe { self.within.get().assume_init() }
     }
 
@@ -276,7 +276,7 @@ impl Held {
             }
             (oldest, next) = (next, older);
         }
-        // SAFETY: I8 — as for the others.
+        // SAFETY: I8 — the owner of the oldest, too, is kept from letting go of it.
         let half = unsafe { oldest.as_ref() }.and_then(|it| Some((it, look()?)));
         if let Some((half, within)) = half {
             half.within.set(MaybeUninit::new(within));
@@ -342,7 +342,7 @@ impl Link {
         self.set_mark(RUNNING);
         f();
         self.watch.used();
-        // SAFETY: 1.
+        // SAFETY: 1 — the caller has the half's job, and uses the frame no more.
         unsafe { self.end(DONE) };
     }
 

@@ -69,7 +69,8 @@ impl Local {
     pub(super) fn current<'a>() -> Option<&'a Local> {
         // An error means that the thread is past running jobs.
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: I5.
+        // SAFETY: I5 — the pointer is null, or the worker is on this thread's stack or lives as
+        // long as the thread.
         unsafe { current.as_ref() }
     }
 

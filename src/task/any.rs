@@ -69,13 +69,13 @@ pub(super) trait Unfinished: Send + Sync {
         let Common { state, .. } = self.common();
         if state.has_deadline() {
             if self.is_late() {
-                // SAFETY: I1 — 1.
+                // SAFETY: I1 — by 1 the claim is the caller's, which ends the task here, once.
                 unsafe { self.cancel_claimed(Cause::Expired, count) };
                 return false;
             }
             state.meets_deadline();
         }
-        // SAFETY: I1 — 1.
+        // SAFETY: I1 — by 1 the claim is the caller's, which runs the task here, once.
         unsafe { self.run_claimed(count) };
         true
     }
@@ -114,7 +114,7 @@ impl AnyTask {
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
         let is_ours = self.state().claim();
         if is_ours {
-            // SAFETY: I1 — claimed just now.
+            // SAFETY: I1 — this call has just claimed it, and ends it once.
             unsafe { self.0.cancel_claimed(cause, count) };
         }
         is_ours
@@ -203,7 +203,7 @@ impl<D: Unfinished + ?Sized> Deref for Reference<D> {
 
     #[inline]
     fn deref(&self) -> &D {
-        // SAFETY: I4.
+        // SAFETY: I4 — this reference is counted, so the task has not been freed.
         unsafe { self.0.as_ref() }
     }
 }

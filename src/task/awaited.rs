@@ -25,11 +25,12 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 ///
 /// 1. The words hold what `Job::on_stack` has put there.
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
-    // SAFETY: 1.
+    // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
-    // SAFETY: the promise of the caller of `on_stack`.
+    // SAFETY: the caller of `on_stack` promised that the record stays until the job has run or was
+    // dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: the promise of that caller.
+    // SAFETY: that caller promised that the record is of this kind; a job runs once.
     unsafe { (kind.run)(head) };
     true
 }
@@ -38,11 +39,12 @@ unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
 ///
 /// 1. As for `run_on_stack`.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
-    // SAFETY: 1.
+    // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
-    // SAFETY: the caller's promise, of `on_stack`.
+    // SAFETY: the caller of `on_stack` promised that the record stays until the job has run or was
+    // dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: the promise of that caller.
+    // SAFETY: that caller promised that the record is of this kind; a job is dropped once, unrun.
     unsafe { (kind.give_back)(head) };
 }
 
@@ -53,7 +55,7 @@ impl Job {
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();
-        // SAFETY: I6 — a pointer fits.
+        // SAFETY: I6 — a pointer fits into the words.
         unsafe { capture.as_mut_ptr().cast::<*const OnStack>().write(head) };
         Job { kind: NonNull::from(&ON_STACK), capture }
     }
@@ -61,7 +63,7 @@ impl Job {
     /// Whether this is the job of that end.
     #[inline]
     pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
-        // SAFETY: I6 — of that kind.
+        // SAFETY: I6 — it is called only on a job of this kind, whose words hold such a pointer.
         let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
         self.is_half() && ptr::eq(ours(), head)
     }

@@ -93,11 +93,12 @@ impl<T> Core<T> {
         mem::forget(result);
         let finished = self.state.finish();
         if finished.is_waited_for {
-            // SAFETY: I3.
+            // SAFETY: I3 — `finish` has seen that a waker is there, and from then on it is the
+            // claimer's.
             unsafe { self.waker.take() }.wake();
         }
         if !finished.is_held {
-            // SAFETY: I2.
+            // SAFETY: I2 — no handle holds the result, so it is the claimer's, and was put above.
             let result = unsafe { self.result.take() };
             match result {
                 Ok(result) => drop(result),

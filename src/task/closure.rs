@@ -75,12 +75,12 @@ where
     }
 
     fn run(&self, count: Count<'_>) -> bool {
-        // SAFETY: I1 — claimed just now.
+        // SAFETY: I1 — this call has just claimed the closure, and runs it once.
         self.core.state.claim() && unsafe { self.run_in_time(count) }
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        // SAFETY: I1 — 1.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
         let (f, member) = unsafe { self.closure.take() };
         let group = member.as_ref().map_or(ptr::null(), Membership::group);
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
@@ -94,7 +94,7 @@ where
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
-        // SAFETY: I1 — 1.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
         let (f, member) = unsafe { self.closure.take() };
         let error = JoinError::dropped(cause.clone());
         let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);

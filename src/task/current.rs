@@ -220,7 +220,7 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
             if is_it(frame) {
                 return true;
             }
-            // SAFETY: I5 — it waits.
+            // SAFETY: I5 — it is a frame of the thread that waits for this one, so it stays.
             if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
                 if seen.insert(frame.waiter) {
                     next.push(*waiter);
@@ -342,9 +342,9 @@ fn frames() -> impl Iterator<Item = Frame> {
 #[must_use]
 pub fn is_cancelled() -> bool {
     let frame = now();
-    // SAFETY: I5 — if there is one, it runs.
+    // SAFETY: I5 — if there is a task, it runs on this thread, so its state is there.
     let state = unsafe { frame.state.as_ref() };
-    // SAFETY: I5 — if there is one, it is served.
+    // SAFETY: I5 — if there is a queue, this thread serves it, so its word is there.
     let stop = unsafe { frame.stop.as_ref() };
     // Relaxed: the task reads nothing on the strength of it.
     state.is_some_and(State::is_asked) || stop.is_some_and(|it| it.load(Relaxed))

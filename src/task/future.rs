@@ -94,7 +94,7 @@ impl NewFuture<'_> {
         let pointer = NonNull::from(Box::leak(Box::new(cell)));
         let task = AnyTask(Reference(pointer as NonNull<dyn Unfinished>));
         let handle = JoinHandle::new(Reference(pointer as NonNull<dyn Task<F::Output>>));
-        // SAFETY: I4 — the handle keeps it.
+        // SAFETY: I4 — the handle's reference keeps the task.
         let cell = unsafe { pointer.as_ref() };
         let begun = match cell.register(token) {
             // If it has been cancelled already, the job is a tombstone.
@@ -211,9 +211,9 @@ where
     ///
     /// 1. The caller has claimed it.
     unsafe fn drop_body(&self) -> (Option<Membership>, Result<(), thread::Payload>) {
-        // SAFETY: I9 — 1.
+        // SAFETY: I9 — by 1 the claim is ours, so no other thread uses the body.
         let member = unsafe { self.body.with(|body| body.member.take()) };
-        // SAFETY: I9 — 1., and the claim stays ours.
+        // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
         let dropped = thread::catch(|| match &member {
             // A destructor that waits for the group waits for itself.
@@ -229,7 +229,7 @@ where
     ///
     /// 1. The caller has claimed it.
     unsafe fn end(&self, cause: Cause, count: Count<'_>, is_polled: bool) {
-        // SAFETY: I9 — 1.
+        // SAFETY: I9 — by 1 the claim is ours.
         let (member, dropped) = unsafe { self.drop_body() };
         let error = JoinError::dropped(cause.clone());
         let ended = Ended::of(&Err::<(), _>(&error));
@@ -292,7 +292,7 @@ where
     }
 
     fn run(&self, count: Count<'_>) -> bool {
-        // SAFETY: I9 — claimed just now.
+        // SAFETY: I9 — this call has just claimed the future.
         self.core.state.claim_to_poll() && unsafe { self.run_in_time(count) }
     }
 
@@ -359,7 +359,7 @@ where
         if !self.core.state.is_claimed() && self.core.state.claim() {
             let reason = Some("nobody could wake it".into());
             let cause = Cause::Cancelled(CancelledBy::Executor, reason);
-            // SAFETY: I9 — claimed just now.
+            // SAFETY: I9 — this call has just claimed the future.
             thread::completes(|| unsafe { self.cancel_claimed(cause, None) });
         }
     }

@@ -128,7 +128,7 @@ impl AnyTask {
         self.0.note_cause(&cause);
         let outcome = self.state().ask();
         if outcome == Cancel::Dequeued {
-            // SAFETY: I1 — claimed just now.
+            // SAFETY: I1 — `Dequeued` says that this call has claimed the task.
             unsafe { self.0.cancel_claimed(cause, None) };
         }
         outcome

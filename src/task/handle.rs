@@ -276,14 +276,15 @@ impl<T> JoinHandle<T> {
             return false;
         }
         let core = self.core();
-        // SAFETY: I3 — ours, and forgotten in the next line.
+        // SAFETY: I3 — `WAITED_FOR` is not set, so the place is the handle's. The waker is
+        // forgotten in the next line.
         unsafe { core.waker.put(&waker) };
         mem::forget(waker);
         if core.state.wait() {
             self.waits = true;
             return true;
         }
-        // SAFETY: I3 — it was done before.
+        // SAFETY: I3 — `DONE` was set before `WAITED_FOR`, so the waker is still the handle's.
         drop(unsafe { core.waker.take() });
         false
     }

@@ -69,7 +69,7 @@ impl<F: FnOnce() -> bool> Inline<F> {
     ///
     /// 1. The words hold an `F` that is not used afterwards.
     unsafe fn run(capture: *mut Capture, _: *const Kind) -> bool {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads it.
         let f = unsafe { capture.cast::<F>().read() };
         f()
     }
@@ -78,7 +78,7 @@ impl<F: FnOnce() -> bool> Inline<F> {
     ///
     /// 1. As for `run`.
     unsafe fn drop(capture: *mut Capture, _: *const Kind) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads or drops it.
         unsafe { capture.cast::<F>().drop_in_place() };
     }
 }
@@ -182,7 +182,7 @@ impl Job {
 ///
 /// 1. The words hold an `AnyTask` that is not used afterwards.
 unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
-    // SAFETY: 1.
+    // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
     task.run()
 }
@@ -191,7 +191,7 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
 ///
 /// 1. As for `run_task`.
 unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
-    // SAFETY: 1.
+    // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
     // If it has not run, no thread will run it.
     task.drop_counted(CancelledBy::Executor.into(), None);
@@ -225,7 +225,7 @@ impl Job {
     /// The task whose job it is, if it is one's.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
-        // SAFETY: I6 — of that kind.
+        // SAFETY: I6 — it is called only on a job of this kind, whose words hold an `AnyTask`.
         let task = || unsafe { &*self.capture.as_ptr().cast::<AnyTask>() };
         ptr::eq(self.kind.as_ptr(), &TASK).then(task)
     }

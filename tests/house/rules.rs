@@ -142,6 +142,22 @@ fn safety_comments_cite_an_invariant_that_exists() {
 }
 
 #[test]
+fn safety_comments_say_why_it_holds_here() {
+    let mut findings = Findings::of("`SAFETY:` says in a clause why the invariant holds here");
+    let is_citation = |word: &&str| {
+        word.trim_start_matches('I').parse::<u8>().is_ok() || ["SAFETY", "and"].contains(word)
+    };
+    for file in src() {
+        for (line, comment) in file.safety_comments() {
+            let said = words(&comment).filter(|it| !is_citation(it)).count();
+            if said < 4 || comment.contains("as above") {
+                findings.add_line(&file, line, &comment);
+            }
+        }
+    }
+}
+
+#[test]
 fn unsafe_code_says_why_it_is_sound() {
     let mut findings = Findings::of("`unsafe` has a comment `SAFETY:` right above");
     for file in all_code() {

@@ -63,7 +63,8 @@ impl<T> Slot<T> {
     /// Copies the contents.
     #[inline(always)]
     pub(crate) fn copy(&self) -> Copied<T> {
-        // SAFETY: as in `store`. The contents may be uninitialised, as a `MaybeUninit` may.
+        // SAFETY: the lock is held, so no other thread accesses the value. The contents may be
+        // uninitialised, as a `MaybeUninit` may.
         Copied(locked(|| unsafe { ptr::read(self.0.get()) }))
     }
 
@@ -78,7 +79,7 @@ impl<T> Slot<T> {
     /// Exchanges the contents of two slots that the caller owns.
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
-        // SAFETY: as in `copy_to`.
+        // SAFETY: the lock is held, so no other thread accesses either value, and they are two.
         locked(|| unsafe { ptr::swap_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
 
