@@ -194,7 +194,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// See [`Queue::drained`].
+    /// [`Queue::drained`] shows a future that waits until a paused queue has run its task.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = Arc::clone(&self.shared);
         async move {

@@ -228,7 +228,7 @@ impl Queue {
     ///
     /// # Examples
     ///
-    /// See [`pause`](Self::pause).
+    /// [`pause`](Self::pause) shows a task that begins when its queue is resumed.
     pub fn resume(&self) -> bool {
         let was_paused = self.line().pause(false);
         if was_paused {

@@ -161,7 +161,7 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// # Examples
     ///
-    /// See [`Priority`].
+    /// [`Priority`] shows a queue that is served before another.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.settings.tier = priority.tier();
         self

@@ -218,7 +218,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// See [`Report`].
+    /// [`Report`] shows the service of each queue between two reports.
     #[must_use]
     pub fn report(&self) -> Report {
         Report::of(&self.shared)

@@ -58,7 +58,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Examples
     ///
-    /// See [`WorkQueue`].
+    /// [`WorkQueue`] shows a function that is applied to two inputs at once.
     pub fn over<E, F>(executor: E, parallel: usize, function: F) -> Result<Self, QueueError>
     where
         E: Executor + 'static,
@@ -157,7 +157,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Examples
     ///
-    /// See [`WorkQueue`].
+    /// [`WorkQueue`] shows inputs that are pushed, and their outputs that are joined.
     pub fn push(&self, input: In) -> JoinHandle<Out> {
         self.spawn(self.queue.task(), input, self.queue.token().clone())
     }

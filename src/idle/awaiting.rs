@@ -24,7 +24,7 @@ where
     Until(Unwatched::new(Watch { owner, events, holds, state: Mutex::new(State::New) }))
 }
 
-/// See [`until`].
+/// The future of [`until`].
 struct Until<O>(Unwatched<Watch<O>>);
 
 /// Woken in place of the future. It looks on the thread that notifies, because the poll itself may

@@ -157,7 +157,7 @@ impl LockedPool {
     ///
     /// # Examples
     ///
-    /// See [`ThreadPool::drained`](crate::ThreadPool::drained).
+    /// [`ThreadPool::drained`](crate::ThreadPool::drained) shows a future that awaits the jobs.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         until(Unwatched::clone(&self.shared), |it| &it.quiet, |it| it.is_quiet())
     }

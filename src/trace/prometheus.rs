@@ -50,7 +50,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// # Examples
 ///
-/// See the [module](self).
+/// The [module](self) shows a page of both texts.
 #[must_use]
 pub fn queues(report: &Report) -> String {
     let queues = &*report.queues;
@@ -103,7 +103,7 @@ pub fn queues(report: &Report) -> String {
 ///
 /// # Examples
 ///
-/// See the [module](self).
+/// The [module](self) shows a page of both texts.
 #[must_use]
 pub fn pool(metrics: &PoolMetrics) -> String {
     let mut text = Text(String::new());

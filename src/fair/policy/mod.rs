@@ -62,7 +62,7 @@ pub trait Policy: Send + Sync + 'static {
     ///
     /// # Examples
     ///
-    /// See [`Policy`].
+    /// [`Policy`] shows a policy that picks the queue with the earliest deadline.
     fn pick(&self, ready: Ready<'_>) -> Option<Pick>;
 
     /// Is called when a new queue has taken this slot, before any thread serves it.
