@@ -20,18 +20,18 @@ pub(super) struct Serving {
     slot: usize,
     /// The id of the queue.
     home: Option<ExecutorId>,
-    /// When it began, in nanoseconds.
+    /// The time at which the frame began, in nanoseconds.
     start: u64,
-    /// How long it was not the queue's: tasks of other queues ran inside, or the thread slept while
-    /// other threads ran what the queue has forked.
+    /// The nanoseconds of the frame in which the thread did not serve the queue: tasks of other
+    /// queues ran inside, or the thread slept while other threads ran the queue's forks.
     away: Cell<u64>,
-    /// How much the policy has charged the queue for already.
+    /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
     /// The pick that began it, until the policy is told of it.
     pick: Cell<Pick>,
     /// How many strangers ran on this thread when it began.
     strangers: usize,
-    /// What its forks know of it.
+    /// The part of the frame to which its forks refer.
     pub(super) owner: Owner,
     /// A handle of the queue, once one was asked for; `None` if the user has none left.
     pub(super) queue: OnceCell<Option<Queue>>,

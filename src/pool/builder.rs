@@ -74,7 +74,7 @@ impl ThreadPool {
 macro_rules! hooks {
     ($($(#[$meta:meta])* $name:ident: $when:literal;)*) => {
         $(
-            #[doc = concat!("Has this called ", $when, ", with the worker's index.")]
+            #[doc = concat!("Sets a hook that is called ", $when, ", with the worker's index.")]
             ///
             /// A panic of the hook is reported like that of a detached job, and the worker goes on.
             ///

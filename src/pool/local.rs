@@ -1,4 +1,4 @@
-//! The state that only a worker itself uses, and the worker that a thread is.
+//! A worker's private state, and the pointer by which a thread finds the worker that it runs.
 
 use super::registry::Seat;
 use super::shared::Shared;
@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 
-/// A worker's place in the pool, before a thread comes to live in it.
+/// A worker that has a seat in the pool, but no thread yet.
 pub(super) struct Vacancy {
     pub(super) shared: Arc<Shared>,
     pub(super) seat: Arc<Seat>,

@@ -32,8 +32,8 @@
 //!   gone. It becomes active before it takes a job.
 //! - **I5** `CURRENT` points to a worker that is on this thread's stack, or belongs to the thread
 //!   until it ends.
-//! - **I6** Seats are added and removed under the lock of the crew, and each before and after its
-//!   worker lives.
+//! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
+//!   the lock of the crew.
 //! - **I7** A value that a job on a stack borrows stays until the job has run or was dropped: the
 //!   lender waits.
 //! - **I8** Three threads touch the frame of a `join`: its owner; a raider, while it keeps the

@@ -136,7 +136,7 @@ impl Stepper {
         self.turns.step()
     }
 
-    /// Lets all threads run until there is nothing to do and no timer is set.
+    /// Runs all threads until there is nothing to do and no timer is set.
     ///
     /// # Panics
     ///
@@ -145,8 +145,9 @@ impl Stepper {
         self.turns.run();
     }
 
-    /// Lets all threads run for `time`, and moves the clock by it. A thread that is due exactly at
-    /// the end runs too, and a timer comes. The clock stops at its maximum, after 584 years.
+    /// Runs all threads for `time`, and advances the clock by `time`. A thread that is due exactly
+    /// at the end still runs, and a timer that is due then fires. The clock stops at its maximum,
+    /// 584 years.
     ///
     /// # Panics
     ///

@@ -97,20 +97,21 @@ impl AnyTask {
         &self.0.common().state
     }
 
-    /// Runs it here, unless another thread has claimed it. Returns whether it has.
+    /// Runs the task here, unless another thread has claimed it. Returns whether it ran here.
     #[inline]
     pub(crate) fn run(&self) -> bool {
         self.run_counted(None)
     }
 
-    /// As `run`, for the server of its queue.
+    /// Runs the task here, unless another thread has claimed it, for the server of its queue:
+    /// `count` takes the task off the queue's count. Returns whether it ran here.
     #[inline]
     pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
         self.0.run(count)
     }
 
-    /// Drops the closure for the server of its queue, unless another thread has claimed it. Returns
-    /// whether it has.
+    /// Drops the closure, unless another thread has claimed it, for the server of its queue. Returns
+    /// whether this call dropped it.
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
         let is_ours = self.state().claim();
         if is_ours {

@@ -24,14 +24,16 @@ use core::time::Duration;
 ///
 /// # Waiting on a worker
 ///
-/// A thread that runs a job of an executor and waits for a task of the same executor runs the task
-/// itself if it has not begun, in whatever queue it is. It runs no other task meanwhile, so waiting
-/// adds no dependency that was not asked for. If the task runs elsewhere already, the thread
-/// sleeps, and another takes its place if there is other work: in its [pool](crate::ThreadPool), up
-/// to [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose queue it
-/// serves. In an ordered [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread runs the
-/// tasks before it first, which have to end before it begins in any case. A future is not polled by
-/// a thread that waits for it: in a future, `.await` its handle.
+/// A thread that runs a job of an executor may wait for a task of the same executor. If the task
+/// has not begun, the thread runs it itself, in whatever queue the task is. It runs no other task
+/// meanwhile, so waiting adds no dependency that the tasks did not have. In an ordered
+/// [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread first runs the tasks that are
+/// queued before it, which must end before it begins.
+///
+/// If the task runs elsewhere already, the thread sleeps. If there is other work, another thread
+/// takes its place: in its [pool](crate::ThreadPool), up to
+/// [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose queue it serves.
+/// A thread that waits for a future does not poll it: in a future, `.await` its handle.
 ///
 /// # Examples
 ///
@@ -270,7 +272,7 @@ impl<T> JoinHandle<T> {
         })
     }
 
-    /// Leaves a waker. `false` if the task is done.
+    /// Registers a waker. Returns `false`, and registers none, if the task is done.
     fn wait(&mut self, waker: Waker) -> bool {
         if !self.stop_waiting() {
             return false;
@@ -289,8 +291,8 @@ impl<T> JoinHandle<T> {
         false
     }
 
-    /// Takes the waker back, if there is one. `false` if the task is done: then the finisher has
-    /// it.
+    /// Takes the waker back, if there is one. Returns `false` if the task is done: then the thread
+    /// that has finished it has the waker.
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;

@@ -9,8 +9,8 @@ use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Held by the thread that accesses a slot. A lock in each slot would take memory for items of no
-/// size, of which a deque may have more than there is memory.
+/// Held by the thread that accesses a slot. A lock in each slot would give items of no size a size,
+/// and a deque may hold more of those than memory has room for.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Room for one `T`.
@@ -68,8 +68,8 @@ impl<T> Slot<T> {
         Copied(locked(|| unsafe { ptr::read(self.0.get()) }))
     }
 
-    /// Copies the contents into another slot, which the caller owns. They do not pass through the
-    /// stack, which an item may exceed.
+    /// Copies the contents into another slot, which the caller owns, without a copy on the stack: an
+    /// item may be larger than the stack.
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
         // SAFETY: the lock is held, so no other thread accesses either value, and they are two.
