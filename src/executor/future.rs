@@ -107,8 +107,7 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // By `execute`, it would be the newest job of its own thread again, and run before all others
-    // there.
+    // `execute` would make it the newest job of this thread again, which runs before all others.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
     offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }

@@ -10,9 +10,11 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Returns a future that is ready when `holds` has held at a look. A thread looks at the first
-/// poll, and at each notification: `events` tell everybody of each change that may make it so. A
-/// condition that has passed by the look is missed.
+/// Returns a future that is ready once `holds` has returned true.
+///
+/// It is called at the first poll, and at each notification of `events`. Each change that may make
+/// `holds` true must be followed by a notification of all sleepers. A condition that holds only
+/// between two calls is missed.
 pub(crate) fn until<O>(
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -27,8 +29,8 @@ where
 /// The future of [`until`].
 struct Until<O>(Unwatched<Watch<O>>);
 
-/// Woken in place of the future. It looks on the thread that notifies, because the poll itself may
-/// keep the condition from holding on the thread that polls the future.
+/// Sleeps on the event count in place of the future. The thread that notifies calls `holds`, and
+/// not the next poll: the condition may be that nothing is polled.
 struct Watch<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -37,9 +39,10 @@ struct Watch<O> {
 }
 
 enum State {
-    /// It has not been polled, or is to be polled again.
+    /// The future has not been polled yet, or will be polled again.
     New,
-    /// It is to wake this. It is on the list of sleepers, unless a thread looks at the moment.
+    /// The future's waker, and the watch's entry in the list of sleepers. There is no entry while a
+    /// thread calls `holds`.
     Watching(Waker, Option<Asleep>),
     /// The condition has held, or the future has gone.
     Over,
@@ -61,11 +64,11 @@ impl<O: Send + Sync + 'static> Watch<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Under the lock: it may be told at once, and another thread look.
+            // Under the lock, because it may be told at once, and then another thread looks.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,
-                // The task polls again, and others run between.
+                // The task is woken to poll again, so that others run in between.
                 Err(Awake::NoRoom) => {
                     let before = mem::replace(&mut *state, State::New);
                     drop(state);

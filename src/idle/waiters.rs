@@ -204,9 +204,9 @@ impl Waiter {
 /// All waiters of an event count. They are numbered from 1.
 pub(super) struct Waiters {
     chunks: [AtomicPtr<Waiter>; CHUNKS],
-    /// The number of waiters in the list, or about to be.
+    /// The number of waiters that are in the list or about to enter it.
     listed: AtomicUsize,
-    /// The number of those that their owners have left, or are about to leave.
+    /// The number of waiters in the list that their owners have left or are about to leave.
     gone: AtomicUsize,
 }
 

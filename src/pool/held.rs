@@ -148,7 +148,8 @@ impl Link {
         mark_of(self.state.load(JOINED.acquire())) >= DONE
     }
 
-    /// Has the owner woken at the end. Returns `false` if no thief runs it yet, or it has ended.
+    /// Asks the thief to wake the owner when the half ends. Returns `false`, and asks nothing, if no
+    /// thief runs the half yet, or it has ended.
     pub fn calls(&self) -> bool {
         let (running, awaited) = (marked(RUNNING), marked(AWAITED));
         // Relaxed, all: it publishes nothing, and `is_over` looks again. Before it runs it is in a
@@ -213,8 +214,8 @@ impl Held {
         self.call.load(Relaxed) == 0 // Relaxed: the owner itself has written a zero
     }
 
-    /// Decides the same after `let_go`, once no raider is here. Returns whether the half is the
-    /// owner's.
+    /// Waits until no raider is here, after `let_go` has returned `false`. Returns whether the half
+    /// is the owner's.
     pub fn settle(&self, link: &Link) -> bool {
         LET_GO.light_fence(self.barrier);
         while self.call.load(KEPT_OUT.acquire()) & RAIDING != 0 {

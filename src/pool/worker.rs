@@ -138,8 +138,8 @@ impl Local {
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there may be a job; in the last look, all that is not certainly empty counts.
-    /// `None` if it is time to leave.
+    /// Sleeps until there may be a job. In the last look before that, each queue that is not
+    /// certainly empty counts as a job. Returns `None` if the worker has to leave.
     pub(super) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
         let shared = &*self.shared;
         // Before the look: once it is closed and empty it stays so (I2).

@@ -224,26 +224,27 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
     }
 }
 
-/// The limit that tasks of an executor pass through to run on a thread that waits for them.
+/// The limit of an executor whose tasks run on the threads of another, such as a queue. A thread
+/// that waits for such a task runs it only within the limit. A *place* is room for one more.
 pub(crate) trait Gate: Send + Sync {
-    /// The executor on whose threads they run.
+    /// Returns the executor on whose threads the tasks run.
     fn base(&self) -> Home;
 
-    /// Which executor's they are.
+    /// Returns the executor to which the tasks were given.
     fn home(&self) -> Home;
 
-    /// How many there are.
+    /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
-    /// Whether there is a place now.
+    /// Returns whether a place is free.
     fn has_place(&self) -> bool;
 
     /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there
     /// is no place. In an ordered queue, the tasks before it run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
-    /// Runs a task in the place that this thread has already, further up its stack, unless another
-    /// thread has claimed it.
+    /// Runs a task in the place that this thread holds further up its stack, unless another thread
+    /// has claimed the task.
     fn run_inside(&self, task: &AnyTask);
 
     /// Takes a counted task off the count, before a thread other than the server of the queue ends
@@ -257,8 +258,8 @@ pub(crate) trait Gate: Send + Sync {
     /// count.
     fn is_littered(&self) -> bool;
 
-    /// From now on, the waker is woken when there is a place again. The caller tries once more
-    /// afterwards.
+    /// Registers a waker, which is woken whenever a place becomes free, and returns its number. The
+    /// caller then tries once more.
     fn watch(&self, waker: Waker) -> usize;
 
     /// Takes the waker with this number back.

@@ -150,8 +150,8 @@ impl JoinError {
         }
     }
 
-    /// Drops the error, and the panic of its payload's destructor. Not to be called under a lock:
-    /// the payload is the user's.
+    /// Drops the error, and swallows a panic of the payload's destructor. Must not be called under
+    /// a lock: the destructor is the user's.
     pub(crate) fn discard(self) {
         if let Ok(payload) = self.try_into_panic() {
             thread::forget_if_it_panics(payload);

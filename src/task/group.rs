@@ -96,15 +96,15 @@ impl TaskGroup {
         self.group.0.pending.load(GROUP.acquire())
     }
 
-    /// Waits until every task of the group has run or was dropped unrun, those included that come
-    /// meanwhile.
+    /// Waits until every task of the group has run or was dropped unrun. Tasks that join the group
+    /// meanwhile count, too.
     ///
-    /// On a worker it runs those that have not begun and were given to the same executor, and those
-    /// of a [queue](crate::fair::Queue) as soon as the queue may run one more. While it sleeps
-    /// another thread may take its place, as in
+    /// A worker that waits runs the group's tasks of its own executor that have not begun. It runs
+    /// a task of a [queue](crate::fair::Queue) as soon as the queue's limit allows it. While the
+    /// worker sleeps, another thread may take its place, as in
     /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). All that the tasks did happens before
     /// this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again
-    /// for as many.
+    /// for as many tasks as have ended.
     ///
     /// # Errors
     ///

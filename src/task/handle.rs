@@ -244,8 +244,8 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // The claimer wakes us when it is done; a thread that frees a place, when there is
-                // one.
+                // The claimer wakes us when the task is done, and a thread that frees a place when
+                // there is a place.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);
                 }

@@ -207,7 +207,7 @@ impl Known {
 }
 
 impl Drop for Tracks {
-    /// Lets threads drop their tracks of this timeline, when they next add one for another.
+    /// Makes each thread drop its track of this timeline when it next adds a track for another one.
     fn drop(&mut self) {
         for track in &self.known.lock().tracks {
             track.side.is_over.store(true, Relaxed); // Relaxed: it guards nothing
