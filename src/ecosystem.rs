@@ -23,7 +23,7 @@ macro_rules! spawners {
                 }
             }
 
-            /// Spawns a future that nobody waits for. An executor that refuses it drops it.
+            /// Spawns a future without a handle. An executor that refuses it drops it.
             #[cfg(feature = "hyper")]
             #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
             impl<F> hyper::rt::Executor<F> for $Spawner

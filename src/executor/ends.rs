@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
+/// The fate of the jobs that an executor has accepted and has not begun when it shuts down.
 ///
 /// # Examples
 ///
@@ -32,9 +32,9 @@ use core::fmt;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shutdown {
-    /// They run.
+    /// The jobs run.
     Drain,
-    /// They are dropped; their handles say that they were cancelled. A running job is not
+    /// The jobs are dropped; their handles say that they were cancelled. A running job is not
     /// interrupted. It goes on to the end, with the second closures of its `join`s. The jobs of its
     /// scopes may run or be dropped.
     ///
@@ -45,8 +45,8 @@ pub enum Shutdown {
     Cancel,
 }
 
-/// A thread of a pool asked to wait for that pool, or a thread that drops the pool's jobs did: it
-/// would wait for itself.
+/// The error of a wait that would wait for itself: its thread is one of the pool, or drops the
+/// pool's jobs.
 ///
 /// # Examples
 ///
@@ -69,7 +69,7 @@ impl fmt::Display for WouldDeadlock {
 
 impl core::error::Error for WouldDeadlock {}
 
-/// Why a pool, a scheduler or a queue has not shut down in time.
+/// The reason why a pool, a scheduler or a queue has not shut down in time.
 ///
 /// # Examples
 ///

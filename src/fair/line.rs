@@ -61,8 +61,8 @@ pub(super) struct Line {
     pub(super) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
     pub(super) waits: Once<Waits>,
-    /// The token that cancels the queue, and the link by which it does so after the last handle has
-    /// gone.
+    /// The token that cancels the queue, and the link that lets it do so even after the last handle
+    /// has gone.
     pub(super) link: Mutex<Option<(CancelToken, Link)>>,
     /// Its futures that hold a permit, or wait for one.
     pub(super) flight: Flight,

@@ -355,7 +355,7 @@ impl Shared {
         }
     }
 
-    /// Looks after a queue that may run more tasks after a change of its settings.
+    /// Makes sure that a queue is served that a change of its settings allows more tasks.
     pub(super) fn changed(this: &Arc<Self>, line: &Line) {
         LOOK.fence();
         Shared::place_is_free(this, line);

@@ -61,7 +61,7 @@ impl EventCount {
                 Err(now) => word = Word(now),
             }
         }
-        // Made before the fence, which may panic: the drop then takes this thread off the count.
+        // Made before the fence: if the fence panics, the drop takes this thread off the count.
         let prepared = Prepared::new(self, word.stamp());
         LOOK_AGAIN.heavy_fence(self.barrier);
         prepared

@@ -40,7 +40,7 @@ impl LockedPool {
     /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// Does not keep the pool open. The pool drops it as a
+    /// The future does not keep the pool open. The pool drops it in the cases in which a
     /// [`ThreadPool`](crate::ThreadPool::spawn_future) does.
     ///
     /// # Examples

@@ -42,17 +42,18 @@ pub(super) struct Local {
     pub(super) random: Cell<u32>,
     /// How many jobs in the deque may be of tasks that have been claimed, at most.
     pub(super) litter: Cell<usize>,
-    /// In how many services it is, one within the other.
+    /// The number of services that the worker is in, one within the other.
     pub(super) depth: Cell<usize>,
-    /// How many services there have been.
+    /// The number of services that the worker has begun.
     pub(super) services: Cell<u32>,
-    /// The index in the deque at which the innermost has begun. Items below it stay where they are.
+    /// The index in the deque at which the innermost service or scope has begun. Waits leave the
+    /// items below it where they are.
     pub(super) floor: Cell<Option<Index>>,
-    /// `None` unless it has given its place away; then whether another thread has it.
+    /// Whether another thread has this worker's place; `None` if it has not given the place away.
     pub(super) place_is_taken: Cell<Option<bool>>,
     pub(super) is_discharged: Cell<bool>,
     pub(super) busy_since: Cell<Instant>,
-    /// How many jobs it had run when it woke up the last time.
+    /// The number of jobs that the worker had run when it last woke up.
     pub(super) runs_at_wake: Cell<u64>,
 }
 

@@ -245,8 +245,8 @@ impl Shared {
     /// waits for the workers to go.
     #[cold]
     fn discard(&self) {
-        // As for a worker that is about to sleep: a job is seen here, or the thread that moved it
-        // sees `DISCARD` after it has notified of it.
+        // Looks as a worker does that is about to sleep. So a job is seen here, or the thread that
+        // moved it sees `DISCARD` after it has notified of the job.
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
         self.drop_queued();

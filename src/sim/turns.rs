@@ -316,8 +316,7 @@ impl Turns {
         self.go_on(u64::MAX, Some(u64::MAX));
     }
 
-    /// Lets all threads run that are due within `nanos`, and moves the clock to the end of that
-    /// time.
+    /// Runs all threads that are due within `nanos`, and advances the clock by `nanos`.
     pub(super) fn advance(&self, nanos: u64) {
         let _driver = self.drive();
         let end = self.now().saturating_add(nanos);

@@ -277,7 +277,8 @@ mod model {
             self.waiting.iter().map(|&(retired, _)| retired).filter(|&it| !self.kept(it)).collect()
         }
 
-        /// Poisons them. No operation of loom's is in here at which another thread could pin.
+        /// Poisons those objects. No operation of loom's is in here, so no other thread pins
+        /// meanwhile.
         fn poison_free(&mut self) {
             for retired in self.free() {
                 let place = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();

@@ -137,8 +137,8 @@ impl AnyTask {
         self.state().hand_back();
     }
 
-    /// From now on the queue counts it, and its claimer takes it off the count (I8). Does nothing
-    /// if the task is of another queue, or a thread has claimed it.
+    /// Counts the task for its queue. From then on its claimer takes it off the count (I8). Does
+    /// nothing if the task is of another queue, or a thread has claimed it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }

@@ -107,7 +107,8 @@ impl CancelToken {
         CancelToken::any(&[self])
     }
 
-    /// A token that is cancelled as soon as one of these is, and that can be cancelled alone.
+    /// Returns a token that is cancelled as soon as one of `parents` is. Cancelling the token
+    /// itself cancels none of them.
     ///
     /// # Examples
     ///

@@ -288,7 +288,8 @@ impl JoinError {
     ///
     /// # Panics
     ///
-    /// Panics if it was none; [`try_into_panic`](Self::try_into_panic) does not.
+    /// Panics if the task did not panic. [`try_into_panic`](Self::try_into_panic) returns the error
+    /// instead.
     ///
     /// # Examples
     ///

@@ -306,8 +306,8 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
         drop(rest);
-        // Not under the lock: a task may be the last that has its executor, of which the destructor
-        // is the user's.
+        // Not under the lock: a task may hold the last reference to its executor, whose destructor
+        // is the user's code.
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 

@@ -50,7 +50,7 @@ pub(crate) struct Kind {
     pub(crate) drop: unsafe fn(*mut Capture, *const Kind),
 }
 
-/// The bits of the pointer to a kind that are not of its address.
+/// The low bits of a pointer to a kind. Its alignment leaves them free for a tag.
 pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 
 /// The kind of jobs that hold an `AnyTask`. A static, so that it is told from all others by its

@@ -10,22 +10,21 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The futures of an executor that have gone to sleep and have not ended, and, of one that may not
-/// drop its jobs, those that have not begun: for the executor to end them, also those without a
-/// waker.
+/// The futures that an executor ends when it ends itself, also those that no waker refers to.
 ///
-/// It does not keep them: a future goes with its last waker, job and handle.
+/// These are the futures that sleep. If the executor does not drop its jobs, they include those
+/// that have not begun. The list keeps no future alive: its last waker, job or handle frees it.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 
 enum Roll {
     Open(Slots<Weak>),
-    /// No future comes any more: why.
+    /// The executor has ended, for this cause, and takes no more futures.
     Closed(Cause),
 }
 
-/// A future that is not kept. It takes itself off the roll, under the lock, before it is freed
-/// (I4).
+/// A pointer that does not keep the future alive. The future takes itself off the roll, under the
+/// lock, before it is freed (I4).
 struct Weak(NonNull<dyn Unfinished>);
 
 // SAFETY: I4 — under the lock the task is there, and it is `Sync`.
@@ -38,7 +37,7 @@ impl Default for Roll {
 }
 
 impl Living {
-    /// Adds a future, and returns its index. If no future comes any more, returns why.
+    /// Adds a future, and returns its index. If the executor has ended, returns the cause.
     pub(super) fn add(&self, task: NonNull<dyn Unfinished>) -> Result<usize, Cause> {
         match &mut *self.0.lock() {
             Roll::Open(slots) => Ok(slots.add(Weak(task))),
@@ -46,7 +45,7 @@ impl Living {
         }
     }
 
-    /// The future ends.
+    /// Removes a future that ends.
     pub(super) fn remove(&self, index: usize) {
         if let Roll::Open(slots) = &mut *self.0.lock() {
             slots.remove(index);

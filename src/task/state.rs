@@ -121,7 +121,7 @@ impl State {
         State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
     }
 
-    /// There is no first job. The caller is the only thread that knows the future.
+    /// Notes that a new future has no job. The caller is the only thread that knows the future.
     pub(super) fn have_no_job(&self) {
         self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: no other thread knows it
     }

@@ -87,7 +87,8 @@ impl Mine {
     }
 
     fn is_over(&self) -> bool {
-        // Relaxed: a timeline at the same address was made after this one had ended.
+        // Relaxed: a later timeline at the same address is made after this flag was set, so a
+        // thread that knows the later one sees the flag.
         self.side.is_over.load(Relaxed)
     }
 }
