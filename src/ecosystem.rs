@@ -3,7 +3,7 @@
 use crate::executor::TaskBuilder;
 use crate::fair::{FairScheduler, Queue};
 use crate::pool::{LockedPool, ThreadPool};
-use crate::sim::Handle;
+use crate::sim::StepperHandle;
 
 /// For each type that spawns futures.
 macro_rules! spawners {
@@ -38,4 +38,4 @@ macro_rules! spawners {
         )*
     };
 }
-spawners!(ThreadPool, LockedPool, FairScheduler, Queue, Handle);
+spawners!(ThreadPool, LockedPool, FairScheduler, Queue, StepperHandle);

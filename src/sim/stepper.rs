@@ -102,8 +102,8 @@ impl Stepper {
     /// # drop(fair);
     /// ```
     #[must_use]
-    pub fn handle(&self) -> Handle {
-        Handle(Unwatched::clone(&self.turns))
+    pub fn handle(&self) -> StepperHandle {
+        StepperHandle(Unwatched::clone(&self.turns))
     }
 
     /// Returns the virtual time, which starts at zero.
@@ -207,15 +207,15 @@ impl Drop for Stepper {
 /// assert!(handle.execute(Job::new(|| ())).is_err());
 /// ```
 #[derive(Clone)]
-pub struct Handle(Unwatched<Turns>);
+pub struct StepperHandle(Unwatched<Turns>);
 
-impl Clock for Handle {
+impl Clock for StepperHandle {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.0.now())
     }
 }
 
-impl Executor for Handle {
+impl Executor for StepperHandle {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         self.0.push(job).map_err(|job| Rejected { item: job, reason: Reason::Closed })
     }
@@ -273,8 +273,8 @@ impl fmt::Debug for Stepper {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for StepperHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Handle { .. }")
+        f.pad("StepperHandle { .. }")
     }
 }
