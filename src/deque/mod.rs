@@ -98,7 +98,7 @@ const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 pub(crate) const MAX_BATCH: usize = 32;
 
 /// The state that the owner and the thieves share.
-struct Shared<T> {
+struct DequeState<T> {
     top: CachePadded<AtomicIndex>,
     bottom: CachePadded<AtomicIndex>,
     rarely_written: CachePadded<RarelyWritten<T>>,
@@ -110,10 +110,10 @@ struct RarelyWritten<T> {
     domain: Option<Domain>,
 }
 
-impl<T> Shared<T> {
+impl<T> DequeState<T> {
     fn new(capacity: usize, shrinking: bool) -> Self {
         let buffer = Buffer::boxed(capacity, ptr::null_mut());
-        Shared {
+        DequeState {
             top: CachePadded::new(AtomicIndex::new(FIRST)),
             bottom: CachePadded::new(AtomicIndex::new(FIRST)),
             rarely_written: CachePadded::new(RarelyWritten {
@@ -143,7 +143,7 @@ impl<T> Drop for Chain<T> {
     }
 }
 
-impl<T> Drop for Shared<T> {
+impl<T> Drop for DequeState<T> {
     fn drop(&mut self) {
         /// Drops what is left even if an item's destructor panics.
         struct Rest<'a, T> {

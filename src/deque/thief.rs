@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::index::{Top, distance};
-use super::{CLAIM, Flavor, GROWN, LAST_ITEM, PUBLISH, Shared, Worker};
+use super::{CLAIM, DequeState, Flavor, GROWN, LAST_ITEM, PUBLISH, Worker};
 use crate::steal::Steal;
 use crate::sync::epoch::{Domain, Protected};
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
@@ -29,11 +29,11 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// assert_eq!(stealer.steal(), Steal::Success(1));
 /// ```
 pub struct Stealer<T> {
-    pub(super) shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<DequeState<T>>,
     pub(super) flavor: Flavor,
 }
 
-// SAFETY: handles share only `Shared`, whose fields are atomics. `T: Send` is needed, since a thief
+// SAFETY: handles share only `DequeState`, whose fields are atomics. `T: Send` is needed, since a thief
 // takes items that another thread made. `T: Sync` is not: an item has one taker (I3).
 unsafe impl<T: Send> Send for Stealer<T> {}
 // SAFETY: I3 — every method takes `&self` and claims by compare-exchange, so `T: Send` suffices.

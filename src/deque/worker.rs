@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
-use super::{Flavor, Shared};
+use super::{DequeState, Flavor};
 use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
 use crate::sync::{Arc, Index, Relaxed};
@@ -39,7 +39,7 @@ use core::ptr;
 /// shared(filch::Worker::<u32>::new_lifo());
 /// ```
 pub struct Worker<T> {
-    pub(super) shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<DequeState<T>>,
     pub(super) flavor: Flavor,
     /// The current buffer (I1: only the owner changes it).
     pub(super) buffer: Cell<*mut Protected<Buffer<T>>>,
@@ -79,7 +79,7 @@ impl<T> Worker<T> {
         max_capacity: usize,
         shrinking: bool,
     ) -> Self {
-        let shared = Arc::new(Shared::new(min_capacity, shrinking));
+        let shared = Arc::new(DequeState::new(min_capacity, shrinking));
         // Relaxed: there is no other handle yet.
         let buffer = shared.rarely_written.buffer.load(Relaxed);
         let worker = Worker {
