@@ -47,11 +47,11 @@ pub struct CancelToken(Arc<Node>);
 struct Node {
     /// To each parent.
     links: Vec<Link>,
-    shared: Arc<Shared>,
+    shared: Arc<TokenState>,
 }
 
 /// A token, for its parents, which do not keep it.
-struct Shared {
+struct TokenState {
     /// Whether `fate` says that it is cancelled.
     is_cancelled: AtomicBool,
     fate: Mutex<Fate>,
@@ -65,7 +65,7 @@ enum Fate {
 }
 
 enum Listener {
-    Token(Arc<Shared>),
+    Token(Arc<TokenState>),
     Task(AnyTask),
     Waker(Waker),
 }
@@ -123,7 +123,7 @@ impl CancelToken {
     #[must_use]
     pub fn any(parents: &[&CancelToken]) -> Self {
         let fate = Mutex::new(Fate::Open(Slots::default()));
-        let shared = Arc::new(Shared { is_cancelled: AtomicBool::new(false), fate });
+        let shared = Arc::new(TokenState { is_cancelled: AtomicBool::new(false), fate });
         let mut links = Vec::with_capacity(parents.len());
         for parent in parents {
             match parent.add(Listener::Token(Arc::clone(&shared))) {
@@ -258,7 +258,7 @@ impl CancelToken {
     }
 }
 
-impl Shared {
+impl TokenState {
     fn cancel(&self, reason: Option<Text>) -> bool {
         let Some(mut listeners) = self.close(reason.as_ref()) else { return false };
         let mut to_tell = Vec::new();
