@@ -46,10 +46,10 @@ pub struct TaskGroup {
 
 /// A group, as those that spawn into it know it.
 #[derive(Clone, Default)]
-pub(crate) struct Group(Arc<Shared>);
+pub(crate) struct Group(Arc<GroupState>);
 
 #[derive(Default)]
-struct Shared {
+struct GroupState {
     /// Members that have not come to their end.
     pending: AtomicUsize,
     /// How many tasks are in `waiting`.
