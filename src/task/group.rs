@@ -55,11 +55,11 @@ struct GroupState {
     /// How many tasks are in `waiting`.
     listed: AtomicUsize,
     ends: EventCount,
-    rest: Mutex<Rest>,
+    rest: Mutex<GroupRest>,
 }
 
 #[derive(Default)]
-struct Rest {
+struct GroupRest {
     /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to
     /// run.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
