@@ -96,7 +96,7 @@ impl Polling for Entrance {
     }
 }
 
-impl Polling for locked::Shared {
+impl Polling for locked::LockedShared {
     fn living(&self) -> &Living {
         &self.living
     }

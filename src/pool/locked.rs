@@ -46,7 +46,7 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct LockedPool {
-    pub(super) shared: Unwatched<Shared>,
+    pub(super) shared: Unwatched<LockedShared>,
     size: NonZeroUsize,
     threads: Vec<JoinHandle<()>>,
 }
@@ -55,7 +55,7 @@ pub struct LockedPool {
 impl UnwindSafe for LockedPool {}
 impl RefUnwindSafe for LockedPool {}
 
-pub(super) struct Shared {
+pub(super) struct LockedShared {
     pub(super) id: ExecutorId,
     state: Mutex<State>,
     pub(super) living: Living,
@@ -103,7 +103,8 @@ impl LockedPool {
         let living = Living::default();
         let (work, quiet) = (Condvar::new(), EventCount::new());
         let (id, state) = (ExecutorId::new(), Mutex::new(State::default()));
-        let shared = Unwatched::new(Shared { id, state, living, end: End::default(), work, quiet });
+        let shared =
+            Unwatched::new(LockedShared { id, state, living, end: End::default(), work, quiet });
         // If a thread cannot be started, dropping the pool ends those that were.
         let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
         for index in 0..threads {
@@ -236,7 +237,7 @@ impl LockedPool {
     }
 }
 
-impl Shared {
+impl LockedShared {
     pub(super) fn is_quiet(&self) -> bool {
         self.state.lock().is_quiet()
     }
