@@ -146,12 +146,12 @@ impl<T> Drop for Chain<T> {
 impl<T> Drop for DequeState<T> {
     fn drop(&mut self) {
         /// Drops what is left even if an item's destructor panics.
-        struct Rest<'a, T> {
+        struct RestOfDeque<'a, T> {
             buffer: &'a Buffer<T>,
             indices: (Index, Index),
         }
 
-        impl<T> Rest<'_, T> {
+        impl<T> RestOfDeque<'_, T> {
             fn drop_all(&mut self) {
                 let (top, bottom) = &mut self.indices;
                 while *top != *bottom {
@@ -165,7 +165,7 @@ impl<T> Drop for DequeState<T> {
             }
         }
 
-        impl<T> Drop for Rest<'_, T> {
+        impl<T> Drop for RestOfDeque<'_, T> {
             fn drop(&mut self) {
                 self.drop_all();
             }
@@ -176,7 +176,7 @@ impl<T> Drop for DequeState<T> {
         let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
         // SAFETY: I6 — it is the current buffer, and `chain` outlives the borrow.
         let buffer = unsafe { &*chain.0 };
-        let mut rest = Rest { buffer, indices };
+        let mut rest = RestOfDeque { buffer, indices };
         rest.drop_all();
         mem::forget(rest);
     }
