@@ -175,9 +175,9 @@ impl<T> Injector<T> {
 impl<T> Drop for Injector<T> {
     fn drop(&mut self) {
         /// Frees the memory even if an item's destructor panics.
-        struct Rest<'a, T>(&'a Injector<T>);
+        struct RestOfInjector<'a, T>(&'a Injector<T>);
 
-        impl<T> Drop for Rest<'_, T> {
+        impl<T> Drop for RestOfInjector<'_, T> {
             fn drop(&mut self) {
                 // Takes the items that are left if a destructor has panicked.
                 while self.0.pop().is_some() {}
@@ -216,7 +216,7 @@ impl<T> Drop for Injector<T> {
             }
         }
 
-        let rest = Rest(self);
+        let rest = RestOfInjector(self);
         while rest.0.pop().is_some() {}
         if cfg!(debug_assertions) {
             rest.0.sweep();
