@@ -8,14 +8,14 @@ use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 /// alive.
 #[repr(C)]
 pub(super) struct Closure {
-    table: &'static Table,
+    table: &'static ClosureTable,
     words: Words,
 }
 
 type Words = MaybeUninit<[usize; 2]>;
 
 /// The operations on the words (I10).
-struct Table {
+struct ClosureTable {
     run: unsafe fn(*mut Words),
     drop: unsafe fn(*mut Words),
 }
@@ -26,7 +26,7 @@ struct Inline<F>(PhantomData<F>);
 impl<F: FnOnce()> Inline<F> {
     const FITS: bool =
         size_of::<F>() <= size_of::<Words>() && align_of::<F>() <= align_of::<Words>();
-    const TABLE: Table = Table { run: Self::run, drop: Self::drop };
+    const TABLE: ClosureTable = ClosureTable { run: Self::run, drop: Self::drop };
 
     /// # Safety
     ///
