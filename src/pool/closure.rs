@@ -21,9 +21,9 @@ struct ClosureTable {
 }
 
 /// A closure that lies in the words themselves.
-struct Inline<F>(PhantomData<F>);
+struct InlineClosure<F>(PhantomData<F>);
 
-impl<F: FnOnce()> Inline<F> {
+impl<F: FnOnce()> InlineClosure<F> {
     const FITS: bool =
         size_of::<F>() <= size_of::<Words>() && align_of::<F>() <= align_of::<Words>();
     const TABLE: ClosureTable = ClosureTable { run: Self::run, drop: Self::drop };
@@ -57,12 +57,12 @@ impl<F: FnOnce()> Inline<F> {
 impl Closure {
     #[inline]
     pub(super) fn new<F: FnOnce() + Send>(f: F) -> Self {
-        if Inline::<F>::FITS { Inline::closure(f) } else { Closure::boxed(f) }
+        if InlineClosure::<F>::FITS { InlineClosure::closure(f) } else { Closure::boxed(f) }
     }
 
     fn boxed<F: FnOnce() + Send>(f: F) -> Self {
-        const { assert!(Inline::<Box<F>>::FITS) };
-        Inline::closure(Box::new(f))
+        const { assert!(InlineClosure::<Box<F>>::FITS) };
+        InlineClosure::closure(Box::new(f))
     }
 
     #[inline]
