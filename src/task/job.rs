@@ -58,9 +58,9 @@ pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
 /// A closure that lies in the words themselves.
-struct Inline<F>(PhantomData<F>);
+struct InlineJob<F>(PhantomData<F>);
 
-impl<F: FnOnce() -> bool> Inline<F> {
+impl<F: FnOnce() -> bool> InlineJob<F> {
     const FITS: bool =
         size_of::<F>() <= size_of::<Capture>() && align_of::<F>() <= align_of::<Capture>();
     const KIND: Kind = Kind { run: Self::run, drop: Self::drop };
@@ -102,8 +102,8 @@ impl Job {
     /// A job of a closure that tells whether there was something to run.
     #[inline]
     pub(super) fn from_attempt<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
-        if Inline::<F>::FITS {
-            Job::holding(&Inline::<F>::KIND, f)
+        if InlineJob::<F>::FITS {
+            Job::holding(&InlineJob::<F>::KIND, f)
         } else {
             let f = Box::new(f);
             Job::boxed(f)
@@ -112,8 +112,8 @@ impl Job {
 
     #[inline]
     fn boxed<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
-        const { assert!(Inline::<F>::FITS) };
-        Job::holding(&Inline::<F>::KIND, f)
+        const { assert!(InlineJob::<F>::FITS) };
+        Job::holding(&InlineJob::<F>::KIND, f)
     }
 
     /// `kind` is that of `F`, which fits.
