@@ -12,12 +12,12 @@ pub(super) trait Wakes: Unfinished + Sized + 'static {
 
 /// Returns a waker of the task. It is the reference that the caller has.
 pub(super) fn raw<W: Wakes>(task: &W) -> RawWaker {
-    RawWaker::new(ptr::from_ref(task).cast(), &Table::<W>::TABLE)
+    RawWaker::new(ptr::from_ref(task).cast(), &WakerTable::<W>::TABLE)
 }
 
-struct Table<W>(PhantomData<W>);
+struct WakerTable<W>(PhantomData<W>);
 
-impl<W: Wakes> Table<W> {
+impl<W: Wakes> WakerTable<W> {
     const TABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
 
