@@ -17,7 +17,7 @@ use core::num::NonZeroUsize;
 
 /// The second half, on the stack of its owner (I7).
 #[repr(C)]
-struct Half<B, R> {
+struct ForkHalf<B, R> {
     /// First, so that a pointer to it is a pointer to the whole.
     head: Head,
     latch: Latch,
@@ -26,7 +26,7 @@ struct Half<B, R> {
     result: Place<Result<R, thread::Payload>>,
 }
 
-impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
+impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
     /// Runs also if it is dropped, since its owner waits.
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
 
@@ -128,14 +128,14 @@ impl Queue {
     {
         let (shared, line) = (self.shared(), self.line());
         let context = self.0.context.as_ref().map(Flow::capture);
-        let mut half = Half {
-            head: Head::new(&Half::<B, RB>::KIND, core::ptr::null()),
+        let mut half = ForkHalf {
+            head: Head::new(&ForkHalf::<B, RB>::KIND, core::ptr::null()),
             latch: Latch::new(&serving.owner),
             context,
             closure: Place::empty(),
             result: Place::empty(),
         };
-        half.head = Head::new(&Half::<B, RB>::KIND, &raw const half.latch);
+        half.head = Head::new(&ForkHalf::<B, RB>::KIND, &raw const half.latch);
         // SAFETY: I7 — no other thread has it. Forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
