@@ -1,6 +1,6 @@
 //! Fork and join within a queue: [`Queue::join`] and [`Queue::install`].
 
-use super::fork::{Head, Latch};
+use super::fork::{ForkHead, Latch};
 use super::life::MAX_TASKS;
 use super::policy::Pick;
 use super::queue::Queue;
@@ -19,7 +19,7 @@ use core::num::NonZeroUsize;
 #[repr(C)]
 struct ForkHalf<B, R> {
     /// First, so that a pointer to it is a pointer to the whole.
-    head: Head,
+    head: ForkHead,
     latch: Latch,
     context: Option<Captured>,
     closure: Place<B>,
@@ -129,13 +129,13 @@ impl Queue {
         let (shared, line) = (self.shared(), self.line());
         let context = self.0.context.as_ref().map(Flow::capture);
         let mut half = ForkHalf {
-            head: Head::new(&ForkHalf::<B, RB>::KIND, core::ptr::null()),
+            head: ForkHead::new(&ForkHalf::<B, RB>::KIND, core::ptr::null()),
             latch: Latch::new(&serving.owner),
             context,
             closure: Place::empty(),
             result: Place::empty(),
         };
-        half.head = Head::new(&ForkHalf::<B, RB>::KIND, &raw const half.latch);
+        half.head = ForkHead::new(&ForkHalf::<B, RB>::KIND, &raw const half.latch);
         // SAFETY: I7 — no other thread has it. Forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);

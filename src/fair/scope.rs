@@ -1,6 +1,6 @@
 //! Jobs of a queue that borrow from the thread that waits for them.
 
-use super::fork::{Head, Latch};
+use super::fork::{ForkHead, Latch};
 use super::queue::Queue;
 use super::serving::Serving;
 use super::shared::Shared;
@@ -29,7 +29,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 #[repr(C)]
 struct ScopeJob<'a, F> {
     /// First, so that a pointer to it is a pointer to the whole.
-    head: Head,
+    head: ForkHead,
     first: &'a Mutex<Option<thread::Payload>>,
     latch: *const Latch,
     f: F,
@@ -165,11 +165,11 @@ impl<'scope> Scope<'scope, '_> {
     fn offer<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let (shared, line) = (self.queue.shared(), self.queue.line());
         let latch = &raw const self.latch;
-        let head = Head::new(&ScopeJob::<F>::KIND, latch);
+        let head = ForkHead::new(&ScopeJob::<F>::KIND, latch);
         let job = Box::into_raw(Box::new(ScopeJob { head, first: &self.first, latch, f }));
         self.latch.add(Serving::of(line).map(|it| &it.owner));
         // SAFETY: I7 — in a box that stays until the job has run; and the scope waits for it.
-        unsafe { Shared::offer(shared, line, job.cast::<Head>(), latch) };
+        unsafe { Shared::offer(shared, line, job.cast::<ForkHead>(), latch) };
     }
 }
 

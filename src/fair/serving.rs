@@ -1,7 +1,7 @@
 //! Which queue a thread is serving, how much of its time the queue is charged for, and the forks
 //! that the thread offers and waits for.
 
-use super::fork::{Forks, Head, Latch, Owner};
+use super::fork::{ForkHead, Forks, Latch, Owner};
 use super::handle::Handle;
 use super::line::Line;
 use super::policy::{Pick, Service};
@@ -183,7 +183,7 @@ impl Shared {
     pub(super) unsafe fn offer(
         this: &Arc<Self>,
         line: &Line,
-        head: *const Head,
+        head: *const ForkHead,
         mut latch: *const Latch,
     ) -> usize {
         let forks = line.forks.get_or_make(Forks::default);
