@@ -68,7 +68,7 @@ pub(super) struct Line {
     pub(super) flight: Flight,
     /// Its futures that have not ended.
     pub(super) living: Living,
-    /// A `Weak<Handle>` of its present or last queue, for `Serving`. Handles are built on lines, so
+    /// A `Weak<QueueHandle>` of its present or last queue, for `Serving`. Handles are built on lines, so
     /// a line does not know their type.
     pub(super) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }

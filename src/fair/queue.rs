@@ -1,7 +1,7 @@
 //! The handle of a queue.
 
 use super::error::QueueError;
-use super::handle::Handle;
+use super::handle::QueueHandle;
 use super::line::{Line, MAX_WEIGHT};
 use super::report::QueueMetrics;
 use super::shared::Shared;
@@ -32,7 +32,7 @@ use core::num::NonZeroUsize;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Queue(pub(super) Arc<Handle>);
+pub struct Queue(pub(super) Arc<QueueHandle>);
 
 impl Queue {
     #[inline]

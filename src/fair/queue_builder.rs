@@ -1,7 +1,7 @@
 //! The builder of a queue.
 
 use super::error::QueueError;
-use super::handle::{Handle, LineRef};
+use super::handle::{LineRef, QueueHandle};
 use super::life::MAX_TASKS;
 use super::line::{MAX_WEIGHT, Settings};
 use super::polls::Polls;
@@ -297,7 +297,7 @@ impl<'a> QueueBuilder<'a> {
         let context = self.context.or_else(|| shared.context.clone());
         let polls = Polls { queue: queue.clone(), id, limited: limited.clone() };
         let futures = Futures(Unwatched::new(polls));
-        let queue = Queue(Arc::new(Handle { id, queue, token, limited, futures, context }));
+        let queue = Queue(Arc::new(QueueHandle { id, queue, token, limited, futures, context }));
         *line.handle.lock() = Some(Box::new(weak(&queue.0)));
         queue.cancel_with_token();
         Ok(queue)

@@ -2,7 +2,7 @@
 //! that the thread offers and waits for.
 
 use super::fork::{ForkHead, Forks, Latch, Owner};
-use super::handle::Handle;
+use super::handle::QueueHandle;
 use super::line::Line;
 use super::policy::{Pick, Service};
 use super::queue::Queue;
@@ -80,7 +80,7 @@ impl Serving {
             // SAFETY: I6 — the frame is within a call of the scheduler's.
             let line = unsafe { &*self.shared }.table.get(self.slot)?;
             let handle = line.handle.lock();
-            handle.as_ref()?.downcast_ref::<Weak<Handle>>()?.upgrade().map(Queue)
+            handle.as_ref()?.downcast_ref::<Weak<QueueHandle>>()?.upgrade().map(Queue)
         };
         self.queue.get_or_init(find).as_ref()
     }
