@@ -2,7 +2,7 @@
 
 use super::locked::{self, LockedPool};
 use super::shared::Shared;
-use super::thread_pool::{Handle, ThreadPool};
+use super::thread_pool::{PoolHandle, ThreadPool};
 use crate::executor::{ExecutorId, Futures, Reason, Rejected};
 use crate::sync::{Arc, Unwatched};
 use crate::task::{CancelledBy, Job, JoinHandle, Living, Polling};
@@ -59,10 +59,10 @@ impl LockedPool {
     }
 }
 
-impl Handle {
+impl PoolHandle {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let futures = Futures(Unwatched::new(Entrance(Arc::clone(&shared))));
-        Handle(shared, futures)
+        PoolHandle(shared, futures)
     }
 }
 

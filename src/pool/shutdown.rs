@@ -4,7 +4,7 @@ use super::frame::is_of_worker;
 use super::locked::LockedPool;
 use super::registry::Seat;
 use super::shared::{CLOSED, DISCARD, MISSED, PINNED, Shared};
-use super::thread_pool::{Handle, ThreadPool};
+use super::thread_pool::{PoolHandle, ThreadPool};
 use super::{CALLED, GONE};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
@@ -336,7 +336,7 @@ impl Shared {
     }
 }
 
-impl Drop for Handle {
+impl Drop for PoolHandle {
     /// Shuts down as `shutdown(Drain)` does. A thread of the pool does not wait, and none does
     /// after `shutdown_background`.
     fn drop(&mut self) {

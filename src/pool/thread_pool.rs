@@ -61,16 +61,16 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct ThreadPool(Arc<Handle>);
+pub struct ThreadPool(Arc<PoolHandle>);
 
 /// Shared by the clones; its `Drop` is in `shutdown.rs`.
-pub(super) struct Handle(pub(super) Arc<Shared>, pub(super) Futures);
+pub(super) struct PoolHandle(pub(super) Arc<Shared>, pub(super) Futures);
 
 // A panic of a job, a hook or a park is caught before it could leave anything half done.
-impl RefUnwindSafe for Handle {}
+impl RefUnwindSafe for PoolHandle {}
 
 impl ThreadPool {
-    pub(super) fn from_handle(handle: Handle) -> Self {
+    pub(super) fn from_handle(handle: PoolHandle) -> Self {
         ThreadPool(Arc::new(handle))
     }
 
