@@ -1,6 +1,6 @@
 //! Lines: the shared state of a queue, one for each slot.
 
-use super::counters::Counters;
+use super::counters::QueueCounters;
 use super::flight::Flight;
 use super::fork::Forks;
 use super::joiners::Joiners;
@@ -34,7 +34,7 @@ pub(super) struct Entry {
 #[repr(C)]
 pub(super) struct Line {
     pub(super) life: Life,
-    pub(super) counters: Counters,
+    pub(super) counters: QueueCounters,
     pub(super) jobs: Injector<Entry>,
     /// What its tasks have forked and no thread has begun. Made by the first fork.
     pub(super) forks: Once<Forks>,
@@ -88,7 +88,7 @@ impl Line {
     pub(super) fn new(slot: usize) -> Self {
         Line {
             life: Life::nothing(),
-            counters: Counters::default(),
+            counters: QueueCounters::default(),
             jobs: Injector::new(),
             forks: Once::empty(),
             slot,
