@@ -75,7 +75,7 @@ pub(super) struct Line {
 
 /// The settings of a queue.
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct QueueSettings {
     pub(super) name: Option<Text>,
     pub(super) weight: u64,
     pub(super) limit: usize,
@@ -113,9 +113,9 @@ impl Line {
     }
 
     /// Opens a new queue in the slot, which the caller has to itself, and returns its id.
-    pub(super) fn open(&self, settings: Settings) -> ExecutorId {
+    pub(super) fn open(&self, settings: QueueSettings) -> ExecutorId {
         let id = ExecutorId::new();
-        let Settings { name, weight, limit, capacity, tier, is_paused } = settings;
+        let QueueSettings { name, weight, limit, capacity, tier, is_paused } = settings;
         *self.name.lock() = name;
         self.end.forget();
         self.living.reset();

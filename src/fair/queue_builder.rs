@@ -3,7 +3,7 @@
 use super::error::QueueError;
 use super::handle::{LineRef, QueueHandle};
 use super::life::MAX_TASKS;
-use super::line::{MAX_WEIGHT, Settings};
+use super::line::{MAX_WEIGHT, QueueSettings};
 use super::polls::Polls;
 use super::queue::Queue;
 use super::shared::Shared;
@@ -38,7 +38,7 @@ use core::task::Waker;
 #[derive(Clone)]
 pub struct QueueBuilder<'a> {
     shared: &'a Arc<Shared>,
-    settings: Settings,
+    settings: QueueSettings,
     max_in_flight: Option<usize>,
     token: Option<CancelToken>,
     context: Option<Flow>,
@@ -48,7 +48,7 @@ impl<'a> QueueBuilder<'a> {
     pub(super) fn new(shared: &'a Arc<Shared>, name: Option<Text>) -> Self {
         QueueBuilder {
             shared,
-            settings: Settings::new(name),
+            settings: QueueSettings::new(name),
             max_in_flight: None,
             token: None,
             context: None,

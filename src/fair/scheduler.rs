@@ -1,7 +1,7 @@
 //! The handle of a scheduler.
 
 use super::handle::LineRef;
-use super::line::{Line, Settings};
+use super::line::{Line, QueueSettings};
 use super::queue::Queue;
 use super::queue_builder::QueueBuilder;
 use super::report::Report;
@@ -285,11 +285,11 @@ impl fmt::Debug for FairScheduler {
     }
 }
 
-impl Settings {
+impl QueueSettings {
     /// Returns the default settings.
     pub(super) fn new(name: Option<Text>) -> Self {
         let (limit, capacity) = (Shared::limit(None), super::life::MAX_TASKS);
         let tier = super::Priority::Normal.tier();
-        Settings { name, weight: 1, limit, capacity, tier, is_paused: false }
+        QueueSettings { name, weight: 1, limit, capacity, tier, is_paused: false }
     }
 }
