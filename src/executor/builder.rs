@@ -5,7 +5,7 @@ use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
 use crate::sync::lock::{Common, Mutex};
 use crate::task::{self, CancelToken, CancelledBy, Cause, Flow, JoinHandle, Link, NewFuture};
-use crate::task::{Settings, TaskGroup};
+use crate::task::{TaskGroup, TaskSettings};
 use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
@@ -232,7 +232,8 @@ impl<'a> TaskBuilder<'a> {
         self.try_spawn_future(future).unwrap_or_else(|Rejected { item: future, reason }| {
             let member = self.group.map(|it| it.group().join());
             let never = || unreachable!("a refused task does not run");
-            let (job, handle) = task::task_of(never, Settings { member, ..Settings::default() });
+            let (job, handle) =
+                task::task_of(never, TaskSettings { member, ..TaskSettings::default() });
             handle.any().cancel(Cause::Refused(reason));
             drop((job, future));
             handle
@@ -333,7 +334,7 @@ impl<'a> TaskBuilder<'a> {
         // A scheduler has one id for all its queues, so a queue's own home takes precedence.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         let deadline = self.deadline;
-        let (job, handle) = task::task_of(f, Settings { home, limited, member, deadline });
+        let (job, handle) = task::task_of(f, TaskSettings { home, limited, member, deadline });
         if let (Some(token), Some(place)) = (self.token, place) {
             match token.link(handle.any()) {
                 Ok(link) => *place.lock() = Some(link),

@@ -26,7 +26,7 @@ struct Cell<F, T> {
 
 /// The settings of a new task.
 #[derive(Default)]
-pub(crate) struct Settings {
+pub(crate) struct TaskSettings {
     pub(crate) home: Home,
     pub(crate) limited: Option<Limited>,
     pub(crate) member: Option<Membership>,
@@ -34,12 +34,12 @@ pub(crate) struct Settings {
 }
 
 /// Makes a task, perhaps a member of a group.
-pub(crate) fn task_of<T, F>(f: F, settings: Settings) -> (Job, JoinHandle<T>)
+pub(crate) fn task_of<T, F>(f: F, settings: TaskSettings) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let Settings { home, limited, member, deadline } = settings;
+    let TaskSettings { home, limited, member, deadline } = settings;
     let core = Core::new(State::queued(deadline.is_some()), home, limited, deadline);
     let cell = Cell { core, closure: Place::empty() };
     let closure = (f, member);
@@ -134,7 +134,7 @@ impl Job {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        task_of(f, Settings::default())
+        task_of(f, TaskSettings::default())
     }
 }
 
@@ -186,7 +186,7 @@ impl TaskGroup {
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
         // A task: it leaves the count of a queue that it is given to before it leaves the group.
-        let settings = Settings { member: Some(self.group.join()), ..Settings::default() };
+        let settings = TaskSettings { member: Some(self.group.join()), ..TaskSettings::default() };
         match &self.context {
             None => task_of(f, settings).0,
             Some(context) => task_of(context.around(f), settings).0,
