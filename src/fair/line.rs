@@ -19,7 +19,7 @@ use core::any::Any;
 pub(super) const MAX_WEIGHT: u64 = 1 << 32;
 
 /// A job in a queue.
-pub(super) struct Entry {
+pub(super) struct QueuedJob {
     pub(super) job: Job,
     /// When the job was accepted, in nanoseconds; 0 if waits are not measured.
     pub(super) since: u64,
@@ -35,7 +35,7 @@ pub(super) struct Entry {
 pub(super) struct Line {
     pub(super) life: Life,
     pub(super) counters: QueueCounters,
-    pub(super) jobs: Injector<Entry>,
+    pub(super) jobs: Injector<QueuedJob>,
     /// What its tasks have forked and no thread has begun. Made by the first fork.
     pub(super) forks: Once<Forks>,
     pub(super) slot: usize,
@@ -192,14 +192,14 @@ impl Line {
 
     /// Takes a fork, or else the oldest job: tasks that have begun end first.
     #[inline]
-    pub(super) fn take(&self) -> Option<Entry> {
+    pub(super) fn take(&self) -> Option<QueuedJob> {
         let fork = self.forks.get().and_then(Forks::take);
-        fork.map(|job| Entry { job, since: 0 }).or_else(|| self.take_job())
+        fork.map(|job| QueuedJob { job, since: 0 }).or_else(|| self.take_job())
     }
 
     /// Takes the oldest job.
     #[inline]
-    pub(super) fn take_job(&self) -> Option<Entry> {
+    pub(super) fn take_job(&self) -> Option<QueuedJob> {
         self.jobs.pop()
     }
 

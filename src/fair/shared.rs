@@ -4,7 +4,7 @@ use super::LOOK;
 use super::clock::Time;
 use super::counters::add;
 use super::life::{Look, MAX_LEASES};
-use super::line::{Entry, Line};
+use super::line::{Line, QueuedJob};
 use super::policy::Reweighted;
 use super::table::{SLOTS, Table};
 use super::tickets::{MOST_TICKETS, Tickets};
@@ -195,7 +195,7 @@ impl Shared {
                 task.be_counted(line.id());
             }
         }
-        Shared::put(|| line.jobs.push(Entry { job, since: this.now_if_timed() }));
+        Shared::put(|| line.jobs.push(QueuedJob { job, since: this.now_if_timed() }));
         Shared::look_after(this, line);
     }
 
@@ -209,7 +209,7 @@ impl Shared {
 
     /// Puts a job that polls a future into its queue, which already counts the future.
     pub(super) fn push_poll(this: &Arc<Self>, line: &Line, job: Job) {
-        Shared::put(|| line.jobs.push(Entry { job, since: this.now_if_timed() }));
+        Shared::put(|| line.jobs.push(QueuedJob { job, since: this.now_if_timed() }));
         let is_care_wanted = this.tickets.want_care() && !this.is_submitting();
         if is_care_wanted && this.tickets.are_none() {
             // Even if the queue is paused: an executor that has ended says so.
@@ -315,7 +315,7 @@ impl Shared {
     ///
     /// This takes instead of asking whether there is a task: that question counts pushes that have
     /// begun, and the caller might wait for one that never ends.
-    pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<Entry> {
+    pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
         self.show(line);
