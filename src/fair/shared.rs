@@ -47,18 +47,18 @@ pub(super) struct Shared {
     pub(super) is_one_coming: Mutex<bool>,
     /// The token that reports the end, and the link to it.
     pub(super) end: Mutex<Option<(CancelToken, Link)>>,
-    pub(super) registry: Mutex<Registry>,
+    pub(super) registry: Mutex<FreeSlots>,
 }
 
 /// The free slots. A lock protects them: making queues takes it, serving does not.
 #[derive(Default)]
-pub(super) struct Registry {
+pub(super) struct FreeSlots {
     pub(super) free: Vec<usize>,
     next: usize,
     pub(super) is_closed: bool,
 }
 
-impl Registry {
+impl FreeSlots {
     /// Takes a free slot, if there is one.
     pub(super) fn take(&mut self) -> Option<usize> {
         self.free.pop().or_else(|| {
