@@ -1,7 +1,7 @@
 //! The producers' end.
 
 use super::closed::Closed;
-use super::segment::{Segment, Slot};
+use super::segment::{Segment, SegmentSlot};
 use super::word::{Position, Tail, number_after};
 use super::{CLOSED, Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
@@ -21,7 +21,7 @@ struct Claim<T> {
 impl<T> Claim<T> {
     /// Returns the next slot that is neither filled nor void.
     #[inline(always)]
-    fn slot(&mut self) -> &Slot<T> {
+    fn slot(&mut self) -> &SegmentSlot<T> {
         let offset = self.next;
         self.next += 1;
         // SAFETY: I4 — the slot is ours and not settled, so its segment stays.

@@ -1,6 +1,6 @@
 //! The consumers' end: one item at a time.
 
-use super::segment::{Content, Segment, Slot, Tagged};
+use super::segment::{Content, Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};
 use super::{CLAIMED, Injector, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
@@ -259,7 +259,7 @@ impl<T> Injector<T> {
 
 /// Waits until a producer has marked the slot. Returns `Nothing` if that takes too long.
 #[cold]
-fn wait_for<T>(slot: &Slot<T>, head: Head, patience: &mut Patience) -> Content {
+fn wait_for<T>(slot: &SegmentSlot<T>, head: Head, patience: &mut Patience) -> Content {
     let mut looks = 0;
     loop {
         let content = slot.look();
