@@ -23,15 +23,15 @@ pub(crate) fn until<O>(
 where
     O: Send + Sync + 'static,
 {
-    Until(Unwatched::new(Watch { owner, events, holds, state: Mutex::new(State::New) }))
+    Until(Unwatched::new(AwaitedCondition { owner, events, holds, state: Mutex::new(State::New) }))
 }
 
 /// The future of [`until`].
-struct Until<O>(Unwatched<Watch<O>>);
+struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// Sleeps on the event count in place of the future. The thread that notifies calls `holds`, and
 /// not the next poll: the condition may be that nothing is polled.
-struct Watch<O> {
+struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
     holds: fn(&O) -> bool,
@@ -48,7 +48,7 @@ enum State {
     Over,
 }
 
-impl<O: Send + Sync + 'static> Watch<O> {
+impl<O: Send + Sync + 'static> AwaitedCondition<O> {
     /// Looks whether the condition holds, and goes to sleep if it does not.
     fn look(this: &Unwatched<Self>) {
         let events = (this.events)(&this.owner);
@@ -86,9 +86,9 @@ impl<O: Send + Sync + 'static> Watch<O> {
     }
 }
 
-impl<O: Send + Sync + 'static> Wake for Watch<O> {
+impl<O: Send + Sync + 'static> Wake for AwaitedCondition<O> {
     fn wake(self: Unwatched<Self>) {
-        Watch::look(&self);
+        AwaitedCondition::look(&self);
     }
 }
 
@@ -102,7 +102,7 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
             State::New => {
                 *state = State::Watching(waker, None);
                 drop(state);
-                Watch::look(&self.0);
+                AwaitedCondition::look(&self.0);
                 let is_over = matches!(*self.0.state.lock(), State::Over);
                 return if is_over { Poll::Ready(()) } else { Poll::Pending };
             }
