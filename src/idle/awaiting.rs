@@ -23,7 +23,12 @@ pub(crate) fn until<O>(
 where
     O: Send + Sync + 'static,
 {
-    Until(Unwatched::new(AwaitedCondition { owner, events, holds, state: Mutex::new(State::New) }))
+    Until(Unwatched::new(AwaitedCondition {
+        owner,
+        events,
+        holds,
+        state: Mutex::new(AwaitedState::New),
+    }))
 }
 
 /// The future of [`until`].
@@ -35,10 +40,10 @@ struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
     holds: fn(&O) -> bool,
-    state: Mutex<State>,
+    state: Mutex<AwaitedState>,
 }
 
-enum State {
+enum AwaitedState {
     /// The future has not been polled yet, or will be polled again.
     New,
     /// The future's waker, and the watch's entry in the list of sleepers. There is no entry while a
@@ -56,11 +61,11 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
             let prepared = events.prepare();
             if (this.holds)(&this.owner) {
                 prepared.cancel();
-                let state = mem::replace(&mut *this.state.lock(), State::Over);
+                let state = mem::replace(&mut *this.state.lock(), AwaitedState::Over);
                 return Self::wake_task(state);
             }
             let mut state = this.state.lock();
-            let State::Watching(_, place) = &mut *state else {
+            let AwaitedState::Watching(_, place) = &mut *state else {
                 drop(state);
                 return prepared.cancel();
             };
@@ -70,7 +75,7 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 Err(Awake::Told) => *place = None,
                 // The task is woken to poll again, so that others run in between.
                 Err(Awake::NoRoom) => {
-                    let before = mem::replace(&mut *state, State::New);
+                    let before = mem::replace(&mut *state, AwaitedState::New);
                     drop(state);
                     return Self::wake_task(before);
                 }
@@ -79,8 +84,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
     }
 
     /// Wakes the task: the waker is the user's, so it may panic, and a notifier has others to tell.
-    fn wake_task(state: State) {
-        if let State::Watching(waker, _) = state {
+    fn wake_task(state: AwaitedState) {
+        if let AwaitedState::Watching(waker, _) = state {
             thread::completes(|| waker.wake());
         }
     }
@@ -99,15 +104,15 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
         let waker = context.waker().clone();
         let mut state = self.0.state.lock();
         let before = match &mut *state {
-            State::New => {
-                *state = State::Watching(waker, None);
+            AwaitedState::New => {
+                *state = AwaitedState::Watching(waker, None);
                 drop(state);
                 AwaitedCondition::look(&self.0);
-                let is_over = matches!(*self.0.state.lock(), State::Over);
+                let is_over = matches!(*self.0.state.lock(), AwaitedState::Over);
                 return if is_over { Poll::Ready(()) } else { Poll::Pending };
             }
-            State::Watching(place, _) => mem::replace(place, waker),
-            State::Over => return Poll::Ready(()),
+            AwaitedState::Watching(place, _) => mem::replace(place, waker),
+            AwaitedState::Over => return Poll::Ready(()),
         };
         drop(state);
         // Not under the lock: it is the user's.
@@ -118,8 +123,8 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
 
 impl<O> Drop for Until<O> {
     fn drop(&mut self) {
-        let state = mem::replace(&mut *self.0.state.lock(), State::Over);
-        if let State::Watching(_, Some(asleep)) = state {
+        let state = mem::replace(&mut *self.0.state.lock(), AwaitedState::Over);
+        if let AwaitedState::Watching(_, Some(asleep)) = state {
             (self.0.events)(&self.0.owner).leave(asleep);
         }
     }
