@@ -218,7 +218,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Puts this thread on the list of sleepers.
-    fn lie_down(self, waker: Waker) -> Result<Sleep<'a>, Awake> {
+    fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
             // All waiters are in use, so this thread cannot sleep. Dropping `self` passes a
@@ -248,7 +248,7 @@ impl<'a> Prepared<'a> {
             let (success, failure) = (LAIN.release(), Relaxed);
             if events.word.compare_exchange(word.0, asleep.0, success, failure).is_ok() {
                 mem::forget(self);
-                return Ok(Sleep { events, number, this });
+                return Ok(Sleeping { events, number, this });
             }
         }
     }
@@ -290,13 +290,13 @@ fn too_many() -> ! {
 }
 
 /// A thread in the list of sleepers.
-struct Sleep<'a> {
+struct Sleeping<'a> {
     events: &'a EventCount,
     number: usize,
     this: Use,
 }
 
-impl Sleep<'_> {
+impl Sleeping<'_> {
     fn is_asleep(&self) -> bool {
         self.events.waiters.get(self.number).is_asleep(self.this)
     }
@@ -330,7 +330,7 @@ impl Sleep<'_> {
     }
 }
 
-impl Drop for Sleep<'_> {
+impl Drop for Sleeping<'_> {
     /// If `park` panics.
     fn drop(&mut self) {
         self.leave();
@@ -356,6 +356,6 @@ pub(super) struct Asleep {
 impl EventCount {
     /// The sleeper leaves the list. It is one of this event count.
     pub(super) fn leave(&self, asleep: Asleep) {
-        drop(Sleep { events: self, number: asleep.number, this: asleep.this });
+        drop(Sleeping { events: self, number: asleep.number, this: asleep.this });
     }
 }
