@@ -20,7 +20,7 @@ pub(super) struct Turns {
     pub(super) living: Living,
     /// Told when the stepper goes.
     pub(super) end: End,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<TurnState>,
     /// Held by the thread that calls the stepper, so that one call at a time passes turns.
     driver: Mutex<()>,
     /// Notified when it is the stepper's turn.
@@ -29,7 +29,7 @@ pub(super) struct Turns {
     pub(super) threads: Vec<Condvar>,
 }
 
-pub(super) struct State {
+pub(super) struct TurnState {
     /// In nanoseconds.
     pub(super) now: u64,
     turn: Turn,
@@ -155,7 +155,7 @@ pub(super) fn here() -> Option<(Unwatched<Turns>, usize)> {
 
 impl Turns {
     pub(super) fn new(seed: u64, threads: usize) -> Self {
-        let state = State {
+        let state = TurnState {
             now: 0,
             turn: Turn::Stepper,
             end: None,
@@ -264,7 +264,12 @@ impl Turns {
     }
 
     /// Ends this thread's turn and waits for its next. `false` if the stepper is gone.
-    fn pass_turn(&self, mut state: MutexGuard<'_, State>, index: usize, meanwhile: Thread) -> bool {
+    fn pass_turn(
+        &self,
+        mut state: MutexGuard<'_, TurnState>,
+        index: usize,
+        meanwhile: Thread,
+    ) -> bool {
         if state.is_over {
             return false;
         }
@@ -277,7 +282,7 @@ impl Turns {
     }
 
     /// Passes the turn to the next thread, or back to the stepper.
-    fn end_turn(&self, state: &mut State) {
+    fn end_turn(&self, state: &mut TurnState) {
         let is_passed = state.end.is_some_and(|end| self.pass(state, end));
         if !is_passed {
             state.turn = Turn::Stepper;
@@ -287,7 +292,7 @@ impl Turns {
 
     /// Gives the turn to the next thread that is due at `end` at the latest. Returns whether there
     /// is one.
-    fn pass(&self, state: &mut State, end: u64) -> bool {
+    fn pass(&self, state: &mut TurnState, end: u64) -> bool {
         let time = state.next_time().filter(|time| *time <= end);
         // The caller of the stepper wakes what a timer wakes: it is in no task.
         let Some(time) = time.filter(|time| state.timers.next().is_none_or(|it| it > *time)) else {
@@ -352,7 +357,7 @@ impl Turns {
     }
 }
 
-impl State {
+impl TurnState {
     /// Returns when a thread is due.
     fn due(&self, thread: &Thread) -> Option<u64> {
         match thread {
