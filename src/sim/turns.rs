@@ -83,21 +83,21 @@ impl Wake for Alarm {
 }
 
 /// The state of one thread.
-struct Local {
+struct TurnThread {
     alarm: Unwatched<Alarm>,
     /// Where it blocks in real time: for a timeout, and when the stepper is gone.
     park: RefCell<ThreadPark>,
 }
 
-impl Local {
+impl TurnThread {
     fn new(turns: &Unwatched<Turns>, index: usize) -> Self {
         let park = ThreadPark::new();
         let alarm = Alarm { turns: Unwatched::clone(turns), index, bell: park.unparker() };
-        Local { alarm: Unwatched::new(alarm), park: RefCell::new(park) }
+        TurnThread { alarm: Unwatched::new(alarm), park: RefCell::new(park) }
     }
 }
 
-impl Own for Local {
+impl Own for TurnThread {
     fn home(&self) -> Option<ExecutorId> {
         Some(self.alarm.turns.id)
     }
@@ -204,7 +204,7 @@ impl Turns {
     /// Runs one of the threads to its end.
     pub(super) fn live(this: &Unwatched<Self>, index: usize) {
         HERE.with(|it| *it.borrow_mut() = Some((Unwatched::clone(this), index)));
-        let local = Local::new(this, index);
+        let local = TurnThread::new(this, index);
         current::as_worker(Some(this.id), None, || {
             depth::has_stack(None);
             gate::with_own(&local, || {
