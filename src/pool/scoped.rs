@@ -25,7 +25,7 @@ pub struct ScopedJoinHandle<'scope, T> {
 }
 
 /// The data that the job and its handle share.
-struct Task<F, T>(Mutex<State<F, T>>);
+struct ScopedTask<F, T>(Mutex<State<F, T>>);
 
 struct State<F, T> {
     stage: Stage<F, T>,
@@ -52,7 +52,7 @@ trait Outcome<T> {
     fn take(&self) -> Option<T>;
 }
 
-impl<F: FnOnce() -> T, T> Task<F, T> {
+impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
     /// Returns the latch by which its error and its server are known.
     fn latch(&self) -> usize {
         ptr::from_ref(self).addr()
@@ -99,7 +99,7 @@ impl<F: FnOnce() -> T, T> Task<F, T> {
     }
 }
 
-impl<F: FnOnce() -> T, T> Outcome<T> for Task<F, T> {
+impl<F: FnOnce() -> T, T> Outcome<T> for ScopedTask<F, T> {
     fn run(&self, core: &Core) {
         if let Some(f) = self.begin(true) {
             core.run(|| self.finish(core, f));
@@ -125,7 +125,7 @@ impl<F: FnOnce() -> T, T> Outcome<T> for Task<F, T> {
 /// The job's end of a task.
 struct Entry<'scope, F: FnOnce() -> T, T> {
     core: &'scope Core,
-    task: Unwatched<Task<F, T>>,
+    task: Unwatched<ScopedTask<F, T>>,
 }
 
 impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
@@ -185,7 +185,7 @@ impl<'scope> Scope<'scope, '_> {
         T: Send + 'scope,
     {
         let state = State { stage: Stage::Queued(f), bell: None, is_tombstone: false };
-        let task = Unwatched::new(Task(Mutex::new(state)));
+        let task = Unwatched::new(ScopedTask(Mutex::new(state)));
         let entry = Entry { core: self.core(), task: task.clone() };
         self.push(move || entry.run());
         ScopedJoinHandle { pool: self.pool(), core: self.core(), task }
