@@ -25,9 +25,9 @@ pub struct ScopedJoinHandle<'scope, T> {
 }
 
 /// The data that the job and its handle share.
-struct ScopedTask<F, T>(Mutex<State<F, T>>);
+struct ScopedTask<F, T>(Mutex<ScopedState<F, T>>);
 
-struct State<F, T> {
+struct ScopedState<F, T> {
     stage: Stage<F, T>,
     /// Wakes the thread that waits for it.
     bell: Option<Waker>,
@@ -184,7 +184,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        let state = State { stage: Stage::Queued(f), bell: None, is_tombstone: false };
+        let state = ScopedState { stage: Stage::Queued(f), bell: None, is_tombstone: false };
         let task = Unwatched::new(ScopedTask(Mutex::new(state)));
         let entry = Entry { core: self.core(), task: task.clone() };
         self.push(move || entry.run());
