@@ -123,12 +123,12 @@ impl<F: FnOnce() -> T, T> Outcome<T> for ScopedTask<F, T> {
 }
 
 /// The job's end of a task.
-struct Entry<'scope, F: FnOnce() -> T, T> {
+struct ScopedEntry<'scope, F: FnOnce() -> T, T> {
     core: &'scope Core,
     task: Unwatched<ScopedTask<F, T>>,
 }
 
-impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
+impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
     fn run(self) {
         if let Some(f) = self.task.begin(false) {
             self.task.finish(self.core, f);
@@ -136,7 +136,7 @@ impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
     }
 }
 
-impl<F: FnOnce() -> T, T> Drop for Entry<'_, F, T> {
+impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
         // The scope has counted the job as dropped unrun, but its handle knows what has become of
@@ -186,7 +186,7 @@ impl<'scope> Scope<'scope, '_> {
     {
         let state = ScopedState { stage: Stage::Queued(f), bell: None, is_tombstone: false };
         let task = Unwatched::new(ScopedTask(Mutex::new(state)));
-        let entry = Entry { core: self.core(), task: task.clone() };
+        let entry = ScopedEntry { core: self.core(), task: task.clone() };
         self.push(move || entry.run());
         ScopedJoinHandle { pool: self.pool(), core: self.core(), task }
     }
