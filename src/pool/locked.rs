@@ -57,7 +57,7 @@ impl RefUnwindSafe for LockedPool {}
 
 pub(super) struct LockedShared {
     pub(super) id: ExecutorId,
-    state: Mutex<State>,
+    state: Mutex<LockedState>,
     pub(super) living: Living,
     /// Notified when the last job has run, once it is closed.
     end: End,
@@ -68,7 +68,7 @@ pub(super) struct LockedShared {
 }
 
 #[derive(Default)]
-struct State {
+struct LockedState {
     jobs: VecDeque<Job>,
     running: usize,
     closed: bool,
@@ -76,7 +76,7 @@ struct State {
     panicked: usize,
 }
 
-impl State {
+impl LockedState {
     fn is_quiet(&self) -> bool {
         self.jobs.is_empty() && self.running == 0
     }
@@ -102,7 +102,7 @@ impl LockedPool {
         let size = at_least_one(threads)?;
         let living = Living::default();
         let (work, quiet) = (Condvar::new(), EventCount::new());
-        let (id, state) = (ExecutorId::new(), Mutex::new(State::default()));
+        let (id, state) = (ExecutorId::new(), Mutex::new(LockedState::default()));
         let shared =
             Unwatched::new(LockedShared { id, state, living, end: End::default(), work, quiet });
         // If a thread cannot be started, dropping the pool ends those that were.
