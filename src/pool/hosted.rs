@@ -147,9 +147,9 @@ impl WorkerThread {
     /// ```
     pub fn run_in_waits(mut self) -> Result<(), Self> {
         let is_free = worker_index().is_none() && current::is_outside();
-        let begin = |life: &OnceCell<Life>| {
+        let begin = |life: &OnceCell<WorkerLife>| {
             let vacancy = self.0.take_if(|_| is_free)?;
-            life.get_or_init(|| Life(Box::new(Local::new(*vacancy)))).begin();
+            life.get_or_init(|| WorkerLife(Box::new(Local::new(*vacancy)))).begin();
             Some(())
         };
         // An error means that the thread is past running jobs.
@@ -159,13 +159,13 @@ impl WorkerThread {
 
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static LIFE: OnceCell<Life> = OnceCell::new();
+    static LIFE: OnceCell<WorkerLife> = OnceCell::new();
 }
 
 /// The worker that this thread is until it ends.
-struct Life(Box<Local>);
+struct WorkerLife(Box<Local>);
 
-impl Life {
+impl WorkerLife {
     fn begin(&self) {
         let local = &*self.0;
         let (shared, seat) = (&local.shared, &local.seat);
@@ -183,7 +183,7 @@ impl Life {
 }
 
 /// The thread ends. Its queued jobs go to the other workers.
-impl Drop for Life {
+impl Drop for WorkerLife {
     fn drop(&mut self) {
         let Local { shared, seat, deque, .. } = &*self.0;
         Local::set_current(None);
