@@ -1,7 +1,7 @@
 //! Closures as tasks.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
-use super::cell::{Core, Task, go_on};
+use super::cell::{Task, TaskCore, go_on};
 use super::context::{ContextFlow, Flow};
 use super::error::{Cause, JoinError};
 use super::group::TaskGroup;
@@ -19,7 +19,7 @@ use core::ptr::{self, NonNull};
 
 /// The allocation.
 struct Cell<F, T> {
-    core: Core<T>,
+    core: TaskCore<T>,
     /// I1. With the closure's membership in a group, which ends after it.
     closure: Place<(F, Option<Membership>)>,
 }
@@ -40,7 +40,7 @@ where
     T: Send + 'static,
 {
     let TaskSettings { home, limited, member, deadline } = settings;
-    let core = Core::new(State::queued(deadline.is_some()), home, limited, deadline);
+    let core = TaskCore::new(State::queued(deadline.is_some()), home, limited, deadline);
     let cell = Cell { core, closure: Place::empty() };
     let closure = (f, member);
     // SAFETY: I1 — no other thread has it, and `closure` is forgotten in the next line.
@@ -56,7 +56,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn core(&self) -> &Core<T> {
+    fn core(&self) -> &TaskCore<T> {
         &self.core
     }
 

@@ -2,7 +2,7 @@
 
 use super::any::{AnyTask, Common, Count, Reference, Unfinished};
 use super::cancel::{CancelToken, Link};
-use super::cell::{Core, Counted, Task, go_on};
+use super::cell::{Counted, Task, TaskCore, go_on};
 use super::context::Captured;
 use super::current;
 use super::error::{CancelledBy, Cause, JoinError, Reason};
@@ -28,7 +28,7 @@ const NOWHERE: usize = usize::MAX;
 
 /// The allocation.
 struct FutureCell<F: Future> {
-    core: Core<F::Output>,
+    core: TaskCore<F::Output>,
     polling: Unwatched<dyn Polling>,
     /// What `polling` knows it by.
     number: u64,
@@ -76,7 +76,7 @@ impl NewFuture<'_> {
         };
         let (home, limited) = (polling.home(), polling.limited());
         let state = State::future(limited.is_some(), deadline.is_some());
-        let core = Core::new(state, home, limited, deadline);
+        let core = TaskCore::new(state, home, limited, deadline);
         let cell = FutureCell {
             core,
             polling,
@@ -258,7 +258,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    fn core(&self) -> &Core<F::Output> {
+    fn core(&self) -> &TaskCore<F::Output> {
         &self.core
     }
 

@@ -1,7 +1,7 @@
 //! Waiting for a task, and cancelling it.
 
 use super::any::{AnyTask, Reference};
-use super::cell::{Core, Task};
+use super::cell::{Task, TaskCore};
 use super::current;
 use super::error::CancelledBy;
 use super::error::JoinError;
@@ -221,7 +221,7 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().expect("the result of the task has been taken")
     }
 
-    fn core(&self) -> &Core<T> {
+    fn core(&self) -> &TaskCore<T> {
         self.task().core()
     }
 
