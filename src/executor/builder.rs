@@ -4,7 +4,7 @@ use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
 use crate::sync::lock::{Common, Mutex};
-use crate::task::{self, CancelToken, CancelledBy, Cause, Flow, JoinHandle, Link, NewFuture};
+use crate::task::{self, CancelLink, CancelToken, CancelledBy, Cause, Flow, JoinHandle, NewFuture};
 use crate::task::{TaskGroup, TaskSettings};
 use alloc::boxed::Box;
 use core::fmt;
@@ -354,7 +354,7 @@ impl<'a> TaskBuilder<'a> {
 }
 
 /// Holds a task's link to its token.
-type Place = Unwatched<Mutex<Option<Link>>>;
+type Place = Unwatched<Mutex<Option<CancelLink>>>;
 
 impl fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

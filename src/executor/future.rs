@@ -4,8 +4,8 @@ use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::lock::Mutex;
 use crate::sync::{Unwatched, thread};
+use crate::task::{CancelLink, Living, Polling, Reason};
 use crate::task::{CancelToken, CancelledBy, ExecutorId, Flow, Futures, Job, JoinHandle};
-use crate::task::{Link, Living, Polling, Reason};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::task::Wake;
@@ -69,7 +69,7 @@ struct Over<E> {
     executor: Unwatched<E>,
     living: Unwatched<Living>,
     backlog: Unwatched<Mutex<Backlog>>,
-    _end: Mutex<Option<(CancelToken, Link)>>,
+    _end: Mutex<Option<(CancelToken, CancelLink)>>,
 }
 
 /// The jobs that the executor had no room for, and whether each is to go behind the others. There

@@ -11,7 +11,7 @@ use crate::idle::EventCount;
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
+use crate::task::{CancelLink, CancelToken, End, ExecutorId, Job, Living};
 use alloc::boxed::Box;
 use core::any::Any;
 
@@ -63,7 +63,7 @@ pub(super) struct Line {
     pub(super) waits: Once<Waits>,
     /// The token that cancels the queue, and the link that lets it do so even after the last handle
     /// has gone.
-    pub(super) link: Mutex<Option<(CancelToken, Link)>>,
+    pub(super) link: Mutex<Option<(CancelToken, CancelLink)>>,
     /// Its futures that hold a permit, or wait for one.
     pub(super) flight: Flight,
     /// Its futures that have not ended.

@@ -14,7 +14,7 @@ use crate::executor::{ShutdownError, WouldDeadlock};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
-use crate::task::{CancelToken, Flow, Job, Link, current};
+use crate::task::{CancelLink, CancelToken, Flow, Job, current};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -46,7 +46,7 @@ pub(super) struct Shared {
     /// Whether a thread is about to serve that was started because the executor was full.
     pub(super) is_one_coming: Mutex<bool>,
     /// The token that reports the end, and the link to it.
-    pub(super) end: Mutex<Option<(CancelToken, Link)>>,
+    pub(super) end: Mutex<Option<(CancelToken, CancelLink)>>,
     pub(super) registry: Mutex<FreeSlots>,
 }
 

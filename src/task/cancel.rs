@@ -46,7 +46,7 @@ pub struct CancelToken(Arc<Node>);
 /// A token, for those that are below it and those that have it.
 struct Node {
     /// To each parent.
-    links: Vec<Link>,
+    links: Vec<CancelLink>,
     shared: Arc<TokenState>,
 }
 
@@ -71,7 +71,7 @@ enum Listener {
 }
 
 /// A listener's registration at a token, which it keeps. Dropping it takes the listener off.
-pub(crate) struct Link {
+pub(crate) struct CancelLink {
     /// `None` once it has been let go.
     token: Option<Arc<Node>>,
     index: usize,
@@ -240,21 +240,21 @@ impl CancelToken {
     }
 
     /// Wakes this with the token. `Err` with the reason if it is cancelled already.
-    pub(crate) fn link_waker(&self, waker: Waker) -> Result<Link, Option<Text>> {
+    pub(crate) fn link_waker(&self, waker: Waker) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Waker(waker))
     }
 
     /// Has this task cancelled with the token. `Err` with the reason if it is cancelled already.
-    pub(crate) fn link(&self, task: AnyTask) -> Result<Link, Option<Text>> {
+    pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
     }
 
-    fn add(&self, listener: Listener) -> Result<Link, Option<Text>> {
+    fn add(&self, listener: Listener) -> Result<CancelLink, Option<Text>> {
         let index = match &mut *self.0.shared.fate.lock() {
             Fate::Open(listeners) => listeners.add(listener),
             Fate::Cancelled(reason) => return Err(reason.clone()),
         };
-        Ok(Link { token: Some(Arc::clone(&self.0)), index })
+        Ok(CancelLink { token: Some(Arc::clone(&self.0)), index })
     }
 }
 
@@ -315,7 +315,7 @@ impl Listener {
     }
 }
 
-impl Link {
+impl CancelLink {
     /// Takes the listener off, and returns the token.
     fn let_go(&mut self) -> Option<Arc<Node>> {
         let token = self.token.take()?;
@@ -329,7 +329,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for CancelLink {
     fn drop(&mut self) {
         self.let_go();
     }
@@ -352,7 +352,7 @@ impl Drop for Node {
 pub struct Cancelled {
     token: CancelToken,
     /// Where the waker of the last poll is.
-    link: Option<Link>,
+    link: Option<CancelLink>,
 }
 
 impl Future for Cancelled {

@@ -1,7 +1,7 @@
 //! Futures as tasks: each time one is woken, a job polls it.
 
 use super::any::{AnyTask, Common, Count, Reference, Unfinished};
-use super::cancel::{CancelToken, Link};
+use super::cancel::{CancelLink, CancelToken};
 use super::cell::{Counted, Task, TaskCore, go_on};
 use super::context::Captured;
 use super::current;
@@ -36,7 +36,7 @@ struct FutureCell<F: Future> {
     index: AtomicUsize,
     has_token: bool,
     /// Where it keeps its link to the token.
-    link: Mutex<Option<Link>>,
+    link: Mutex<Option<CancelLink>>,
     /// The origin of the first request to cancel it.
     cause: Mutex<Option<Cause>>,
     /// I9.
