@@ -18,17 +18,17 @@ use core::ptr::NonNull;
 pub(crate) struct Living(Mutex<Roll>);
 
 enum Roll {
-    Open(Slots<Weak>),
+    Open(Slots<WeakTask>),
     /// The executor has ended, for this cause, and takes no more futures.
     Closed(Cause),
 }
 
 /// A pointer that does not keep the future alive. The future takes itself off the roll, under the
 /// lock, before it is freed (I4).
-struct Weak(NonNull<dyn Unfinished>);
+struct WeakTask(NonNull<dyn Unfinished>);
 
 // SAFETY: I4 — under the lock the task is there, and it is `Sync`.
-unsafe impl Send for Weak {}
+unsafe impl Send for WeakTask {}
 
 impl Default for Roll {
     fn default() -> Self {
@@ -40,7 +40,7 @@ impl Living {
     /// Adds a future, and returns its index. If the executor has ended, returns the cause.
     pub(super) fn add(&self, task: NonNull<dyn Unfinished>) -> Result<usize, Cause> {
         match &mut *self.0.lock() {
-            Roll::Open(slots) => Ok(slots.add(Weak(task))),
+            Roll::Open(slots) => Ok(slots.add(WeakTask(task))),
             Roll::Closed(cause) => Err(cause.clone()),
         }
     }
@@ -65,7 +65,7 @@ impl Living {
         let Roll::Open(slots) = &mut *roll else { return 0 };
         let slots = mem::take(slots);
         *roll = Roll::Closed(cause.clone());
-        let tasks: Vec<_> = slots.into_items().into_iter().filter_map(Weak::upgrade).collect();
+        let tasks: Vec<_> = slots.into_items().into_iter().filter_map(WeakTask::upgrade).collect();
         drop(roll);
         for task in tasks {
             let cancelled = thread::catch(|| task.cancel(cause.clone()));
@@ -84,7 +84,7 @@ impl Living {
     }
 }
 
-impl Weak {
+impl WeakTask {
     /// The task, unless it is about to be freed. To be called under the lock.
     fn upgrade(self) -> Option<AnyTask> {
         // SAFETY: I4 — the task is still to take itself off the roll, for which it needs the lock.
