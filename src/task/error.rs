@@ -32,7 +32,7 @@ pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 pub struct JoinError(Kind);
 
 enum Kind {
-    Panicked(Payload),
+    Panicked(PanicPayload),
     Dropped(Cause),
     WouldDeadlock,
 }
@@ -120,13 +120,13 @@ impl fmt::Display for Reason {
 }
 
 /// The payload of a panic.
-struct Payload(Box<dyn Any + Send>);
+struct PanicPayload(Box<dyn Any + Send>);
 
-// SAFETY: I7 — the only use of a `&Payload` is `message`, which looks at the two types that
+// SAFETY: I7 — the only use of a `&PanicPayload` is `message`, which looks at the two types that
 // `panic!` makes; both are `Sync`.
-unsafe impl Sync for Payload {}
+unsafe impl Sync for PanicPayload {}
 
-impl Payload {
+impl PanicPayload {
     fn message(&self) -> Option<&str> {
         let text = self.0.downcast_ref::<&'static str>().copied();
         text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str))
@@ -135,7 +135,7 @@ impl Payload {
 
 impl JoinError {
     pub(crate) fn panic(payload: Box<dyn Any + Send>) -> Self {
-        JoinError(Kind::Panicked(Payload(payload)))
+        JoinError(Kind::Panicked(PanicPayload(payload)))
     }
 
     pub(crate) fn dropped(cause: impl Into<Cause>) -> Self {
@@ -164,7 +164,7 @@ impl JoinError {
 
     /// Resumes the panic, unless a group reports it.
     pub(super) fn resume(self) {
-        if let Kind::Panicked(Payload(payload)) = self.0 {
+        if let Kind::Panicked(PanicPayload(payload)) = self.0 {
             if !is_with_group(&*payload) {
                 thread::resume(payload);
             }
@@ -322,7 +322,7 @@ impl JoinError {
     /// ```
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         match self.0 {
-            Kind::Panicked(Payload(payload)) => Ok(payload),
+            Kind::Panicked(PanicPayload(payload)) => Ok(payload),
             other => Err(JoinError(other)),
         }
     }
