@@ -29,9 +29,9 @@ pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 /// let error = handle.join().unwrap_err();
 /// assert_eq!(error.to_string(), "the task panicked: too bad");
 /// ```
-pub struct JoinError(Kind);
+pub struct JoinError(ErrorKind);
 
-enum Kind {
+enum ErrorKind {
     Panicked(PanicPayload),
     Dropped(Cause),
     WouldDeadlock,
@@ -135,11 +135,11 @@ impl PanicPayload {
 
 impl JoinError {
     pub(crate) fn panic(payload: Box<dyn Any + Send>) -> Self {
-        JoinError(Kind::Panicked(PanicPayload(payload)))
+        JoinError(ErrorKind::Panicked(PanicPayload(payload)))
     }
 
     pub(crate) fn dropped(cause: impl Into<Cause>) -> Self {
-        JoinError(Kind::Dropped(cause.into()))
+        JoinError(ErrorKind::Dropped(cause.into()))
     }
 
     /// Keeps the error if it is the first, and returns it otherwise.
@@ -159,12 +159,12 @@ impl JoinError {
     }
 
     pub(crate) fn would_deadlock() -> Self {
-        JoinError(Kind::WouldDeadlock)
+        JoinError(ErrorKind::WouldDeadlock)
     }
 
     /// Resumes the panic, unless a group reports it.
     pub(super) fn resume(self) {
-        if let Kind::Panicked(PanicPayload(payload)) = self.0 {
+        if let ErrorKind::Panicked(PanicPayload(payload)) = self.0 {
             if !is_with_group(&*payload) {
                 thread::resume(payload);
             }
@@ -182,7 +182,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_panic(&self) -> bool {
-        matches!(self.0, Kind::Panicked(_))
+        matches!(self.0, ErrorKind::Panicked(_))
     }
 
     /// Whether the closure was dropped unrun, or the future before its end.
@@ -196,7 +196,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.0, Kind::Dropped(_))
+        matches!(self.0, ErrorKind::Dropped(_))
     }
 
     /// Returns the origin of the cancellation, or `None` if the task panicked, was refused, or
@@ -204,7 +204,7 @@ impl JoinError {
     #[must_use]
     pub fn cancelled_by(&self) -> Option<CancelledBy> {
         match self.0 {
-            Kind::Dropped(Cause::Cancelled(by, _)) => Some(by),
+            ErrorKind::Dropped(Cause::Cancelled(by, _)) => Some(by),
             _ => None,
         }
     }
@@ -225,7 +225,7 @@ impl JoinError {
     #[must_use]
     pub fn refused(&self) -> Option<Reason> {
         match self.0 {
-            Kind::Dropped(Cause::Refused(reason)) => Some(reason),
+            ErrorKind::Dropped(Cause::Refused(reason)) => Some(reason),
             _ => None,
         }
     }
@@ -233,7 +233,7 @@ impl JoinError {
     /// Whether the task had not begun by its [deadline](crate::executor::TaskBuilder::deadline).
     #[must_use]
     pub fn is_expired(&self) -> bool {
-        matches!(self.0, Kind::Dropped(Cause::Expired))
+        matches!(self.0, ErrorKind::Dropped(Cause::Expired))
     }
 
     /// Whether the wait could not end on this thread: the task would wait for itself, or the stack
@@ -258,7 +258,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
-        matches!(self.0, Kind::WouldDeadlock)
+        matches!(self.0, ErrorKind::WouldDeadlock)
     }
 
     /// The reason that was given for the cancellation, or that the executor has for its refusal.
@@ -278,8 +278,8 @@ impl JoinError {
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Dropped(Cause::Cancelled(_, reason)) => reason.as_deref(),
-            Kind::Dropped(Cause::Refused(reason)) => Some(reason.as_str()),
+            ErrorKind::Dropped(Cause::Cancelled(_, reason)) => reason.as_deref(),
+            ErrorKind::Dropped(Cause::Refused(reason)) => Some(reason.as_str()),
             _ => None,
         }
     }
@@ -322,7 +322,7 @@ impl JoinError {
     /// ```
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         match self.0 {
-            Kind::Panicked(PanicPayload(payload)) => Ok(payload),
+            ErrorKind::Panicked(PanicPayload(payload)) => Ok(payload),
             other => Err(JoinError(other)),
         }
     }
@@ -331,17 +331,19 @@ impl JoinError {
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Panicked(payload) => match payload.message() {
+            ErrorKind::Panicked(payload) => match payload.message() {
                 Some(message) => write!(f, "the task panicked: {message}"),
                 None => f.write_str("the task panicked"),
             },
-            Kind::Dropped(Cause::Cancelled(_, Some(reason))) => {
+            ErrorKind::Dropped(Cause::Cancelled(_, Some(reason))) => {
                 write!(f, "the task was cancelled: {reason}")
             }
-            Kind::Dropped(Cause::Cancelled(_, None)) => f.write_str("the task was cancelled"),
-            Kind::Dropped(Cause::Refused(reason)) => write!(f, "the task was refused: {reason}"),
-            Kind::Dropped(Cause::Expired) => f.write_str("the task expired before it began"),
-            Kind::WouldDeadlock => {
+            ErrorKind::Dropped(Cause::Cancelled(_, None)) => f.write_str("the task was cancelled"),
+            ErrorKind::Dropped(Cause::Refused(reason)) => {
+                write!(f, "the task was refused: {reason}")
+            }
+            ErrorKind::Dropped(Cause::Expired) => f.write_str("the task expired before it began"),
+            ErrorKind::WouldDeadlock => {
                 f.write_str("the task would wait for itself, or too deep on the stack")
             }
         }
