@@ -49,7 +49,7 @@ impl Futures {
     pub fn over<E: Executor + 'static>(executor: E) -> Self {
         let living = Unwatched::new(Living::default());
         let end = executor.end().and_then(|token| {
-            let waker = Waker::from(Unwatched::new(Ended(Unwatched::clone(&living))));
+            let waker = Waker::from(Unwatched::new(EndsFutures(Unwatched::clone(&living))));
             match token.link_waker(waker) {
                 Ok(link) => Some((token, link)),
                 Err(_) => {
@@ -77,9 +77,9 @@ struct Over<E> {
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 /// Ends the futures of an executor when it is woken.
-struct Ended(Unwatched<Living>);
+struct EndsFutures(Unwatched<Living>);
 
-impl Wake for Ended {
+impl Wake for EndsFutures {
     fn wake(self: Unwatched<Self>) {
         self.0.end(CancelledBy::Executor, thread::forget_if_it_panics);
     }
