@@ -3,7 +3,7 @@
 use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
-use crate::sync::lock::{Common, Mutex};
+use crate::sync::lock::{Mutex, TakeOnce};
 use crate::task::{self, CancelLink, CancelToken, CancelledBy, Cause, Flow, JoinHandle, NewFuture};
 use crate::task::{TaskGroup, TaskSettings};
 use alloc::boxed::Box;
@@ -280,7 +280,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce(V) -> T + Send + 'static,
     {
         // Shared, so that the value can be taken back: a refused task does not begin.
-        let ours = Common::new(value);
+        let ours = TakeOnce::new(value);
         let theirs = ours.clone();
         let (rejected, handle) =
             self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));

@@ -6,7 +6,7 @@ use super::scheduler::FairScheduler;
 use crate::executor::{Executor, Rejected, TaskBuilder};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::sync::Unwatched;
-use crate::sync::lock::Common;
+use crate::sync::lock::TakeOnce;
 use crate::task::{CancelToken, JoinHandle};
 use alloc::boxed::Box;
 use core::fmt;
@@ -198,7 +198,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
                 task.try_apply(input, move |input| function(input, &token))
             }
             Function::Async(function) => {
-                let ours = Common::new(input);
+                let ours = TakeOnce::new(input);
                 let theirs = ours.clone();
                 let spawned = task.try_spawn_future(async move {
                     let input = theirs.take().expect("what was refused is not polled");
