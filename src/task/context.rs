@@ -91,10 +91,10 @@ pub trait ContextFlow: Send + Sync + 'static {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Flow(Unwatched<dyn Capture>);
+pub struct Flow(Unwatched<dyn ErasedContext>);
 
 /// Captures on the thread that spawns.
-trait Capture: Send + Sync {
+trait ErasedContext: Send + Sync {
     fn capture(&self) -> Box<dyn Enter + Send>;
 }
 
@@ -105,7 +105,7 @@ trait Enter {
 
 struct Snapshot<C: ContextFlow>(C::Snapshot);
 
-impl<C: ContextFlow> Capture for C {
+impl<C: ContextFlow> ErasedContext for C {
     fn capture(&self) -> Box<dyn Enter + Send> {
         Box::new(Snapshot::<C>(ContextFlow::capture(self)))
     }
