@@ -37,15 +37,15 @@ per_thread! {
 
 /// Runs `f` on the thread that has this queue.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
-    struct Gone(Option<*const dyn Own>);
+    struct RestoreOwn(Option<*const dyn Own>);
 
-    impl Drop for Gone {
+    impl Drop for RestoreOwn {
         fn drop(&mut self) {
             let _ = OWN.try_with(|it| it.set(self.0));
         }
     }
 
-    let _gone = Gone(OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None));
+    let _gone = RestoreOwn(OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None));
     f()
 }
 
