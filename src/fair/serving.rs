@@ -107,9 +107,9 @@ impl Serving {
 }
 
 /// Goes back to the outer frame, even if a destructor or a waker panics.
-struct Back(*const Serving);
+struct RestoreServing(*const Serving);
 
-impl Drop for Back {
+impl Drop for RestoreServing {
     fn drop(&mut self) {
         let _ = SERVING.try_with(|it| it.set(self.0));
     }
@@ -151,7 +151,9 @@ impl Shared {
             owner: Owner::new(),
             queue: OnceCell::new(),
         };
-        let back = Back(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
+        let back = RestoreServing(
+            SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()),
+        );
         let end = f();
         drop(back);
         if let Some(forks) = line.forks.get() {
