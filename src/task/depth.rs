@@ -77,9 +77,9 @@ fn stack() -> Option<Range<usize>> {
 
 /// Runs `f`, which runs a task inside the one that waits for it.
 pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
-    struct Back(Option<Measure>);
+    struct RestoreMeasure(Option<Measure>);
 
-    impl Drop for Back {
+    impl Drop for RestoreMeasure {
         fn drop(&mut self) {
             let _ = MEASURE.try_with(|it| it.set(self.0));
         }
@@ -90,7 +90,7 @@ pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
         Some(outer) if outer.is_of(here) => None,
         outer => {
             it.set(Some(Measure::begin(here)));
-            Some(Back(outer))
+            Some(RestoreMeasure(outer))
         }
     };
     let _back = MEASURE.try_with(begin);
