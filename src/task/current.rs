@@ -66,16 +66,16 @@ pub(crate) fn strangers() -> usize {
 /// Runs `f` as a worker of this executor would, and as no part of what this thread runs already: a
 /// job that nothing further up waits for, or the drop of jobs.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    struct Back(usize);
+    struct RestoreStrangers(usize);
 
-    impl Drop for Back {
+    impl Drop for RestoreStrangers {
         fn drop(&mut self) {
             let _ = STRANGERS.try_with(|it| it.set(self.0));
         }
     }
 
     let (outer, strangers) = (now(), strangers());
-    let _back = Back(strangers);
+    let _back = RestoreStrangers(strangers);
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
     enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
@@ -237,9 +237,9 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
 /// Runs `f`, which blocks. Meanwhile others may take the place of this thread in its pool, and
 /// wherever it has a ticket. Within another such section, `f` just runs.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
-    struct Back;
+    struct StepBack;
 
-    impl Drop for Back {
+    impl Drop for StepBack {
         fn drop(&mut self) {
             each_ticket(|ticket| ticket.step_back());
             let _ = IS_ASIDE.try_with(|it| it.set(false));
@@ -250,7 +250,7 @@ pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
         return f();
     }
     each_ticket(|ticket| ticket.step_aside());
-    let _back = Back;
+    let _back = StepBack;
     f()
 }
 
@@ -276,15 +276,15 @@ fn each_ticket(act: impl Fn(&dyn Ticket)) {
 
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     /// Goes back, even if `f` panics.
-    struct Back(*const Frame);
+    struct RestoreFrame(*const Frame);
 
-    impl Drop for Back {
+    impl Drop for RestoreFrame {
         fn drop(&mut self) {
             let _ = CURRENT.try_with(|it| it.set(self.0));
         }
     }
 
-    let _back = Back(CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null()));
+    let _back = RestoreFrame(CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null()));
     f()
 }
 
