@@ -4,7 +4,7 @@ use super::fork::{ForkHead, Latch};
 use super::life::MAX_TASKS;
 use super::policy::Pick;
 use super::queue::Queue;
-use super::scope::Stays;
+use super::scope::ForkStays;
 use super::serving::Serving;
 use super::shared::Shared;
 use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
@@ -252,7 +252,7 @@ impl Queue {
         let pointer = Pointer(&raw mut call as *mut (), Call::<F, R>::run);
         let run = move || pointer.run();
         let unbounded = Unbounded(self);
-        let stays = Stays;
+        let stays = ForkStays;
         let ended = TaskBuilder::on(&unbounded).spawn(run).join_or_cancel();
         mem::forget(stays);
         match (ended, call.result.take()) {

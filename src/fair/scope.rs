@@ -61,9 +61,9 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
 }
 
 /// Ends the process if it is dropped by a panic: what other threads still borrow would go.
-pub(super) struct Stays;
+pub(super) struct ForkStays;
 
-impl Drop for Stays {
+impl Drop for ForkStays {
     fn drop(&mut self) {
         // A panic within a panic.
         panic!("a wait cannot be left before it is over");
@@ -126,7 +126,7 @@ impl Queue {
             _scope: PhantomData,
             _env: PhantomData,
         };
-        let stays = Stays;
+        let stays = ForkStays;
         let result = thread::catch(|| f(&scope));
         self.shared().wait_at(self.line(), serving, &scope.latch);
         mem::forget(stays);
