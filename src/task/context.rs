@@ -103,15 +103,15 @@ trait Enter {
     fn enter_clone(&self, run: &mut dyn FnMut());
 }
 
-struct Snapshot<C: ContextFlow>(C::Snapshot);
+struct ErasedSnapshot<C: ContextFlow>(C::Snapshot);
 
 impl<C: ContextFlow> ErasedContext for C {
     fn capture(&self) -> Box<dyn Enter + Send> {
-        Box::new(Snapshot::<C>(ContextFlow::capture(self)))
+        Box::new(ErasedSnapshot::<C>(ContextFlow::capture(self)))
     }
 }
 
-impl<C: ContextFlow> Enter for Snapshot<C> {
+impl<C: ContextFlow> Enter for ErasedSnapshot<C> {
     fn enter(self: Box<Self>, run: &mut dyn FnMut()) {
         C::enter(self.0, run);
     }
