@@ -200,7 +200,7 @@ impl<T> Injector<T> {
     ///
     /// For the order of items any marked orphan would do. For Empty it must be the first. Then an
     /// orphan that was filled after this thread had passed it is taken before those behind it
-    /// (DESIGN.md, *Orphans*).
+    /// (proofs/orderings.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {
