@@ -1,4 +1,15 @@
 //! Pools whose threads are started by another layer, and waits with another rule.
+//!
+//! Each thread of the host gets a `WorkerThread`, whose place in the pool is taken before the
+//! thread runs. So jobs can be pinned to it, and `present` counts it, until it has run or is
+//! dropped. Such a pool starts no thread for one that blocks, and each of its threads keeps its
+//! index.
+//!
+//! A thread that must wait for something that it may not help with, such as another pool, calls
+//! `run_until`, which runs any job: for that wait the rule of waiting is given up by name. It takes
+//! one job at a time, since a batch would lie above the floor of the job that the worker runs (I9).
+//! Such a job is a stranger to the tasks below which it runs (`current::as_stranger`): their queue
+//! is not its current queue, and their end does not cancel it.
 
 use super::builder::Builder;
 use super::idle::Waited;

@@ -1,7 +1,13 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation. The first of them takes the closure out of it. A
-//! job without a handle needs no allocation, since it has no result to keep.
+//! The job and the handle share one allocation, with the closure, the result and a mark. The first
+//! of them takes the closure. A job without a handle needs no allocation, since it has no result to
+//! keep.
+//!
+//! If another thread runs the job, the handle is a latch of its own (I9), so no other job of the
+//! scope runs in the wait. A panic lies with the scope until a `join` returns it; the scope raises
+//! the panics that are left, as `std::thread::scope` does. A handle may be forgotten without harm,
+//! since the scope does not rely on it.
 
 use super::frame::Core;
 use super::local::Local;

@@ -3,6 +3,13 @@
 //! *On the machine*: the system's monotonic clock for deadlines; for tasks the processor's counter,
 //! where the system itself goes by it.
 //!
+//! Linux on x86-64 goes by the processor's time-stamp counter if it trusts it (clock source `tsc`).
+//! Reading it takes 10 ns there, and the system's clock elsewhere 25 ns. quanta converts, and
+//! measures the rate when the first scheduler is built. On a loaded AMD EPYC (2026-11) that took
+//! 0.6 to 209 ms, and the rate was off by −17 to +420 millionths, the same for all queues. A
+//! counter that goes on while the machine is suspended charges the lease under way for that time,
+//! up to 73 minutes times its weight.
+//!
 //! *In a model* there is no time, and every deadline has passed: a thread that waits until one is a
 //! thread that may stop waiting at any moment.
 
