@@ -242,7 +242,7 @@ impl Executor for FairScheduler {
         self.shared.executor.parallelism()
     }
 
-    /// Whether the default queue was, or the executor below.
+    /// Returns whether the default queue was, or the executor below.
     fn is_cancelled(&self) -> bool {
         self.default.is_cancelled()
     }

@@ -207,8 +207,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether no other thread searched when this one began. Then a longer search is worth its
-    /// time.
+    /// Returns whether no other thread searched when this one began. Then a longer search is worth
+    /// its time.
     ///
     /// # Examples
     ///

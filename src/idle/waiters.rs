@@ -113,7 +113,7 @@ impl WaiterCell {
         Use(asleep)
     }
 
-    /// Whether the waiter has not been taken off in this use.
+    /// Returns whether the waiter has not been taken off in this use.
     pub(super) fn is_asleep(&self, this: Use) -> bool {
         self.state.load(TOLD.acquire()) == this.0
     }
@@ -279,7 +279,8 @@ impl Waiters {
         !matches!(went, Went::Woken)
     }
 
-    /// Whether at least `MANY_GONE` waiters, and more than half of the list, are without an owner.
+    /// Returns whether at least `MANY_GONE` waiters, and more than half of the list, are without an
+    /// owner.
     pub(super) fn are_many_gone(&self) -> bool {
         // Relaxed, both: statistics.
         let gone = self.gone.load(Relaxed);

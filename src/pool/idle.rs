@@ -128,7 +128,8 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
         let (waited, search) = loop {
-            // Before it prepares as well: that takes a system call, and often there is something.
+            // Looks before it prepares, too: preparing takes a system call, and often there is
+            // something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
             }

@@ -220,7 +220,8 @@ impl Turns {
         HERE.with(|it| *it.borrow_mut() = None);
     }
 
-    /// Waits for this thread's next turn, and returns its job. `None` if there will be none.
+    /// Waits for this thread's next turn, and returns its job. Returns `None` if there will be
+    /// none.
     fn next_job(&self, index: usize) -> Option<Job> {
         let state = self.state.lock();
         let mine = Turn::Thread(index);
@@ -243,8 +244,8 @@ impl Turns {
         self.pass_turn(state, index, until);
     }
 
-    /// Waits until this thread has been woken since it last slept. `false` if the stepper is gone:
-    /// there are no turns any more.
+    /// Waits until this thread has been woken since it last slept. Returns `false` if the stepper
+    /// is gone: there are no turns any more.
     fn sleep(&self, index: usize) -> bool {
         let mut state = self.state.lock();
         if core::mem::take(&mut state.woken[index]) {
@@ -263,7 +264,7 @@ impl Turns {
         }
     }
 
-    /// Ends this thread's turn and waits for its next. `false` if the stepper is gone.
+    /// Ends this thread's turn and waits for its next. Returns `false` if the stepper is gone.
     fn pass_turn(
         &self,
         mut state: MutexGuard<'_, TurnState>,

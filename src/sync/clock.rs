@@ -36,7 +36,7 @@ pub(crate) fn now() -> Instant {
 #[cfg(any(loom, shuttle))]
 static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
 
-/// The deadline that is so far from now; `None` if that is beyond what the clock can say.
+/// Returns the deadline that is `time` from now, or `None` if that is beyond the clock's range.
 pub(crate) fn after(time: Duration) -> Option<Instant> {
     now().checked_add(time)
 }

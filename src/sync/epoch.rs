@@ -263,7 +263,7 @@ mod model {
             self.now
         }
 
-        /// Whether some guard keeps the object that was retired at this time.
+        /// Returns whether some guard keeps the object that was retired at this time.
         fn kept(&self, retired: usize) -> bool {
             self.guards.iter().any(|&pinned| {
                 let after_a_reclamation =

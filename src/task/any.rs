@@ -53,7 +53,7 @@ pub(super) trait Unfinished: Send + Sync {
     /// The last reference goes, before it has come to its end perhaps.
     fn abandon(&self) {}
 
-    /// Whether its deadline is over.
+    /// Returns whether its deadline is over.
     #[cold]
     fn is_late(&self) -> bool {
         self.common().deadline.is_some_and(|deadline| clock::now() >= deadline)
@@ -121,18 +121,19 @@ impl AnyTask {
         is_ours
     }
 
-    /// Whether it is too late for it to begin. `false` once it has.
+    /// Returns whether it is too late for it to begin. `false` once it has.
     pub(crate) fn is_expired(&self) -> bool {
         self.state().has_deadline() && self.0.is_late()
     }
 
-    /// Whether its queue counts it, or it has a deadline.
+    /// Returns whether its queue counts it, or it has a deadline.
     #[inline]
     pub(crate) fn wants_care(&self) -> bool {
         self.state().wants_care()
     }
 
-    /// It was refused, and the caller has its closure again: a group is not told of it.
+    /// Notes that the task was refused and its closure goes back to the caller. So its end is not
+    /// told to a group.
     pub(crate) fn hand_back(&self) {
         self.state().hand_back();
     }
@@ -143,7 +144,7 @@ impl AnyTask {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
 
-    /// Whether its queue counts it.
+    /// Returns whether its queue counts it.
     pub(crate) fn is_counted(&self) -> bool {
         self.state().is_counted()
     }
@@ -159,7 +160,7 @@ impl AnyTask {
         AnyTask(Reference(self.0.0))
     }
 
-    /// Whether both are the same task.
+    /// Returns whether both are the same task.
     pub(crate) fn is(&self, other: &AnyTask) -> bool {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
@@ -169,7 +170,7 @@ impl AnyTask {
         self.0.common().home
     }
 
-    /// Whether it has begun, or never will.
+    /// Returns whether it has begun, or never will.
     pub(crate) fn is_claimed(&self) -> bool {
         self.state().is_claimed()
     }

@@ -179,7 +179,7 @@ impl CancelToken {
         self.0.shared.cancel(Some(reason.into()))
     }
 
-    /// Whether the token is cancelled.
+    /// Returns whether the token is cancelled.
     ///
     /// Everything done before the cancellation happens before this returns `true`.
     ///
@@ -195,7 +195,8 @@ impl CancelToken {
         self.0.shared.is_cancelled.load(CANCELLED.acquire())
     }
 
-    /// Why it is cancelled. `None` if it is not, or if that was not said.
+    /// Returns the reason of the cancellation. Returns `None` if the token is not cancelled, or no
+    /// reason was given.
     ///
     /// # Examples
     ///
@@ -285,8 +286,8 @@ impl TokenState {
         true
     }
 
-    /// Marks it as cancelled, and returns those that are to be told. `None` if it was cancelled
-    /// before.
+    /// Marks it as cancelled, and returns those that are to be told. Returns `None` if it was
+    /// cancelled before.
     fn close(&self, reason: Option<&Text>) -> Option<Vec<Listener>> {
         let mut fate = self.fate.lock();
         if matches!(*fate, Fate::Cancelled(_)) {

@@ -44,8 +44,8 @@ per_thread! {
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
-/// Whether this is a thread of that executor: also before and after it is a worker, to the last of
-/// its destructors; or one that drops the executor's jobs.
+/// Returns whether this is a thread of that executor: also before and after it is a worker, to the
+/// last of its destructors; or one that drops the executor's jobs.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame without a task and without a queue is a worker's, or of such a thread.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -118,7 +118,7 @@ pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl Fn
     result
 }
 
-/// Whether this thread runs no task and is no worker.
+/// Returns whether this thread runs no task and is no worker.
 pub(crate) fn is_outside() -> bool {
     innermost().is_null()
 }
@@ -205,7 +205,7 @@ pub(super) fn places_of_waiters(home: Home) -> usize {
     places.len()
 }
 
-/// Whether this thread runs a member of this group, or one that waits for this thread does.
+/// Returns whether this thread runs a member of this group, or one that waits for this thread does.
 pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
@@ -254,7 +254,7 @@ pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether this thread serves a scheduler, so that another may serve in its place.
+/// Returns whether this thread serves a scheduler, so that another may serve in its place.
 pub(crate) fn has_ticket() -> bool {
     any(|frame| frame.ticket.is_some() && !frame.stop.is_null())
 }
@@ -264,7 +264,7 @@ per_thread! {
     static IS_ASIDE: Cell<bool> = Cell::new(false);
 }
 
-/// Whether this thread blocks in such a section.
+/// Returns whether this thread blocks in such a section.
 pub(crate) fn is_aside() -> bool {
     IS_ASIDE.try_with(Cell::get).unwrap_or(false)
 }
@@ -288,18 +288,18 @@ fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether this thread may run a task of this executor while it waits for it: because it runs a job
-/// of the same, perhaps below others, or is a thread of it.
+/// Returns whether this thread may run a task of this executor while it waits for it: because it
+/// runs a job of the same, perhaps below others, or is a thread of it.
 pub(crate) fn may_run(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
 
-/// Whether this thread runs a job of this executor, perhaps below others.
+/// Returns whether this thread runs a job of this executor, perhaps below others.
 pub(crate) fn is_within(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home)
 }
 
-/// Whether this thread runs this task, perhaps below others.
+/// Returns whether this thread runs this task, perhaps below others.
 pub(super) fn runs(state: &State) -> bool {
     any(|frame| ptr::eq(frame.state, state))
 }

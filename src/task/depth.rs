@@ -97,7 +97,8 @@ pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether a further task inside those that run here might not have the stack that it needs.
+/// Returns whether a further task inside those that run here might not have the stack that it
+/// needs.
 pub(crate) fn is_exhausted() -> bool {
     let (here, measure) = (stack_pointer(), MEASURE.try_with(Cell::get).ok().flatten());
     measure.is_some_and(|it| it.is_of(here) && here < it.end)

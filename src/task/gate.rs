@@ -162,7 +162,7 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
-    /// Whether `run_here` would find a place.
+    /// Returns whether `run_here` would find a place.
     pub(super) fn may_run_here(&self) -> bool {
         let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
         current::may_run(self.home()) || self.limited().is_some_and(may_pass)
@@ -188,20 +188,21 @@ impl Drop for Watched {
     }
 }
 
-/// Whether this thread may run tasks that this limits, as soon as there is a place.
+/// Returns whether this thread may run tasks that this limits, as soon as there is a place.
 pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
 }
 
-/// Whether this thread may run the task, now or as soon as there is a place, but has not the stack
-/// for it.
+/// Returns whether this thread may run the task, now or as soon as there is a place, but has not
+/// the stack for it.
 pub(super) fn is_too_deep(task: &AnyTask) -> bool {
     depth::is_exhausted()
         && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))
         && !task.is_claimed()
 }
 
-/// Whether no place becomes free before this thread goes on: those that have one wait for it.
+/// Returns whether no place becomes free before this thread goes on: those that have one wait for
+/// it.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }

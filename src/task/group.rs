@@ -255,8 +255,8 @@ impl Group {
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Whether there is a task that can begin only in a place that does not become free before this
-    /// thread goes on.
+    /// Returns whether there is a task that can begin only in a place that does not become free
+    /// before this thread goes on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {
@@ -268,7 +268,7 @@ impl Group {
         })
     }
 
-    /// Whether there is a task that this thread may run, but has not the stack for.
+    /// Returns whether there is a task that this thread may run, but has not the stack for.
     fn is_too_deep(&self) -> bool {
         depth::is_exhausted()
             && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
@@ -278,7 +278,7 @@ impl Group {
         self.0.rest.lock().waiting.values().any(|it| may_run_here(it))
     }
 
-    /// The newest that this thread may run, of those that were given to the same executor.
+    /// Takes the newest task that this thread may run, of those that were given to one executor.
     fn next_here(&self) -> Option<AnyTask> {
         let mut rest = self.0.rest.lock();
         let kin = *rest.waiting.iter().find(|(_, tasks)| may_run_here(tasks))?.0;
@@ -311,8 +311,8 @@ impl Group {
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
-    /// Waits, without running anything, until nothing is pending. `false` if the deadline comes
-    /// first.
+    /// Waits, without running anything, until nothing is pending. Returns `false` if the deadline
+    /// comes first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
         Bed::hesitate(|| self.is_done());
         Bed::with(|park| {

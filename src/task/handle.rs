@@ -152,7 +152,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task is done, or cancelled.
+    /// Returns whether the task is done, or cancelled.
     ///
     /// # Examples
     ///
@@ -253,7 +253,7 @@ impl<T> JoinHandle<T> {
         });
     }
 
-    /// Sleeps until the task is done. `false` if the deadline comes first.
+    /// Sleeps until the task is done. Returns `false` if the deadline comes first.
     fn sleep(&mut self, deadline: Option<Instant>) -> bool {
         Bed::hesitate(|| self.is_finished());
         Bed::with(|park| {

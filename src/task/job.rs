@@ -205,7 +205,7 @@ impl Job {
         Job::holding(&TASK, task)
     }
 
-    /// Whether it is of a task that has not begun, and it is too late for it to.
+    /// Returns whether it is of a task that has not begun, and it is too late for it to.
     #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.task().is_some_and(AnyTask::is_expired)

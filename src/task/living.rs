@@ -78,7 +78,7 @@ impl Living {
         ended
     }
 
-    /// Another executor comes in its place, of which there are no futures yet.
+    /// Opens the roll again, empty, for an executor that takes the place of one that has ended.
     pub(crate) fn reset(&self) {
         *self.0.lock() = Roll::default();
     }
