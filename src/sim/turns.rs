@@ -220,8 +220,7 @@ impl Turns {
         HERE.with(|it| *it.borrow_mut() = None);
     }
 
-    /// Waits for this thread's next turn, and returns its job. Returns `None` if there will be
-    /// none.
+    /// Waits for this thread's next turn. Returns its job, or `None` if no turn will come.
     fn next_job(&self, index: usize) -> Option<Job> {
         let state = self.state.lock();
         let mine = Turn::Thread(index);
@@ -244,8 +243,7 @@ impl Turns {
         self.pass_turn(state, index, until);
     }
 
-    /// Waits until this thread has been woken since it last slept. Returns `false` if the stepper
-    /// is gone: there are no turns any more.
+    /// Waits until this thread has been woken since it last slept. Returns `false` if no turn comes.
     fn sleep(&self, index: usize) -> bool {
         let mut state = self.state.lock();
         if core::mem::take(&mut state.woken[index]) {
