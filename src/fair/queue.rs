@@ -136,7 +136,7 @@ impl Queue {
         I: IntoIterator<Item = F>,
     {
         let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
-        RejectedBatch::unless_none(refused.collect())
+        RejectedBatch::unless_none(refused)
     }
 
     /// Returns a builder for a task with its own settings.

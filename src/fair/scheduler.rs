@@ -160,7 +160,7 @@ impl FairScheduler {
         I: IntoIterator<Item = F>,
     {
         let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
-        RejectedBatch::unless_none(refused.collect())
+        RejectedBatch::unless_none(refused)
     }
 
     /// Spawns a closure without a handle, into the same queue as [`spawn`](Self::spawn).

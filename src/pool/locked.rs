@@ -181,7 +181,7 @@ impl LockedPool {
         I: IntoIterator<Item = F>,
     {
         let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
-        RejectedBatch::unless_none(refused.collect())
+        RejectedBatch::unless_none(refused)
     }
 
     /// Spawns a closure without a handle.

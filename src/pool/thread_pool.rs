@@ -333,7 +333,7 @@ impl Shared {
 
 #[cold]
 fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), RejectedBatch> {
-    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { item: job, reason }).collect())
+    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { item: job, reason }))
 }
 
 impl Executor for ThreadPool {

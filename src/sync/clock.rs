@@ -51,7 +51,7 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 /// some nanoseconds between two processors, and to its beginning when the machine was suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
-    counter: Option<&'static counter::Clock>,
+    counter: Option<&'static counter::Counter>,
 }
 
 impl Stopwatch {
@@ -73,24 +73,24 @@ impl Stopwatch {
 /// The time-stamp counter, which takes 10 ns to read, and 25 by way of the system.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri))))]
 mod counter {
-    pub(super) use quanta::Clock;
+    pub(super) use quanta::Clock as Counter;
     use std::sync::OnceLock;
 
     /// If the kernel goes by it: then all processors' counters advance together, at one rate.
-    pub(super) fn get() -> Option<&'static Clock> {
+    pub(super) fn get() -> Option<&'static Counter> {
         const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        static CLOCK: OnceLock<Option<Clock>> = OnceLock::new();
+        static CLOCK: OnceLock<Option<Counter>> = OnceLock::new();
         let is_chosen = || std::fs::read_to_string(CHOSEN).is_ok_and(|it| it.trim() == "tsc");
-        CLOCK.get_or_init(|| is_chosen().then(Clock::new)).as_ref()
+        CLOCK.get_or_init(|| is_chosen().then(Counter::new)).as_ref()
     }
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
 mod counter {
     /// None.
-    pub(super) enum Clock {}
+    pub(super) enum Counter {}
 
-    impl Clock {
+    impl Counter {
         pub(super) fn raw(&self) -> u64 {
             match *self {}
         }
@@ -100,7 +100,7 @@ mod counter {
         }
     }
 
-    pub(super) fn get() -> Option<&'static Clock> {
+    pub(super) fn get() -> Option<&'static Counter> {
         None
     }
 }
