@@ -23,7 +23,7 @@ impl<T> BlockingQueue<T> {
 
     /// Sends an item; returns it if the queue is closed.
     pub(crate) fn send(&self, item: T) -> Result<(), T> {
-        self.items.try_push(item).map_err(|closed| closed.into_inner())?;
+        self.items.try_push(item).map_err(|closed| closed.0)?;
         self.changes.notify_one();
         Ok(())
     }
@@ -32,13 +32,13 @@ impl<T> BlockingQueue<T> {
     /// closed and empty.
     pub(crate) fn receive(&self) -> Option<T> {
         loop {
-            if let Some(item) = self.items.steal().success() {
+            if let Some(item) = self.items.pop() {
                 return Some(item);
             }
             let prepared = self.changes.prepare();
             // `is_closed` comes first: after it returned true, no further item is accepted.
             let is_closed = self.items.is_closed();
-            if let Some(item) = self.items.steal().success() {
+            if let Some(item) = self.items.pop() {
                 return Some(item); // dropping `prepared` cancels
             }
             match (is_closed, self.items.is_empty()) {

@@ -94,7 +94,7 @@ impl Pool {
 }
 
 fn closed(refused: Closed<Job>) -> Rejected {
-    Rejected { job: refused.into_inner(), reason: Reason::Closed }
+    Rejected { item: refused.0, reason: Reason::Closed }
 }
 
 impl Executor for Pool {

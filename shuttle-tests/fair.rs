@@ -1,10 +1,10 @@
 //! Queues over whole pools: tickets, leases and ends, with more threads than loom affords.
 
 use crate::common::explore;
-use filch::executor::ThreadPerJob;
+use filch::executor::{Shutdown, ThreadPerJob};
 use filch::fair::{FairScheduler, Queue, RoundRobin};
-use filch::pool::{Shutdown, Start};
-use filch::{JoinHandle, LockedPool, ThreadPool};
+use filch::pool::{LockedPool, Start};
+use filch::{JoinHandle, ThreadPool};
 use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

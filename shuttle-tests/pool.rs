@@ -1,8 +1,9 @@
 //! Whole pools with two workers and more, which loom does not end.
 
 use crate::common::explore;
-use filch::pool::{Shutdown, Start};
-use filch::{LockedPool, ThreadPool};
+use filch::ThreadPool;
+use filch::executor::Shutdown;
+use filch::pool::{LockedPool, Start};
 use shuttle::sync::Barrier;
 use shuttle::thread;
 use std::sync::Arc;

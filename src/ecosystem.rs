@@ -3,7 +3,7 @@
 use crate::executor::TaskBuilder;
 use crate::fair::{FairScheduler, Queue};
 use crate::pool::{LockedPool, ThreadPool};
-use crate::sim::Handle;
+use crate::sim::StepperHandle;
 
 /// For each type that spawns futures.
 macro_rules! spawners {
@@ -23,7 +23,7 @@ macro_rules! spawners {
                 }
             }
 
-            /// Spawns a future that nobody waits for. An executor that refuses it drops it.
+            /// Spawns a future without a handle. An executor that refuses it drops it.
             #[cfg(feature = "hyper")]
             #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
             impl<F> hyper::rt::Executor<F> for $Spawner
@@ -38,4 +38,4 @@ macro_rules! spawners {
         )*
     };
 }
-spawners!(ThreadPool, LockedPool, FairScheduler, Queue, Handle);
+spawners!(ThreadPool, LockedPool, FairScheduler, Queue, StepperHandle);

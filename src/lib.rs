@@ -19,7 +19,7 @@
 //! | [`EventCount`](idle::EventCount) | any thread notifies | any thread sleeps | the newest sleeper is woken first | lock-free until a thread sleeps | one cell for each sleeper; cells are reused |
 //! | [`Searchers`](idle::Searchers) | any thread notifies | any thread searches, then sleeps | the newest sleeper is woken first | lock-free until a thread sleeps | one cell for each sleeper; cells are reused |
 //! | [`ThreadPool`] | any thread spawns | its workers | not specified | spawning is lock-free unless it wakes a worker | nothing for a detached task that captures up to three words; spawning from outside also fills injector segments |
-//! | [`LockedPool`] | any thread spawns | its threads | FIFO | blocking: one lock | when its queue grows |
+//! | [`LockedPool`](pool::LockedPool) | any thread spawns | its threads | FIFO | blocking: one lock | when its queue grows |
 //! | [`FairScheduler`] | any thread spawns into a queue | the threads of any executor | by weight and in time between queues, FIFO in each | spawning and serving are lock-free; creating a queue blocks, and a fork takes a lock | one injector for each queue |
 //!
 //! # The house
@@ -145,8 +145,9 @@ pub use fair::FairScheduler;
 #[cfg(target_has_atomic = "64")]
 pub use injector::Injector;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
-pub use pool::{LockedPool, ThreadPool};
+pub use pool::ThreadPool;
 pub use steal::Steal;
+#[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub use sync::for_models;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]

@@ -68,7 +68,7 @@ impl<T> Steal<T> {
         matches!(self, Steal::Success(_))
     }
 
-    /// Returns whether another thread was quicker.
+    /// Returns whether another thread was quicker, so that another attempt may succeed.
     ///
     /// # Examples
     ///
@@ -79,25 +79,6 @@ impl<T> Steal<T> {
     /// ```
     #[must_use]
     pub fn is_retry(&self) -> bool {
-        matches!(self, Steal::Retry)
-    }
-
-    /// Returns whether another thread was after the same item. Then the queue is worth backing off
-    /// from, or has more thieves than it can feed.
-    ///
-    /// The same variant as [`is_retry`](Self::is_retry): that method asks what to do next, and this
-    /// one asks about the queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::Steal::{Empty, Retry, Success};
-    /// assert!(Retry::<i32>.is_contended());
-    /// assert!(!Success(1).is_contended());
-    /// assert!(!Empty::<i32>.is_contended());
-    /// ```
-    #[must_use]
-    pub fn is_contended(&self) -> bool {
         matches!(self, Steal::Retry)
     }
 

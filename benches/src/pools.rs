@@ -35,13 +35,13 @@ impl Pool for Filch {
 
 /// One queue under one lock: Duffy's first pool.
 #[derive(Clone, Debug)]
-pub struct Locked(Arc<filch::LockedPool>);
+pub struct Locked(Arc<filch::pool::LockedPool>);
 
 impl Pool for Locked {
     const NAME: &'static str = "LockedPool";
 
     fn new(threads: usize) -> Self {
-        Locked(Arc::new(filch::LockedPool::new(threads).expect("threads")))
+        Locked(Arc::new(filch::pool::LockedPool::new(threads).expect("threads")))
     }
 
     fn spawn<F: FnOnce() + Send + 'static>(&self, f: F) {

@@ -13,8 +13,9 @@ mod heap;
 mod run;
 
 use filch::executor::{ExecutorId, Inline, Rejected, ThreadPerJob, from_fn};
+use filch::pool::LockedPool;
 use filch::task::ContextFlow;
-use filch::{Executor, Job, LockedPool, ThreadPool};
+use filch::{Executor, Job, ThreadPool};
 use indicatif::{ProgressBar, ProgressStyle};
 use run::{Measured, SHAPES, Shape};
 use std::error::Error;

@@ -129,7 +129,7 @@ fn submit(executor: &Arc<dyn Executor>, job: Job) {
     let mut job = job;
     // `ThreadPerJob` refuses a job while the system gives no further thread.
     while let Err(rejected) = executor.execute(job) {
-        job = rejected.into_job();
+        job = rejected.item;
         thread::yield_now();
     }
 }

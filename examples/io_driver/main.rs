@@ -76,12 +76,12 @@ fn work(
     // local, is dropped before the parameter.
     unsafe { driver.poller.add(&socket, Event::readable(SOCKET)) }?;
     while done != *wanted {
-        if tasks.steal().is_success() {
+        if tasks.pop().is_some() {
             done.tasks += 1;
             continue;
         }
         let prepared = changes.prepare();
-        if tasks.steal().is_success() {
+        if tasks.pop().is_some() {
             done.tasks += 1;
             continue; // dropping `prepared` cancels
         }

@@ -15,8 +15,9 @@
 mod files;
 mod pass;
 
+use filch::ThreadPool;
 use filch::fair::{FairScheduler, RoundRobin};
-use filch::{LockedPool, ThreadPool};
+use filch::pool::LockedPool;
 use pass::{Pass, Shared, Workload};
 use std::io;
 use std::path::{Path, PathBuf};

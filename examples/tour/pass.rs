@@ -2,7 +2,8 @@
 
 use crate::files::{Digest, FileAt, digest};
 use filch::fair::{FairScheduler, Queue};
-use filch::{Executor, Job, LockedPool, ThreadPool};
+use filch::pool::LockedPool;
+use filch::{Executor, Job, ThreadPool};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
 use std::path::Path;

@@ -113,7 +113,7 @@ impl Executor for FullOnce {
             None => self.0.execute(job),
             Some(reason) => {
                 *refusal = refusal.filter(|it| *it != Reason::Full);
-                Err(Rejected { job, reason })
+                Err(Rejected { item: job, reason })
             }
         }
     }

@@ -15,7 +15,8 @@
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, note_spawn, spawn};
 use filch::ThreadPool;
-use filch::pool::{Shutdown, Start};
+use filch::executor::Shutdown;
+use filch::pool::Start;
 use loom::sync::{Arc, Condvar, Mutex};
 use std::cell::RefCell;
 

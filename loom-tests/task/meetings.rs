@@ -30,7 +30,7 @@ impl Executor for Kept {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let mut kept = self.1.lock().unwrap();
         if kept.is_some() {
-            return Err(Rejected { job, reason: Reason::Full });
+            return Err(Rejected { item: job, reason: Reason::Full });
         }
         *kept = Some(job);
         Ok(())
@@ -56,7 +56,7 @@ fn what_is_refused_is_not_run_by_a_thread_that_waits() {
         let left = trace.clone();
         let refused = TaskBuilder::on(&kept).group(&group).try_spawn(move || left.leave_once());
         // This returns, or it panics.
-        drop(refused.unwrap_err().f);
+        drop(refused.unwrap_err().item);
         last.run();
         waiter.join().unwrap();
         assert!(!trace.is_there());

@@ -106,7 +106,8 @@ impl<T> Stealer<T> {
 
     /// Moves about half of the items, at most 32, into another deque, and pops one of them.
     ///
-    /// See [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop).
+    /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a
+    /// limit of 32.
     ///
     /// # Examples
     ///

@@ -46,7 +46,7 @@ impl Top {
         self.0 & !STATE
     }
 
-    /// Returns whether a batch may be announced: none has been at this index.
+    /// Returns whether a batch may be announced: none was announced at this index before.
     #[inline(always)]
     pub(super) fn is_open(self) -> bool {
         self.0 & STATE == 0

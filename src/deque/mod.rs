@@ -98,7 +98,7 @@ const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 pub(crate) const MAX_BATCH: usize = 32;
 
 /// The state that the owner and the thieves share.
-struct Shared<T> {
+struct DequeState<T> {
     top: CachePadded<AtomicIndex>,
     bottom: CachePadded<AtomicIndex>,
     rarely_written: CachePadded<RarelyWritten<T>>,
@@ -110,10 +110,10 @@ struct RarelyWritten<T> {
     domain: Option<Domain>,
 }
 
-impl<T> Shared<T> {
+impl<T> DequeState<T> {
     fn new(capacity: usize, shrinking: bool) -> Self {
         let buffer = Buffer::boxed(capacity, ptr::null_mut());
-        Shared {
+        DequeState {
             top: CachePadded::new(AtomicIndex::new(FIRST)),
             bottom: CachePadded::new(AtomicIndex::new(FIRST)),
             rarely_written: CachePadded::new(RarelyWritten {
@@ -143,15 +143,15 @@ impl<T> Drop for Chain<T> {
     }
 }
 
-impl<T> Drop for Shared<T> {
+impl<T> Drop for DequeState<T> {
     fn drop(&mut self) {
         /// Drops what is left even if an item's destructor panics.
-        struct Rest<'a, T> {
+        struct RestOfDeque<'a, T> {
             buffer: &'a Buffer<T>,
             indices: (Index, Index),
         }
 
-        impl<T> Rest<'_, T> {
+        impl<T> RestOfDeque<'_, T> {
             fn drop_all(&mut self) {
                 let (top, bottom) = &mut self.indices;
                 while *top != *bottom {
@@ -165,7 +165,7 @@ impl<T> Drop for Shared<T> {
             }
         }
 
-        impl<T> Drop for Rest<'_, T> {
+        impl<T> Drop for RestOfDeque<'_, T> {
             fn drop(&mut self) {
                 self.drop_all();
             }
@@ -176,7 +176,7 @@ impl<T> Drop for Shared<T> {
         let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
         // SAFETY: I6 — it is the current buffer, and `chain` outlives the borrow.
         let buffer = unsafe { &*chain.0 };
-        let mut rest = Rest { buffer, indices };
+        let mut rest = RestOfDeque { buffer, indices };
         rest.drop_all();
         mem::forget(rest);
     }

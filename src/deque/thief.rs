@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::index::{Top, distance};
-use super::{CLAIM, Flavor, GROWN, LAST_ITEM, PUBLISH, Shared, Worker};
+use super::{CLAIM, DequeState, Flavor, GROWN, LAST_ITEM, PUBLISH, Worker};
 use crate::steal::Steal;
 use crate::sync::epoch::{Domain, Protected};
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
@@ -29,11 +29,11 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// assert_eq!(stealer.steal(), Steal::Success(1));
 /// ```
 pub struct Stealer<T> {
-    pub(super) shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<DequeState<T>>,
     pub(super) flavor: Flavor,
 }
 
-// SAFETY: handles share only `Shared`, whose fields are atomics. `T: Send` is needed, since a thief
+// SAFETY: handles share only `DequeState`, whose fields are atomics. `T: Send` is needed, since a thief
 // takes items that another thread made. `T: Sync` is not: an item has one taker (I3).
 unsafe impl<T: Send> Send for Stealer<T> {}
 // SAFETY: I3 — every method takes `&self` and claims by compare-exchange, so `T: Send` suffices.
@@ -106,29 +106,8 @@ impl<T> Stealer<T> {
     /// ```
     #[inline]
     pub fn steal(&self) -> Steal<T> {
-        self.steal_if(1)
-    }
-
-    /// Takes the oldest item if the deque holds at least `min_len` items.
-    ///
-    /// With fewer items it returns [`Steal::Empty`] and changes nothing. Leaving an owner its last
-    /// few items avoids cascades of thieves that steal from thieves. A `min_len` of zero counts as
-    /// one. Otherwise the same as [`steal`](Self::steal).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use filch::{Steal, Worker};
-    ///
-    /// let worker = Worker::new_fifo();
-    /// worker.push_batch([1, 2]);
-    /// assert_eq!(worker.stealer().steal_if(2), Steal::Success(1));
-    /// assert_eq!(worker.stealer().steal_if(2), Steal::Empty);
-    /// ```
-    #[inline]
-    pub fn steal_if(&self, min_len: usize) -> Steal<T> {
         let (top, bottom) = self.look();
-        if distance(top.index(), bottom) < min_len.max(1) {
+        if distance(top.index(), bottom) == 0 {
             return Steal::Empty;
         }
         match &self.shared.rarely_written.domain {

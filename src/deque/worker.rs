@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
-use super::{Flavor, Shared};
+use super::{DequeState, Flavor};
 use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
 use crate::sync::{Arc, Index, Relaxed};
@@ -39,7 +39,7 @@ use core::ptr;
 /// shared(filch::Worker::<u32>::new_lifo());
 /// ```
 pub struct Worker<T> {
-    pub(super) shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<DequeState<T>>,
     pub(super) flavor: Flavor,
     /// The current buffer (I1: only the owner changes it).
     pub(super) buffer: Cell<*mut Protected<Buffer<T>>>,
@@ -79,7 +79,7 @@ impl<T> Worker<T> {
         max_capacity: usize,
         shrinking: bool,
     ) -> Self {
-        let shared = Arc::new(Shared::new(min_capacity, shrinking));
+        let shared = Arc::new(DequeState::new(min_capacity, shrinking));
         // Relaxed: there is no other handle yet.
         let buffer = shared.rarely_written.buffer.load(Relaxed);
         let worker = Worker {
@@ -254,23 +254,10 @@ impl<T> Iterator for Drain<'_, T> {
 /// ```
 /// use filch::deque::Full;
 /// assert_eq!(Full("a task").to_string(), "the deque is full: the owner can push again when an item has been taken");
-/// assert_eq!(Full("a task").into_inner(), "a task");
+/// assert_eq!(Full("a task").0, "a task");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(pub T);
-
-impl<T> Full<T> {
-    /// Returns the item.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(filch::deque::Full(1).into_inner(), 1);
-    /// ```
-    pub fn into_inner(self) -> T {
-        self.0
-    }
-}
 
 impl<T> fmt::Debug for Full<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,11 +1,11 @@
 //! Spawning a task with its own settings.
 
-use super::{Executor, Futures, Reason, Rejected, SpawnError};
+use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
-use crate::sync::lock::{Common, Mutex};
-use crate::task::{self, CancelToken, CancelledBy, Cause, Flow, JoinHandle, Link, NewFuture};
-use crate::task::{Settings, TaskGroup};
+use crate::sync::lock::{Mutex, TakeOnce};
+use crate::task::{self, CancelLink, CancelToken, CancelledBy, Cause, Flow, JoinHandle, NewFuture};
+use crate::task::{TaskGroup, TaskSettings};
 use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
@@ -141,7 +141,7 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let (rejected, handle) = self.submit(f);
-        if let Some(Rejected { job, reason }) = rejected {
+        if let Some(Rejected { item: job, reason }) = rejected {
             // `cancel` first: dropping the job would resolve the handle without the reason.
             handle.any().cancel(Cause::Refused(reason));
             drop(job);
@@ -154,28 +154,27 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`SpawnError`], with the closure and the reason, if the executor refuses the
-    /// closure.
+    /// Returns [`Rejected`], with the closure and the reason, if the executor refuses the closure.
     ///
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::{LockedPool, Shutdown};
+    /// use filch::executor::{Reason, Shutdown};
+    /// use filch::pool::LockedPool;
     ///
     /// let pool = LockedPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();
     /// let error = pool.task().try_spawn(|| 6 * 7).unwrap_err();
     /// assert_eq!(error.reason, Reason::Closed);
-    /// assert_eq!((error.f)(), 42);
+    /// assert_eq!((error.item)(), 42);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn try_spawn<T, F>(self, f: F) -> Result<JoinHandle<T>, SpawnError<F>>
+    pub fn try_spawn<T, F>(self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.try_apply(f, |f| f()).map_err(|(f, reason)| SpawnError { f, reason })
+        self.try_apply(f, |f| f()).map_err(|(f, reason)| Rejected { item: f, reason })
     }
 
     /// Spawns a closure without a handle. Does not allocate if the closure captures at most three
@@ -230,12 +229,13 @@ impl<'a> TaskBuilder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.try_spawn_future(future).unwrap_or_else(|SpawnError { f, reason }| {
+        self.try_spawn_future(future).unwrap_or_else(|Rejected { item: future, reason }| {
             let member = self.group.map(|it| it.group().join());
             let never = || unreachable!("a refused task does not run");
-            let (job, handle) = task::task_of(never, Settings { member, ..Settings::default() });
+            let (job, handle) =
+                task::task_of(never, TaskSettings { member, ..TaskSettings::default() });
             handle.any().cancel(Cause::Refused(reason));
-            drop((job, f));
+            drop((job, future));
             handle
         })
     }
@@ -244,13 +244,12 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`SpawnError`], with the future and the reason, if the executor refuses the future.
+    /// Returns [`Rejected`], with the future and the reason, if the executor refuses the future.
     ///
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::{Reason, Shutdown};
     ///
     /// let pool = filch::ThreadPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();
@@ -258,19 +257,19 @@ impl<'a> TaskBuilder<'a> {
     /// assert_eq!(error.reason, Reason::Closed);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn try_spawn_future<F>(self, future: F) -> Result<JoinHandle<F::Output>, SpawnError<F>>
+    pub fn try_spawn_future<F>(self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         let Some(Futures(polling)) = self.executor.futures() else {
-            return Err(SpawnError { f: future, reason: Reason::NoFutures });
+            return Err(Rejected { item: future, reason: Reason::NoFutures });
         };
         let context = self.context.map(Flow::capture);
         let member = self.group.map(|it| it.group().join());
         let new =
             NewFuture { polling, token: self.token, context, member, deadline: self.deadline };
-        new.spawn(future).map_err(|(f, reason)| SpawnError { f, reason })
+        new.spawn(future).map_err(|(f, reason)| Rejected { item: f, reason })
     }
 
     /// Spawns `f(value)`, and gives the value back if the executor refuses the task.
@@ -281,11 +280,11 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce(V) -> T + Send + 'static,
     {
         // Shared, so that the value can be taken back: a refused task does not begin.
-        let ours = Common::new(value);
+        let ours = TakeOnce::new(value);
         let theirs = ours.clone();
         let (rejected, handle) =
             self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
-        let Some(Rejected { job, reason }) = rejected else { return Ok(handle) };
+        let Some(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
         let value = ours.take().expect("a refused task has not run");
         handle.any().hand_back();
         drop(job);
@@ -335,7 +334,7 @@ impl<'a> TaskBuilder<'a> {
         // A scheduler has one id for all its queues, so a queue's own home takes precedence.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         let deadline = self.deadline;
-        let (job, handle) = task::task_of(f, Settings { home, limited, member, deadline });
+        let (job, handle) = task::task_of(f, TaskSettings { home, limited, member, deadline });
         if let (Some(token), Some(place)) = (self.token, place) {
             match token.link(handle.any()) {
                 Ok(link) => *place.lock() = Some(link),
@@ -355,7 +354,7 @@ impl<'a> TaskBuilder<'a> {
 }
 
 /// Holds a task's link to its token.
-type Place = Unwatched<Mutex<Option<Link>>>;
+type Place = Unwatched<Mutex<Option<CancelLink>>>;
 
 impl fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -39,8 +39,8 @@ use core::num::NonZeroUsize;
 /// let thread = std::thread::spawn(move || jobs.iter().for_each(Job::run));
 /// let executor = from_fn(1, move |job| {
 ///     queue.try_send(job).map_err(|refused| match refused {
-///         mpsc::TrySendError::Full(job) => Rejected { job, reason: Reason::Full },
-///         mpsc::TrySendError::Disconnected(job) => Rejected { job, reason: Reason::Closed },
+///         mpsc::TrySendError::Full(job) => Rejected { item: job, reason: Reason::Full },
+///         mpsc::TrySendError::Disconnected(job) => Rejected { item: job, reason: Reason::Closed },
 ///     })
 /// });
 /// assert_eq!(TaskBuilder::on(&executor).spawn(|| 6 * 7).join().unwrap(), 42);

@@ -4,8 +4,8 @@ use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::lock::Mutex;
 use crate::sync::{Unwatched, thread};
+use crate::task::{CancelLink, Living, Polling, Reason};
 use crate::task::{CancelToken, CancelledBy, ExecutorId, Flow, Futures, Job, JoinHandle};
-use crate::task::{Link, Living, Polling, Reason};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::task::Wake;
@@ -49,7 +49,7 @@ impl Futures {
     pub fn over<E: Executor + 'static>(executor: E) -> Self {
         let living = Unwatched::new(Living::default());
         let end = executor.end().and_then(|token| {
-            let waker = Waker::from(Unwatched::new(Ended(Unwatched::clone(&living))));
+            let waker = Waker::from(Unwatched::new(EndsFutures(Unwatched::clone(&living))));
             match token.link_waker(waker) {
                 Ok(link) => Some((token, link)),
                 Err(_) => {
@@ -69,7 +69,7 @@ struct Over<E> {
     executor: Unwatched<E>,
     living: Unwatched<Living>,
     backlog: Unwatched<Mutex<Backlog>>,
-    _end: Mutex<Option<(CancelToken, Link)>>,
+    _end: Mutex<Option<(CancelToken, CancelLink)>>,
 }
 
 /// The jobs that the executor had no room for, and whether each is to go behind the others. There
@@ -77,9 +77,9 @@ struct Over<E> {
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 /// Ends the futures of an executor when it is woken.
-struct Ended(Unwatched<Living>);
+struct EndsFutures(Unwatched<Living>);
 
-impl Wake for Ended {
+impl Wake for EndsFutures {
     fn wake(self: Unwatched<Self>) {
         self.0.end(CancelledBy::Executor, thread::forget_if_it_panics);
     }
@@ -91,7 +91,7 @@ impl<E: Executor + 'static> Polling for Over<E> {
     }
 
     fn begin(&self, _number: u64, job: Job) -> Result<(), (Job, Reason)> {
-        self.executor.execute(job).map_err(|refused| (refused.job, refused.reason))
+        self.executor.execute(job).map_err(|refused| (refused.item, refused.reason))
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
@@ -107,10 +107,9 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // By `execute`, it would be the newest job of its own thread again, and run before all others
-    // there.
+    // `execute` would make it the newest job of this thread again, which runs before all others.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
-    offered.map_err(|Rejected { job, reason }| (job, reason))
+    offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }
 
 impl<E: Executor + 'static> Over<E> {
@@ -197,7 +196,7 @@ struct Only {
 
 impl Executor for Only {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Err(Rejected { job, reason: Reason::Closed })
+        Err(Rejected { item: job, reason: Reason::Closed })
     }
 
     fn parallelism(&self) -> NonZeroUsize {

@@ -6,6 +6,7 @@
 
 mod at_least_one;
 mod builder;
+mod ends;
 mod from_fn;
 mod future;
 mod inline;
@@ -15,11 +16,12 @@ mod thread_per_job;
 
 pub use at_least_one::AtLeastOne;
 pub use builder::TaskBuilder;
+pub use ends::{Shutdown, ShutdownError, WouldDeadlock};
 pub use from_fn::{FromFn, from_fn};
 pub use future::spawn_future;
 pub use inline::Inline;
 pub(crate) use panic::PanicHandler;
-pub use rejected::{Reason, Rejected, RejectedBatch, SpawnError};
+pub use rejected::{Reason, Rejected, RejectedBatch};
 pub use thread_per_job::ThreadPerJob;
 
 pub use crate::task::any::Limited;
@@ -70,7 +72,8 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{Executor, Job, LockedPool};
+    /// use filch::pool::LockedPool;
+    /// use filch::{Executor, Job};
     ///
     /// let pool = LockedPool::new(1)?;
     /// pool.execute(Job::new(|| println!("on a thread of the pool"))).unwrap();
@@ -95,7 +98,7 @@ pub trait Executor: Send + Sync {
     ///
     /// By the id, a thread that runs a job of this executor recognizes other tasks of it. If it
     /// waits for such a task, it runs the task itself. If the wait could not end there, it is
-    /// refused with [`WouldDeadlock`](crate::pool::WouldDeadlock).
+    /// refused with [`WouldDeadlock`].
     ///
     /// By default `None`: a waiting thread then runs no task of this executor, and no wait for one
     /// is refused. A scheduler over this executor still recognizes the threads that serve its own
@@ -148,7 +151,8 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{Executor, LockedPool};
+    /// use filch::pool::LockedPool;
+    /// use filch::Executor;
     ///
     /// LockedPool::new(1)?.yield_now(); // nothing: its jobs are in one queue
     /// # Ok::<(), std::io::Error>(())
@@ -164,7 +168,7 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{pool::Shutdown, Executor, ThreadPool};
+    /// use filch::{executor::Shutdown, Executor, ThreadPool};
     ///
     /// let pool = ThreadPool::new(1)?;
     /// assert!(!pool.is_cancelled());
@@ -206,7 +210,7 @@ pub trait Executor: Send + Sync {
     /// # Examples
     ///
     /// ```
-    /// use filch::{pool::Shutdown, Executor, ThreadPool};
+    /// use filch::{executor::Shutdown, Executor, ThreadPool};
     ///
     /// let pool = ThreadPool::new(1)?;
     /// let end = pool.end().unwrap();

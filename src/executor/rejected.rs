@@ -1,4 +1,4 @@
-//! Errors for jobs that an executor refuses.
+//! Errors for jobs, closures, futures and inputs that an executor refuses.
 
 pub use crate::task::error::Reason;
 
@@ -6,96 +6,52 @@ use crate::task::Job;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// A job that an executor handed back.
+/// A job, closure, future or input that an executor refused and handed back.
 ///
 /// # Examples
 ///
-/// ```
-/// use filch::executor::{Reason, Rejected};
-/// use filch::Job;
+/// The caller runs a job that the pool refuses:
 ///
-/// let rejected = Rejected { job: Job::new(|| ()), reason: Reason::Full };
-/// assert!(rejected.to_string().starts_with("the executor is full"));
-/// rejected.into_job().run();
 /// ```
-#[must_use = "the job in it has not run"]
-#[derive(Debug)]
-pub struct Rejected {
-    /// The job, unrun.
-    pub job: Job,
-    /// Why the executor refused it.
+/// use filch::{Executor, Job, ThreadPool};
+/// use filch::executor::{Reason, Shutdown};
+///
+/// let pool = ThreadPool::new(1)?;
+/// pool.shutdown(Shutdown::Drain).unwrap();
+/// let rejected = pool.execute(Job::new(|| println!("on the caller's thread"))).unwrap_err();
+/// assert_eq!(rejected.reason, Reason::Closed);
+/// rejected.item.run();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "the item in it has not run"]
+pub struct Rejected<T = Job> {
+    /// The job, closure, future or input, unused.
+    pub item: T,
+    /// The reason of the refusal.
     pub reason: Reason,
 }
 
-impl Rejected {
-    /// Returns the job, unrun.
-    ///
-    /// # Examples
-    ///
-    /// The caller runs a job that the pool refuses:
-    ///
-    /// ```
-    /// use filch::{Executor, Job, ThreadPool};
-    /// use filch::pool::Shutdown;
-    ///
-    /// let pool = ThreadPool::new(1)?;
-    /// pool.shutdown(Shutdown::Drain).unwrap();
-    /// let job = Job::new(|| println!("on the thread of the caller"));
-    /// pool.execute(job).unwrap_err().into_job().run();
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn into_job(self) -> Job {
-        self.job
+impl<T> fmt::Debug for Rejected<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rejected").field("reason", &self.reason).finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Rejected {
+impl<T> fmt::Display for Rejected<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.reason.fmt(f)
     }
 }
 
-impl core::error::Error for Rejected {}
-
-/// A closure that an executor handed back.
-///
-/// # Examples
-///
-/// ```
-/// use filch::executor::{Reason, SpawnError};
-///
-/// let error = SpawnError { f: || 7, reason: Reason::Full };
-/// assert!(error.to_string().starts_with("the executor is full"));
-/// assert_eq!((error.f)(), 7);
-/// ```
-#[must_use = "the closure in it has not run"]
-pub struct SpawnError<F> {
-    /// The closure.
-    pub f: F,
-    /// Why the executor did not take it.
-    pub reason: Reason,
-}
-
-impl<F> fmt::Debug for SpawnError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnError").field("reason", &self.reason).finish_non_exhaustive()
-    }
-}
-
-impl<F> fmt::Display for SpawnError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason.fmt(f)
-    }
-}
-
-impl<F> core::error::Error for SpawnError<F> {}
+impl<T> core::error::Error for Rejected<T> {}
 
 /// The jobs of a batch that an executor handed back.
 ///
 /// # Examples
 ///
 /// ```
-/// use filch::{ThreadPool, executor::Reason, pool::Shutdown};
+/// use filch::ThreadPool;
+/// use filch::executor::{Reason, Shutdown};
 ///
 /// fn spawn(pool: &ThreadPool) -> Result<(), Box<dyn std::error::Error>> {
 ///     pool.spawn_batch([|| (), || ()])?;
@@ -110,7 +66,7 @@ impl<F> core::error::Error for SpawnError<F> {}
 ///
 /// let refused = pool.spawn_batch([|| (), || ()]).unwrap_err();
 /// assert!(refused.rejected.iter().all(|it| it.reason == Reason::Closed));
-/// refused.rejected.into_iter().for_each(|it| it.into_job().run());
+/// refused.rejected.into_iter().for_each(|it| it.item.run());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[must_use = "the jobs in it have not run"]
@@ -124,7 +80,8 @@ pub struct RejectedBatch {
 
 impl RejectedBatch {
     /// Returns an error if a job was refused.
-    pub(crate) fn unless_none(rejected: Vec<Rejected>) -> Result<(), Self> {
+    pub(crate) fn unless_none(rejected: impl Iterator<Item = Rejected>) -> Result<(), Self> {
+        let rejected: Vec<_> = rejected.collect();
         if rejected.is_empty() { Ok(()) } else { Err(RejectedBatch { rejected }) }
     }
 }

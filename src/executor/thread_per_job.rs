@@ -1,7 +1,7 @@
 //! The executor that starts a thread for each job.
 
 use super::{Executor, Futures, Reason, Rejected};
-use crate::sync::lock::Common;
+use crate::sync::lock::TakeOnce;
 use crate::sync::thread;
 use crate::task::Job;
 use alloc::string::ToString;
@@ -27,7 +27,7 @@ pub struct ThreadPerJob;
 impl Executor for ThreadPerJob {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         // Shared with the new thread, so that the job is not lost if there is no thread.
-        let ours = Common::new(job);
+        let ours = TakeOnce::new(job);
         let theirs = ours.clone();
         let body = move || {
             if let Some(job) = theirs.take() {
@@ -38,7 +38,7 @@ impl Executor for ThreadPerJob {
             return Ok(());
         }
         let job = ours.take().expect("there is no thread that could have taken it");
-        Err(Rejected { job, reason: Reason::Full })
+        Err(Rejected { item: job, reason: Reason::Full })
     }
 
     /// Returns the number of threads that the machine can run at once.

@@ -117,11 +117,11 @@ impl Builder {
         self
     }
 
-    /// Sets the clock that measures tasks. By default the system's monotonic clock; see [`Clock`].
+    /// Sets the clock that measures tasks. By default the system's monotonic clock.
     ///
     /// # Examples
     ///
-    /// See [`Clock`].
+    /// [`Clock`] shows a clock that the program itself moves.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Box::new(clock));
         self
@@ -220,7 +220,7 @@ impl Builder {
     ///
     /// # Examples
     ///
-    /// See [`ContextFlow`].
+    /// [`ContextFlow`] shows a context by which each task knows the user on whose behalf it runs.
     pub fn context<C: ContextFlow>(mut self, context: C) -> Self {
         self.context = Some(Flow::new(context));
         self
@@ -291,7 +291,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// See [`Builder`].
+    /// [`Builder`] shows a scheduler that serves its queues in turn.
     pub fn builder<E: Executor + 'static>(executor: E) -> Builder {
         Builder::new(executor)
     }

@@ -43,7 +43,7 @@ pub trait Clock: Send + Sync + 'static {
     ///
     /// # Examples
     ///
-    /// See [`Clock`].
+    /// [`Clock`] shows an implementation that reads a counter.
     fn now(&self) -> Duration;
 }
 

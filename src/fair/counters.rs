@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Relaxed};
 /// the queue's life word.
 #[derive(Default)]
 #[repr(C)]
-pub(super) struct Counters {
+pub(super) struct QueueCounters {
     /// Tasks that have run to their end or to a panic.
     pub(super) completed: AtomicU64,
     /// Tombstones: jobs whose task another thread had claimed.
@@ -38,7 +38,7 @@ pub(super) struct Counters {
     pub(super) gap: AtomicU64,
 }
 
-impl Counters {
+impl QueueCounters {
     /// Sets all counters to zero. No other thread may have the slot.
     pub(super) fn reset(&self) {
         for counter in self.all() {
@@ -57,9 +57,10 @@ impl Counters {
     }
 
     fn all(&self) -> [&AtomicU64; 13] {
-        let Counters { completed, panicked, cancelled, tombstones, inlined, refused, .. } = self;
-        let Counters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
-        let Counters { submitted, .. } = self;
+        let QueueCounters { completed, panicked, cancelled, tombstones, inlined, refused, .. } =
+            self;
+        let QueueCounters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
+        let QueueCounters { submitted, .. } = self;
         [
             completed,
             panicked,

@@ -4,8 +4,8 @@ use super::handle::LineRef;
 use super::queue::Queue;
 use super::scheduler::FairScheduler;
 use super::shared::Shared;
+use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
-use crate::pool::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::sync::Arc;
 use crate::sync::clock::{self, Instant};
 use core::future::Future;
@@ -113,7 +113,7 @@ impl Queue {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     ///
     /// let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
     /// let queue = fair.queue("a").build()?;
@@ -136,8 +136,7 @@ impl Queue {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::from_fn;
-    /// use filch::pool::{Shutdown, ShutdownError};
+    /// use filch::executor::{Shutdown, ShutdownError, from_fn};
     /// use std::time::Duration;
     ///
     /// let never = from_fn(1, |job| Ok(std::mem::forget(job)));
@@ -195,7 +194,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// See [`Queue::drained`].
+    /// [`Queue::drained`] shows a future that waits until a paused queue has run its task.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = Arc::clone(&self.shared);
         async move {
@@ -226,7 +225,7 @@ impl FairScheduler {
     ///
     /// ```
     /// use filch::fair::FairScheduler;
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     ///
     /// let fair = FairScheduler::over(filch::ThreadPool::new(1)?);
     /// let task = fair.spawn(|| 7);
@@ -249,7 +248,7 @@ impl FairScheduler {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     /// use std::time::Duration;
     ///
     /// let fair = filch::FairScheduler::over(filch::ThreadPool::new(1)?);

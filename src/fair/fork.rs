@@ -37,15 +37,15 @@ const COMMON: usize = SHARDS - 1;
 
 /// What every fork begins with.
 #[repr(C)]
-pub(super) struct Head {
+pub(super) struct ForkHead {
     /// First, so that a pointer to it is a pointer to the whole.
     stack: OnStack,
     latch: *const Latch,
 }
 
-impl Head {
+impl ForkHead {
     pub(super) fn new(kind: &'static StackKind, latch: *const Latch) -> Self {
-        Head { stack: OnStack(kind), latch }
+        ForkHead { stack: OnStack(kind), latch }
     }
 
     /// Returns whether a thread that waits at this latch waits for this fork too.
@@ -60,14 +60,14 @@ impl Head {
 }
 
 /// A fork that no thread has begun.
-struct Offer(*const Head);
+struct Offer(*const ForkHead);
 
 // SAFETY: I7 — the fork stays until a thread runs it, and whatever it captures is `Send`.
 unsafe impl Send for Offer {}
 
 impl Offer {
-    fn head(&self) -> &Head {
-        // SAFETY: I7 — it is offered, so it is there.
+    fn head(&self) -> &ForkHead {
+        // SAFETY: I7 — an offered fork stays where it is until it has run.
         unsafe { &*self.0 }
     }
 
@@ -155,7 +155,7 @@ impl Forks {
     /// # Safety
     ///
     /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
-    pub(super) unsafe fn offer(&self, shard: usize, head: *const Head) {
+    pub(super) unsafe fn offer(&self, shard: usize, head: *const ForkHead) {
         self.shards[shard].with(|offers| offers.push_back(Offer(head)));
     }
 
@@ -196,7 +196,7 @@ impl Forks {
 
     /// Takes a fork back that was offered in this shard. Returns whether no thread has begun it.
     #[inline]
-    pub(super) fn take_back(&self, shard: usize, head: &Head) -> bool {
+    pub(super) fn take_back(&self, shard: usize, head: &ForkHead) -> bool {
         self.shards[shard].with(|offers| {
             let at = offers.iter().rposition(|it| ptr::eq(it.0, head));
             at.and_then(|at| offers.remove(at)).is_some()
@@ -276,14 +276,15 @@ impl Latch {
     ///
     /// 1. I7 — it is one of this latch, and the caller forgets the latch.
     pub(super) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
         let is_own = unsafe { (*this).is_owners(caller) };
-        // SAFETY: 1. The reference is to atomic words only: they may go once they are written.
+        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only: they
+        // may go once they are written.
         let countdown = unsafe { &(*this).countdown };
         if is_own {
             return countdown.end_own();
         }
-        // SAFETY: 1 — called before the last fork has ended.
+        // SAFETY: 1 — `end` calls it before it counts this fork off, so the latch is still there.
         let bell = || unsafe { (*this).bell.lock().clone() };
         if let Some(bell) = countdown.end(bell).flatten() {
             bell.wake();

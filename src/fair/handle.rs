@@ -1,4 +1,4 @@
-//! References to queues: `LineRef` only refers to one, and `Handle` keeps it open.
+//! References to queues: `LineRef` only refers to one, and `QueueHandle` keeps it open.
 
 use super::line::Line;
 use super::shared::Shared;
@@ -35,7 +35,7 @@ impl LineRef {
 }
 
 /// A queue's handle, shared by its clones. The queue closes at the latest when it is dropped.
-pub(super) struct Handle {
+pub(super) struct QueueHandle {
     pub(super) id: ExecutorId,
     pub(super) queue: LineRef,
     pub(super) token: CancelToken,
@@ -47,9 +47,9 @@ pub(super) struct Handle {
 
 // Panics of tasks, policies, clocks and executors are caught before they could leave shared state
 // half changed.
-impl RefUnwindSafe for Handle {}
+impl RefUnwindSafe for QueueHandle {}
 
-impl Drop for Handle {
+impl Drop for QueueHandle {
     fn drop(&mut self) {
         Shared::let_go(&self.queue.shared, self.queue.line());
     }

@@ -1,10 +1,10 @@
 //! Fork and join within a queue: [`Queue::join`] and [`Queue::install`].
 
-use super::fork::{Head, Latch};
+use super::fork::{ForkHead, Latch};
 use super::life::MAX_TASKS;
 use super::policy::Pick;
 use super::queue::Queue;
-use super::scope::Stays;
+use super::scope::ForkStays;
 use super::serving::Serving;
 use super::shared::Shared;
 use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
@@ -17,16 +17,16 @@ use core::num::NonZeroUsize;
 
 /// The second half, on the stack of its owner (I7).
 #[repr(C)]
-struct Half<B, R> {
+struct ForkHalf<B, R> {
     /// First, so that a pointer to it is a pointer to the whole.
-    head: Head,
+    head: ForkHead,
     latch: Latch,
     context: Option<Captured>,
     closure: Place<B>,
     result: Place<Result<R, thread::Payload>>,
 }
 
-impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
+impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
     /// Runs also if it is dropped, since its owner waits.
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
 
@@ -35,9 +35,9 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
     /// 1. I7 — `head` is that of a half whose owner waits, and nobody else has taken it.
     unsafe fn run(head: *const OnStack) {
         let this = head.cast::<Self>();
-        // SAFETY: 1.
+        // SAFETY: 1 — the half stays while its owner waits.
         let half = unsafe { &*this };
-        // SAFETY: 1.
+        // SAFETY: 1 — no other thread has taken the half, so its closure is still there, and ours.
         let b = unsafe { half.closure.take() };
         let result = half.latch.run(Serving::owner(), || {
             thread::catch(|| match &half.context {
@@ -45,12 +45,13 @@ impl<B: FnOnce() -> R + Send, R: Send> Half<B, R> {
                 None => b(),
             })
         });
-        // SAFETY: I7 — not over yet. Forgotten in the next line.
+        // SAFETY: I7 — the owner reads the result after `end`; it is forgotten in the next line.
         unsafe { half.result.put(&result) };
         mem::forget(result);
-        // SAFETY: 1.
+        // SAFETY: 1 — the owner waits until `end`; only an address is taken.
         let latch = unsafe { &raw const (*this).latch };
-        // SAFETY: 1 — the half may go from here on.
+        // SAFETY: 1 — this fork is one of the latch, and the half, which may go now, is not used
+        // below.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
@@ -127,14 +128,14 @@ impl Queue {
     {
         let (shared, line) = (self.shared(), self.line());
         let context = self.0.context.as_ref().map(Flow::capture);
-        let mut half = Half {
-            head: Head::new(&Half::<B, RB>::KIND, core::ptr::null()),
+        let mut half = ForkHalf {
+            head: ForkHead::new(&ForkHalf::<B, RB>::KIND, core::ptr::null()),
             latch: Latch::new(&serving.owner),
             context,
             closure: Place::empty(),
             result: Place::empty(),
         };
-        half.head = Head::new(&Half::<B, RB>::KIND, &raw const half.latch);
+        half.head = ForkHead::new(&ForkHalf::<B, RB>::KIND, &raw const half.latch);
         // SAFETY: I7 — no other thread has it. Forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
@@ -145,7 +146,7 @@ impl Queue {
         let first = thread::catch(a);
         let is_ours = line.forks.get().is_some_and(|it| it.take_back(shard, &half.head));
         if is_ours {
-            // SAFETY: I7 — taken back.
+            // SAFETY: I7 — the half was taken back, so no other thread has its closure.
             let b = unsafe { half.closure.take() };
             return match first {
                 Ok(a) => (a, b()),
@@ -156,7 +157,8 @@ impl Queue {
             };
         }
         shared.wait_at(line, serving, &half.latch);
-        // SAFETY: I7 — the wait is over.
+        // SAFETY: I7 — the wait is over, so the fork has put its result, and touches the half no
+        // more.
         let second = unsafe { half.result.take() };
         match (first, second) {
             (Ok(a), Ok(b)) => (a, b),
@@ -250,7 +252,7 @@ impl Queue {
         let pointer = Pointer(&raw mut call as *mut (), Call::<F, R>::run);
         let run = move || pointer.run();
         let unbounded = Unbounded(self);
-        let stays = Stays;
+        let stays = ForkStays;
         let ended = TaskBuilder::on(&unbounded).spawn(run).join_or_cancel();
         mem::forget(stays);
         match (ended, call.result.take()) {
@@ -276,7 +278,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
     ///
     /// 1. `this` is a `Call<F, R>` that is there, and no other thread uses it meanwhile.
     unsafe fn run(this: *mut ()) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the caller has the `Call` alone.
         let this = unsafe { &mut *this.cast::<Self>() };
         let f = this.f.take().expect("a task runs once");
         this.result = Some(this.waiter.run(f));

@@ -3,7 +3,7 @@
 use super::LOOK;
 use super::counters::{add, raise, tell};
 use super::life::Look;
-use super::line::{Entry, Line};
+use super::line::{Line, QueuedJob};
 use super::policy::{Pick, Service};
 use super::serving::{Charge, Serving};
 use super::shared::Shared;
@@ -33,7 +33,7 @@ pub(super) struct Lease<'a> {
     pub(super) line: &'a Line,
     pub(super) tier: &'a Tier,
     pub(super) pick: Pick,
-    pub(super) first: Entry,
+    pub(super) first: QueuedJob,
 }
 
 /// The progress of a lease, and its sums since it last updated the queue's counters.
@@ -105,7 +105,7 @@ impl Shared {
         line: &Line,
         tier: &Tier,
         pick: Pick,
-        first: Entry,
+        first: QueuedJob,
         progress: &mut Progress,
     ) -> bool {
         let most = pick.tasks.map_or(self.tasks_per_lease, |it| it.get());
@@ -158,7 +158,7 @@ impl Shared {
     }
 
     #[inline(always)] // By value: an entry is five words.
-    fn run_entry(&self, line: &Line, Entry { job, since }: Entry, progress: &mut Progress) {
+    fn run_entry(&self, line: &Line, QueuedJob { job, since }: QueuedJob, progress: &mut Progress) {
         if since != 0 {
             let wait = progress.now.saturating_sub(since);
             line.waits.get_or_make(Waits::new).note(wait);

@@ -1,6 +1,6 @@
 //! Lines: the shared state of a queue, one for each slot.
 
-use super::counters::Counters;
+use super::counters::QueueCounters;
 use super::flight::Flight;
 use super::fork::Forks;
 use super::joiners::Joiners;
@@ -9,11 +9,9 @@ use super::once::Once;
 use super::waits::Waits;
 use crate::idle::EventCount;
 use crate::injector::Injector;
-use crate::steal::Steal;
 use crate::sync::lock::Mutex;
-use crate::sync::spin::relax;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelToken, End, ExecutorId, Job, Link, Living};
+use crate::task::{CancelLink, CancelToken, End, ExecutorId, Job, Living};
 use alloc::boxed::Box;
 use core::any::Any;
 
@@ -21,7 +19,7 @@ use core::any::Any;
 pub(super) const MAX_WEIGHT: u64 = 1 << 32;
 
 /// A job in a queue.
-pub(super) struct Entry {
+pub(super) struct QueuedJob {
     pub(super) job: Job,
     /// When the job was accepted, in nanoseconds; 0 if waits are not measured.
     pub(super) since: u64,
@@ -36,8 +34,8 @@ pub(super) struct Entry {
 #[repr(C)]
 pub(super) struct Line {
     pub(super) life: Life,
-    pub(super) counters: Counters,
-    pub(super) jobs: Injector<Entry>,
+    pub(super) counters: QueueCounters,
+    pub(super) jobs: Injector<QueuedJob>,
     /// What its tasks have forked and no thread has begun. Made by the first fork.
     pub(super) forks: Once<Forks>,
     pub(super) slot: usize,
@@ -63,21 +61,21 @@ pub(super) struct Line {
     pub(super) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
     pub(super) waits: Once<Waits>,
-    /// The token that cancels the queue, and the link by which it does so after the last handle has
-    /// gone.
-    pub(super) link: Mutex<Option<(CancelToken, Link)>>,
+    /// The token that cancels the queue, and the link that lets it do so even after the last handle
+    /// has gone.
+    pub(super) link: Mutex<Option<(CancelToken, CancelLink)>>,
     /// Its futures that hold a permit, or wait for one.
     pub(super) flight: Flight,
     /// Its futures that have not ended.
     pub(super) living: Living,
-    /// A `Weak<Handle>` of its present or last queue, for `Serving`. Handles are built on lines, so
+    /// A `Weak<QueueHandle>` of its present or last queue, for `Serving`. Handles are built on lines, so
     /// a line does not know their type.
     pub(super) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
 /// The settings of a queue.
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct QueueSettings {
     pub(super) name: Option<Text>,
     pub(super) weight: u64,
     pub(super) limit: usize,
@@ -90,7 +88,7 @@ impl Line {
     pub(super) fn new(slot: usize) -> Self {
         Line {
             life: Life::nothing(),
-            counters: Counters::default(),
+            counters: QueueCounters::default(),
             jobs: Injector::new(),
             forks: Once::empty(),
             slot,
@@ -115,9 +113,9 @@ impl Line {
     }
 
     /// Opens a new queue in the slot, which the caller has to itself, and returns its id.
-    pub(super) fn open(&self, settings: Settings) -> ExecutorId {
+    pub(super) fn open(&self, settings: QueueSettings) -> ExecutorId {
         let id = ExecutorId::new();
-        let Settings { name, weight, limit, capacity, tier, is_paused } = settings;
+        let QueueSettings { name, weight, limit, capacity, tier, is_paused } = settings;
         *self.name.lock() = name;
         self.end.forget();
         self.living.reset();
@@ -194,21 +192,15 @@ impl Line {
 
     /// Takes a fork, or else the oldest job: tasks that have begun end first.
     #[inline]
-    pub(super) fn take(&self) -> Option<Entry> {
+    pub(super) fn take(&self) -> Option<QueuedJob> {
         let fork = self.forks.get().and_then(Forks::take);
-        fork.map(|job| Entry { job, since: 0 }).or_else(|| self.take_job())
+        fork.map(|job| QueuedJob { job, since: 0 }).or_else(|| self.take_job())
     }
 
     /// Takes the oldest job.
     #[inline]
-    pub(super) fn take_job(&self) -> Option<Entry> {
-        loop {
-            match self.jobs.steal() {
-                Steal::Success(entry) => return Some(entry),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
+    pub(super) fn take_job(&self) -> Option<QueuedJob> {
+        self.jobs.pop()
     }
 
     /// Returns the id of the slot's present or last queue.

@@ -139,16 +139,20 @@ mod flight;
 mod fork;
 mod handle;
 mod join;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod joiners;
 mod lease;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod life;
 mod line;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod once;
 mod pass;
 mod policy;
 mod polls;
 mod queue;
 mod queue_builder;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod ready;
 mod report;
 mod reserve;
@@ -158,6 +162,7 @@ mod serve;
 mod serving;
 mod shared;
 mod table;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod tickets;
 mod tiers;
 mod waits;
@@ -174,15 +179,16 @@ pub use report::{QueueMetrics, Report, Wait};
 pub use scheduler::FairScheduler;
 pub use scope::Scope;
 pub use tiers::Priority;
-pub use work_queue::{PushError, WorkQueue};
+pub use work_queue::WorkQueue;
 
-/// For models and tests of the parts; not part of the public API.
+/// The parts that models test by themselves; not part of the public API.
+#[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
     pub use crate::fair::joiners::Joiners;
     pub use crate::fair::life::{Life, Look};
     pub use crate::fair::once::Once;
-    pub use crate::fair::policy::{Least, Times};
+    pub use crate::fair::policy::least::{Least, Times};
     pub use crate::fair::ready::ReadySet;
     pub use crate::fair::tickets::Tickets;
 }

@@ -1,12 +1,11 @@
 //! The handle of a queue.
 
 use super::error::QueueError;
-use super::handle::Handle;
+use super::handle::QueueHandle;
 use super::line::{Line, MAX_WEIGHT};
 use super::report::QueueMetrics;
 use super::shared::Shared;
-use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch};
-use crate::executor::{SpawnError, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
@@ -33,7 +32,7 @@ use core::num::NonZeroUsize;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Queue(pub(super) Arc<Handle>);
+pub struct Queue(pub(super) Arc<QueueHandle>);
 
 impl Queue {
     #[inline]
@@ -71,7 +70,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`SpawnError`], with the closure and the reason: the queue is closed or full, or the
+    /// Returns [`Rejected`], with the closure and the reason: the queue is closed or full, or the
     /// executor is.
     ///
     /// # Examples
@@ -83,10 +82,10 @@ impl Queue {
     /// let queue = fair.queue("a").build()?;
     /// queue.close();
     /// let refused = queue.try_spawn(|| 7).unwrap_err();
-    /// assert_eq!((refused.reason, (refused.f)()), (Reason::Closed, 7));
+    /// assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 7));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
-    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, SpawnError<F>>
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -137,7 +136,7 @@ impl Queue {
         I: IntoIterator<Item = F>,
     {
         let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
-        RejectedBatch::unless_none(refused.collect())
+        RejectedBatch::unless_none(refused)
     }
 
     /// Returns a builder for a task with its own settings.
@@ -229,7 +228,7 @@ impl Queue {
     ///
     /// # Examples
     ///
-    /// See [`pause`](Self::pause).
+    /// [`pause`](Self::pause) shows a task that begins when its queue is resumed.
     pub fn resume(&self) -> bool {
         let was_paused = self.line().pause(false);
         if was_paused {

@@ -1,9 +1,9 @@
 //! The builder of a queue.
 
 use super::error::QueueError;
-use super::handle::{Handle, LineRef};
+use super::handle::{LineRef, QueueHandle};
 use super::life::MAX_TASKS;
-use super::line::{MAX_WEIGHT, Settings};
+use super::line::{MAX_WEIGHT, QueueSettings};
 use super::polls::Polls;
 use super::queue::Queue;
 use super::shared::Shared;
@@ -38,7 +38,7 @@ use core::task::Waker;
 #[derive(Clone)]
 pub struct QueueBuilder<'a> {
     shared: &'a Arc<Shared>,
-    settings: Settings,
+    settings: QueueSettings,
     max_in_flight: Option<usize>,
     token: Option<CancelToken>,
     context: Option<Flow>,
@@ -48,7 +48,7 @@ impl<'a> QueueBuilder<'a> {
     pub(super) fn new(shared: &'a Arc<Shared>, name: Option<Text>) -> Self {
         QueueBuilder {
             shared,
-            settings: Settings::new(name),
+            settings: QueueSettings::new(name),
             max_in_flight: None,
             token: None,
             context: None,
@@ -148,7 +148,7 @@ impl<'a> QueueBuilder<'a> {
     /// let queue = fair.queue("small").capacity(1).paused().build()?;
     /// assert!(queue.try_spawn(|| 1).is_ok());
     /// let refused = queue.try_spawn(|| 2).unwrap_err();
-    /// assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 2));
+    /// assert_eq!((refused.reason, (refused.item)()), (Reason::Full, 2));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn capacity(mut self, tasks: usize) -> Self {
@@ -161,7 +161,7 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// # Examples
     ///
-    /// See [`Priority`].
+    /// [`Priority`] shows a queue that is served before another.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.settings.tier = priority.tier();
         self
@@ -297,7 +297,7 @@ impl<'a> QueueBuilder<'a> {
         let context = self.context.or_else(|| shared.context.clone());
         let polls = Polls { queue: queue.clone(), id, limited: limited.clone() };
         let futures = Futures(Unwatched::new(polls));
-        let queue = Queue(Arc::new(Handle { id, queue, token, limited, futures, context }));
+        let queue = Queue(Arc::new(QueueHandle { id, queue, token, limited, futures, context }));
         *line.handle.lock() = Some(Box::new(weak(&queue.0)));
         queue.cancel_with_token();
         Ok(queue)

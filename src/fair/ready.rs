@@ -146,7 +146,7 @@ impl Iterator for Bits {
 ///
 /// # Examples
 ///
-/// See [`Policy`](super::Policy).
+/// [`Policy`](super::Policy) shows a policy that looks at each of them.
 #[derive(Clone, Copy)]
 pub struct Ready<'a> {
     pub(super) set: &'a ReadySet,

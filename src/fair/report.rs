@@ -189,7 +189,7 @@ impl Report {
     ///
     /// # Examples
     ///
-    /// See [`Report`].
+    /// [`Report`] shows the service of each queue between two reports.
     #[must_use]
     pub fn since(&self, earlier: &Report) -> Report {
         let (mut queues, mut backlogged) = (Vec::new(), Vec::new());
@@ -222,7 +222,11 @@ impl Report {
     ///
     /// # Examples
     ///
-    /// See [`Report`].
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// fair.spawn(|| ()).join().unwrap();
+    /// assert_eq!(fair.report().backlogged().count(), 0, "the queue is empty again");
+    /// ```
     pub fn backlogged(&self) -> impl Iterator<Item = &QueueMetrics> {
         self.queues.iter().zip(&self.backlogged).filter(|it| *it.1).map(|it| it.0)
     }

@@ -1,4 +1,12 @@
 //! Leases that are kept for queues of high priority.
+//!
+//! A lease of a tier takes room in each reservation above it, and frees it before the fence with
+//! which it ends. Then its ticket looks for work. So a ticket that finds no room may leave, and a
+//! submitter that sees none submits no ticket: of its push and the look, the fences of `LOOK` order
+//! one first. That submitter asks the executor for its parallelism once more: no lease ends because
+//! the executor grows. A ticket that has taken room in one reservation and found none in the next
+//! frees the first, and looks again before it leaves. A task that blocks keeps its lease, and so
+//! its room, and a thread may be idle.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;

@@ -1,12 +1,12 @@
 //! The handle of a scheduler.
 
 use super::handle::LineRef;
-use super::line::{Line, Settings};
+use super::line::{Line, QueueSettings};
 use super::queue::Queue;
 use super::queue_builder::QueueBuilder;
 use super::report::Report;
 use super::shared::Shared;
-use crate::executor::{Executor, ExecutorId, Futures, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
@@ -118,6 +118,51 @@ impl FairScheduler {
         self.task().spawn(f)
     }
 
+    /// Spawns a closure into the same queue as [`spawn`](Self::spawn), or gives it back if that
+    /// queue refuses it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Rejected`], with the closure, if the scheduler is shut down or the executor
+    /// refuses it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// assert_eq!(fair.try_spawn(|| 7).unwrap().join().unwrap(), 7);
+    /// ```
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().try_spawn(f)
+    }
+
+    /// Spawns closures without handles into the same queue as [`spawn`](Self::spawn), in their
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RejectedBatch`], with the refused closures, as jobs, and their reasons.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// fair.spawn_batch((0..3).map(|i| move || println!("{i}"))).unwrap();
+    /// assert_eq!(fair.default_queue().metrics().completed, 3);
+    /// ```
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
+    where
+        F: FnOnce() + Send + 'static,
+        I: IntoIterator<Item = F>,
+    {
+        let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
+        RejectedBatch::unless_none(refused)
+    }
+
     /// Spawns a closure without a handle, into the same queue as [`spawn`](Self::spawn).
     ///
     /// # Errors
@@ -173,7 +218,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// See [`Report`].
+    /// [`Report`] shows the service of each queue between two reports.
     #[must_use]
     pub fn report(&self) -> Report {
         Report::of(&self.shared)
@@ -197,7 +242,7 @@ impl Executor for FairScheduler {
         self.shared.executor.parallelism()
     }
 
-    /// Whether the default queue was, or the executor below.
+    /// Returns whether the default queue was, or the executor below.
     fn is_cancelled(&self) -> bool {
         self.default.is_cancelled()
     }
@@ -240,11 +285,11 @@ impl fmt::Debug for FairScheduler {
     }
 }
 
-impl Settings {
+impl QueueSettings {
     /// Returns the default settings.
     pub(super) fn new(name: Option<Text>) -> Self {
         let (limit, capacity) = (Shared::limit(None), super::life::MAX_TASKS);
         let tier = super::Priority::Normal.tier();
-        Settings { name, weight: 1, limit, capacity, tier, is_paused: false }
+        QueueSettings { name, weight: 1, limit, capacity, tier, is_paused: false }
     }
 }

@@ -1,6 +1,6 @@
 //! Jobs of a queue that borrow from the thread that waits for them.
 
-use super::fork::{Head, Latch};
+use super::fork::{ForkHead, Latch};
 use super::queue::Queue;
 use super::serving::Serving;
 use super::shared::Shared;
@@ -29,7 +29,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 #[repr(C)]
 struct ScopeJob<'a, F> {
     /// First, so that a pointer to it is a pointer to the whole.
-    head: Head,
+    head: ForkHead,
     first: &'a Mutex<Option<thread::Payload>>,
     latch: *const Latch,
     f: F,
@@ -43,10 +43,10 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
     ///
     /// 1. I7 — `head` is that of such a job, whose scope waits, and nobody else has taken it.
     unsafe fn run(head: *const OnStack) {
-        // SAFETY: 1 — it came out of a box in `spawn`.
+        // SAFETY: 1 — `spawn` made it from a box, and only this thread has taken it.
         let job = *unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) };
         let ScopeJob { first, latch, f, .. } = job;
-        // SAFETY: 1.
+        // SAFETY: 1 — the scope, and with it the latch, stays until `end`.
         let result = unsafe { &*latch }.run(Serving::owner(), || thread::catch(f));
         if let Err(payload) = result {
             let mut first = first.lock();
@@ -54,15 +54,16 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
             drop(first);
             further.into_iter().for_each(thread::forget_if_it_panics);
         }
-        // SAFETY: 1 — the scope may go from here on.
+        // SAFETY: 1 — the job is one of the latch, and the scope, which may go now, is not used
+        // below.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
 
 /// Ends the process if it is dropped by a panic: what other threads still borrow would go.
-pub(super) struct Stays;
+pub(super) struct ForkStays;
 
-impl Drop for Stays {
+impl Drop for ForkStays {
     fn drop(&mut self) {
         // A panic within a panic.
         panic!("a wait cannot be left before it is over");
@@ -125,7 +126,7 @@ impl Queue {
             _scope: PhantomData,
             _env: PhantomData,
         };
-        let stays = Stays;
+        let stays = ForkStays;
         let result = thread::catch(|| f(&scope));
         self.shared().wait_at(self.line(), serving, &scope.latch);
         mem::forget(stays);
@@ -164,11 +165,11 @@ impl<'scope> Scope<'scope, '_> {
     fn offer<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let (shared, line) = (self.queue.shared(), self.queue.line());
         let latch = &raw const self.latch;
-        let head = Head::new(&ScopeJob::<F>::KIND, latch);
+        let head = ForkHead::new(&ScopeJob::<F>::KIND, latch);
         let job = Box::into_raw(Box::new(ScopeJob { head, first: &self.first, latch, f }));
         self.latch.add(Serving::of(line).map(|it| &it.owner));
         // SAFETY: I7 — in a box that stays until the job has run; and the scope waits for it.
-        unsafe { Shared::offer(shared, line, job.cast::<Head>(), latch) };
+        unsafe { Shared::offer(shared, line, job.cast::<ForkHead>(), latch) };
     }
 }
 

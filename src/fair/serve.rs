@@ -12,11 +12,11 @@ use core::cell::Cell;
 use core::ptr;
 
 /// A job of the executor that serves queues for a quantum.
-struct Ticket(Option<Arc<Shared>>);
+struct TicketJob(Option<Arc<Shared>>);
 
-impl Ticket {
+impl TicketJob {
     fn job(shared: &Arc<Shared>) -> Job {
-        let ticket = Ticket(Some(Arc::clone(shared)));
+        let ticket = TicketJob(Some(Arc::clone(shared)));
         Job::new(move || ticket.run())
     }
 
@@ -70,7 +70,7 @@ per_thread! {
     static HANDING: Cell<Handing> = Cell::new(Handing::Nothing);
 }
 
-impl Drop for Ticket {
+impl Drop for TicketJob {
     /// Takes the ticket off the count: the executor has dropped it unrun.
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
@@ -141,7 +141,7 @@ impl Shared {
             if !this.tickets.take(this.refresh_most_tickets()) {
                 return Ok(());
             }
-            let submitted = this.submit_ticket(|| this.executor.execute(Ticket::job(this)));
+            let submitted = this.submit_ticket(|| this.executor.execute(TicketJob::job(this)));
             if matches!(submitted, None | Some(Err(Reason::Full))) {
                 this.tickets.forgive();
             }
@@ -184,7 +184,7 @@ impl Shared {
         &self,
         submit: impl FnOnce() -> Result<(), Rejected>,
     ) -> Option<Result<(), Reason>> {
-        let refused = |Rejected { job, reason }| {
+        let refused = |Rejected { item: job, reason }| {
             drop(job);
             reason
         };
@@ -244,7 +244,7 @@ impl Shared {
             this.tickets.hand_on();
             // Outer frames on this stack may be submitting tickets too, so their state is restored.
             let outer = HANDING.try_with(|it| it.replace(Handing::Submits(&**this)));
-            let submitted = this.submit_ticket(|| this.executor.execute_last(Ticket::job(this)));
+            let submitted = this.submit_ticket(|| this.executor.execute_last(TicketJob::job(this)));
             let outer = outer.unwrap_or(Handing::Nothing);
             let handing = HANDING.try_with(|it| it.replace(outer));
             if matches!(handing, Ok(Handing::RunsHere)) {

@@ -1,8 +1,8 @@
 //! Which queue a thread is serving, how much of its time the queue is charged for, and the forks
 //! that the thread offers and waits for.
 
-use super::fork::{Forks, Head, Latch, Owner};
-use super::handle::Handle;
+use super::fork::{ForkHead, Forks, Latch, Owner};
+use super::handle::QueueHandle;
 use super::line::Line;
 use super::policy::{Pick, Service};
 use super::queue::Queue;
@@ -20,18 +20,18 @@ pub(super) struct Serving {
     slot: usize,
     /// The id of the queue.
     home: Option<ExecutorId>,
-    /// When it began, in nanoseconds.
+    /// The time at which the frame began, in nanoseconds.
     start: u64,
-    /// How long it was not the queue's: tasks of other queues ran inside, or the thread slept while
-    /// other threads ran what the queue has forked.
+    /// The nanoseconds of the frame in which the thread did not serve the queue: tasks of other
+    /// queues ran inside, or the thread slept while other threads ran the queue's forks.
     away: Cell<u64>,
-    /// How much the policy has charged the queue for already.
+    /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
     /// The pick that began it, until the policy is told of it.
     pick: Cell<Pick>,
     /// How many strangers ran on this thread when it began.
     strangers: usize,
-    /// What its forks know of it.
+    /// The part of the frame to which its forks refer.
     pub(super) owner: Owner,
     /// A handle of the queue, once one was asked for; `None` if the user has none left.
     pub(super) queue: OnceCell<Option<Queue>>,
@@ -80,7 +80,7 @@ impl Serving {
             // SAFETY: I6 — the frame is within a call of the scheduler's.
             let line = unsafe { &*self.shared }.table.get(self.slot)?;
             let handle = line.handle.lock();
-            handle.as_ref()?.downcast_ref::<Weak<Handle>>()?.upgrade().map(Queue)
+            handle.as_ref()?.downcast_ref::<Weak<QueueHandle>>()?.upgrade().map(Queue)
         };
         self.queue.get_or_init(find).as_ref()
     }
@@ -107,9 +107,9 @@ impl Serving {
 }
 
 /// Goes back to the outer frame, even if a destructor or a waker panics.
-struct Back(*const Serving);
+struct RestoreServing(*const Serving);
 
-impl Drop for Back {
+impl Drop for RestoreServing {
     fn drop(&mut self) {
         let _ = SERVING.try_with(|it| it.set(self.0));
     }
@@ -151,7 +151,9 @@ impl Shared {
             owner: Owner::new(),
             queue: OnceCell::new(),
         };
-        let back = Back(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
+        let back = RestoreServing(
+            SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()),
+        );
         let end = f();
         drop(back);
         if let Some(forks) = line.forks.get() {
@@ -183,18 +185,19 @@ impl Shared {
     pub(super) unsafe fn offer(
         this: &Arc<Self>,
         line: &Line,
-        head: *const Head,
+        head: *const ForkHead,
         mut latch: *const Latch,
     ) -> usize {
         let forks = line.forks.get_or_make(Forks::default);
         let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
-        // SAFETY: 1.
+        // SAFETY: 1 — the fork stays until it has run or was taken back.
         Shared::put(|| unsafe { forks.offer(shard, head) });
         if this.is_shown(line) && this.tiers.reserves.has_room(line.tier()) {
             // Never serves here: this thread is in the middle of a task.
             Shared::send_another(this);
         }
-        // SAFETY: I7 — the caller runs within these.
+        // SAFETY: I7 — the latches are further up this stack, or up that of a thread that waits for
+        // this one.
         while let Some(it) = unsafe { latch.as_ref() } {
             it.stir();
             latch = it.outer;

@@ -4,17 +4,17 @@ use super::LOOK;
 use super::clock::Time;
 use super::counters::add;
 use super::life::{Look, MAX_LEASES};
-use super::line::{Entry, Line};
+use super::line::{Line, QueuedJob};
 use super::policy::Reweighted;
 use super::table::{SLOTS, Table};
 use super::tickets::{MOST_TICKETS, Tickets};
 use super::tiers::{Tier, Tiers};
 use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
-use crate::pool::{ShutdownError, WouldDeadlock};
+use crate::executor::{ShutdownError, WouldDeadlock};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
-use crate::task::{CancelToken, Flow, Job, Link, current};
+use crate::task::{CancelLink, CancelToken, Flow, Job, current};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -46,19 +46,19 @@ pub(super) struct Shared {
     /// Whether a thread is about to serve that was started because the executor was full.
     pub(super) is_one_coming: Mutex<bool>,
     /// The token that reports the end, and the link to it.
-    pub(super) end: Mutex<Option<(CancelToken, Link)>>,
-    pub(super) registry: Mutex<Registry>,
+    pub(super) end: Mutex<Option<(CancelToken, CancelLink)>>,
+    pub(super) registry: Mutex<FreeSlots>,
 }
 
 /// The free slots. A lock protects them: making queues takes it, serving does not.
 #[derive(Default)]
-pub(super) struct Registry {
+pub(super) struct FreeSlots {
     pub(super) free: Vec<usize>,
     next: usize,
     pub(super) is_closed: bool,
 }
 
-impl Registry {
+impl FreeSlots {
     /// Takes a free slot, if there is one.
     pub(super) fn take(&mut self) -> Option<usize> {
         self.free.pop().or_else(|| {
@@ -160,7 +160,7 @@ impl Shared {
             }
             Err(reason) => {
                 add(&line.counters.refused, 1);
-                Err(Rejected { job, reason })
+                Err(Rejected { item: job, reason })
             }
         }
     }
@@ -195,7 +195,7 @@ impl Shared {
                 task.be_counted(line.id());
             }
         }
-        Shared::put(|| line.jobs.push(Entry { job, since: this.now_if_timed() }));
+        Shared::put(|| line.jobs.push(QueuedJob { job, since: this.now_if_timed() }));
         Shared::look_after(this, line);
     }
 
@@ -209,7 +209,7 @@ impl Shared {
 
     /// Puts a job that polls a future into its queue, which already counts the future.
     pub(super) fn push_poll(this: &Arc<Self>, line: &Line, job: Job) {
-        Shared::put(|| line.jobs.push(Entry { job, since: this.now_if_timed() }));
+        Shared::put(|| line.jobs.push(QueuedJob { job, since: this.now_if_timed() }));
         let is_care_wanted = this.tickets.want_care() && !this.is_submitting();
         if is_care_wanted && this.tickets.are_none() {
             // Even if the queue is paused: an executor that has ended says so.
@@ -315,7 +315,7 @@ impl Shared {
     ///
     /// This takes instead of asking whether there is a task: that question counts pushes that have
     /// begun, and the caller might wait for one that never ends.
-    pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<Entry> {
+    pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
         self.show(line);
@@ -355,7 +355,7 @@ impl Shared {
         }
     }
 
-    /// Looks after a queue that may run more tasks after a change of its settings.
+    /// Makes sure that a queue is served that a change of its settings allows more tasks.
     pub(super) fn changed(this: &Arc<Self>, line: &Line) {
         LOOK.fence();
         Shared::place_is_free(this, line);

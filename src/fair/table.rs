@@ -11,10 +11,10 @@ pub(super) const SLOTS: usize = GROUP * GROUPS;
 /// The line of each slot, in groups that are made when they are first needed. A line neither moves
 /// nor goes before the table does, so a slot's number and address stay valid (I1).
 pub(super) struct Table {
-    groups: Box<[Once<Group>]>,
+    groups: Box<[Once<LineGroup>]>,
 }
 
-struct Group([Once<Line>; GROUP]);
+struct LineGroup([Once<Line>; GROUP]);
 
 impl Table {
     pub(super) fn new() -> Self {
@@ -30,7 +30,7 @@ impl Table {
     /// Returns the line of a slot, and makes it if there is none.
     pub(super) fn make(&self, slot: usize) -> &Line {
         let group = self.groups[slot / GROUP]
-            .get_or_make(|| Group(array_on_the_machine![Once::empty(); GROUP]));
+            .get_or_make(|| LineGroup(array_on_the_machine![Once::empty(); GROUP]));
         group.0[slot % GROUP].get_or_make(|| Line::new(slot))
     }
 

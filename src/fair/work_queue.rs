@@ -3,10 +3,10 @@
 use super::error::QueueError;
 use super::queue::Queue;
 use super::scheduler::FairScheduler;
-use crate::executor::{Executor, Reason, SpawnError, TaskBuilder};
-use crate::pool::{Shutdown, ShutdownError, WouldDeadlock};
+use crate::executor::{Executor, Rejected, TaskBuilder};
+use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::sync::Unwatched;
-use crate::sync::lock::Common;
+use crate::sync::lock::TakeOnce;
 use crate::task::{CancelToken, JoinHandle};
 use alloc::boxed::Box;
 use core::fmt;
@@ -58,7 +58,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Examples
     ///
-    /// See [`WorkQueue`].
+    /// [`WorkQueue`] shows a function that is applied to two inputs at once.
     pub fn over<E, F>(executor: E, parallel: usize, function: F) -> Result<Self, QueueError>
     where
         E: Executor + 'static,
@@ -157,7 +157,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Examples
     ///
-    /// See [`WorkQueue`].
+    /// [`WorkQueue`] shows inputs that are pushed, and their outputs that are joined.
     pub fn push(&self, input: In) -> JoinHandle<Out> {
         self.spawn(self.queue.task(), input, self.queue.token().clone())
     }
@@ -176,41 +176,40 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Errors
     ///
-    /// Returns [`PushError`] if the work queue is closed, or its queue or executor is full.
+    /// Returns [`Rejected`] if the work queue is closed, or its queue or executor is full.
     ///
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::{Inline, Reason};
+    /// use filch::executor::{Inline, Reason, Shutdown};
     /// use filch::fair::WorkQueue;
-    /// use filch::pool::Shutdown;
     ///
     /// let halves = WorkQueue::over(Inline, 1, |number: u64, _token| number / 2)?;
     /// assert_eq!(halves.try_push(8).unwrap().join().unwrap(), 4);
     /// halves.shutdown(Shutdown::Drain).unwrap();
     /// let refused = halves.try_push(8).unwrap_err();
-    /// assert_eq!((refused.input, refused.reason), (8, Reason::Closed));
+    /// assert_eq!((refused.item, refused.reason), (8, Reason::Closed));
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
-    pub fn try_push(&self, input: In) -> Result<JoinHandle<Out>, PushError<In>> {
+    pub fn try_push(&self, input: In) -> Result<JoinHandle<Out>, Rejected<In>> {
         let (task, token) = (self.queue.task(), self.queue.token().clone());
         let applied = match self.function.clone() {
             Function::Blocking(function) => {
                 task.try_apply(input, move |input| function(input, &token))
             }
             Function::Async(function) => {
-                let ours = Common::new(input);
+                let ours = TakeOnce::new(input);
                 let theirs = ours.clone();
                 let spawned = task.try_spawn_future(async move {
                     let input = theirs.take().expect("what was refused is not polled");
                     function(input, token).await
                 });
-                spawned.map_err(|SpawnError { reason, .. }| {
+                spawned.map_err(|Rejected { reason, .. }| {
                     (ours.take().expect("what was refused is not polled"), reason)
                 })
             }
         };
-        applied.map_err(|(input, reason)| PushError { input, reason })
+        applied.map_err(|(input, reason)| Rejected { item: input, reason })
     }
 
     /// Applies the function to an input that `token` cancels: at once if the function has not
@@ -263,7 +262,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// ```
     /// use filch::fair::WorkQueue;
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     ///
     /// let work = WorkQueue::over(filch::ThreadPool::new(1)?, 1, |n: u64, _token| n)?;
     /// let handle = work.push(7);
@@ -285,7 +284,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// # Examples
     ///
     /// ```
-    /// use filch::{executor::Inline, fair::WorkQueue, pool::Shutdown};
+    /// use filch::executor::{Inline, Shutdown};
+    /// use filch::fair::WorkQueue;
     /// use std::time::Duration;
     ///
     /// let work = WorkQueue::over(Inline, 1, |(): (), _token| ())?;
@@ -296,39 +296,6 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.queue.shutdown_timeout(how, time)
     }
 }
-
-/// An input that a [`WorkQueue`] refused.
-///
-/// # Examples
-///
-/// ```
-/// use filch::executor::Reason;
-/// use filch::fair::PushError;
-///
-/// let error = PushError { input: 7, reason: Reason::Full };
-/// assert!(error.to_string().starts_with("the executor is full"));
-/// ```
-#[must_use = "the function was not applied to the input in it"]
-pub struct PushError<In> {
-    /// The input.
-    pub input: In,
-    /// Why it was refused.
-    pub reason: Reason,
-}
-
-impl<In> fmt::Display for PushError<In> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason.fmt(f)
-    }
-}
-
-impl<In> fmt::Debug for PushError<In> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushError").field("reason", &self.reason).finish_non_exhaustive()
-    }
-}
-
-impl<In> core::error::Error for PushError<In> {}
 
 impl<In, Out> Clone for WorkQueue<In, Out> {
     fn clone(&self) -> Self {

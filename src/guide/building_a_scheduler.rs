@@ -16,7 +16,7 @@
 //!
 //! fn work(queue: &Injector<Job>) {
 //!     loop {
-//!         match queue.steal().success() {
+//!         match queue.pop() {
 //!             Some(job) => job.run(),
 //!             // In this order: a closed and empty queue stays so.
 //!             None if queue.is_closed() && queue.is_empty() => return,
@@ -86,7 +86,7 @@
 //! impl Pool {
 //!     fn next(&self) -> Option<Job> {
 //!         loop {
-//!             if let Some(job) = self.queue.steal().success() {
+//!             if let Some(job) = self.queue.pop() {
 //!                 return Some(job);
 //!             }
 //!             let prepared = self.changes.prepare();
@@ -101,8 +101,8 @@
 //!
 //! impl Executor for Pool {
 //!     fn execute(&self, job: Job) -> Result<(), Rejected> {
-//!         let refused = |job| Rejected { job, reason: Reason::Closed };
-//!         self.queue.try_push(job).map_err(|it| refused(it.into_inner()))?;
+//!         let refused = |job| Rejected { item: job, reason: Reason::Closed };
+//!         self.queue.try_push(job).map_err(|it| refused(it.0))?;
 //!         self.changes.notify_one(); // after the push
 //!         Ok(())
 //!     }

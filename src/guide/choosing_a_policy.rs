@@ -168,7 +168,7 @@
 //! let queue = fair.queue("small").capacity(2).paused().build()?;
 //! let accepted = [queue.spawn(|| 1), queue.spawn(|| 2)];
 //! let refused = queue.try_spawn(|| 3).unwrap_err();
-//! assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 3)); // the caller runs it
+//! assert_eq!((refused.reason, (refused.item)()), (Reason::Full, 3)); // the caller runs it
 //! queue.resume();
 //! assert_eq!(accepted.map(|it| it.join().unwrap()), [1, 2]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -105,18 +105,15 @@
 //! ## Batches
 //!
 //! The owner can push many items at once, and can take all of them. `Worker` and `Injector`
-//! implement `Extend`. A thief may leave an owner its last few items:
+//! implement `Extend`.
 //!
 //! ```
-//! use filch::{Injector, Steal, Worker};
+//! use filch::{Injector, Worker};
 //!
 //! let mut worker = Worker::new_lifo();
 //! worker.push_batch(0..3);
 //! worker.extend([3, 4]);
-//! let stealer = worker.stealer();
-//! assert_eq!(stealer.steal_if(6), Steal::Empty); // it holds five
-//! assert_eq!(stealer.steal_if(5), Steal::Success(0));
-//! assert_eq!(worker.drain().collect::<Vec<_>>(), [4, 3, 2, 1]);
+//! assert_eq!(worker.drain().collect::<Vec<_>>(), [4, 3, 2, 1, 0]);
 //!
 //! let injector = Injector::from_iter(["a", "b"]);
 //! injector.push_batch(["c", "d"]); // one fetch-add for all items of one segment
@@ -128,16 +125,17 @@
 //! A push takes effect either before a [`close`](crate::Injector::close), and the item can be
 //! taken, or after it, and the item is refused. So a consumer that finds the injector
 //! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. A
-//! steal that returns `Empty` is not enough, because it goes around stopped producers:
+//! [`pop`](crate::Injector::pop) that returns `None` is not enough, because it goes around stopped
+//! producers. `pop` is `steal` with an `Option`, since an injector never asks to retry:
 //!
 //! ```
-//! use filch::{Injector, Steal};
+//! use filch::Injector;
 //!
 //! let injector = Injector::new();
 //! assert!(injector.try_push("accepted").is_ok());
 //! assert!(injector.close(), "it was open until now");
-//! assert_eq!(injector.try_push("refused").unwrap_err().into_inner(), "refused");
-//! assert_eq!((injector.is_closed(), injector.steal()), (true, Steal::Success("accepted")));
+//! assert_eq!(injector.try_push("refused").unwrap_err().0, "refused");
+//! assert_eq!((injector.is_closed(), injector.pop()), (true, Some("accepted")));
 //! assert!(injector.is_closed() && injector.is_empty());
 //! ```
 //!

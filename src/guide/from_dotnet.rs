@@ -149,7 +149,7 @@
 //! `shutdown(Cancel)`.
 //!
 //! ```
-//! use filch::{fair::WorkQueue, pool::Shutdown, task::CancelToken, ThreadPool};
+//! use filch::{fair::WorkQueue, executor::Shutdown, task::CancelToken, ThreadPool};
 //!
 //! let squares = WorkQueue::over(ThreadPool::new(2)?, 2, |number: u64, token: &CancelToken| {
 //!     if token.is_cancelled() { 0 } else { number * number }
@@ -168,11 +168,12 @@
 //! # Duffy, part 1: one lock, and a harness
 //!
 //! *`IThreadPool`* is [`Executor`](crate::Executor), and *`SimpleLockThreadPool`* is
-//! [`LockedPool`](crate::LockedPool). Its `Dispose` dropped the queued items, and waited for itself
-//! if a worker called it. filch answers both:
+//! [`LockedPool`](crate::pool::LockedPool). Its `Dispose` dropped the queued items, and waited for
+//! itself if a worker called it. filch answers both:
 //!
 //! ```
-//! use filch::{pool::{Shutdown, WouldDeadlock}, Executor, LockedPool};
+//! use filch::pool::LockedPool;
+//! use filch::{executor::{Shutdown, WouldDeadlock}, Executor};
 //! use std::sync::Arc;
 //!
 //! let pool = Arc::new(LockedPool::new(2)?);

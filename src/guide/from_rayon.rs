@@ -93,7 +93,7 @@
 //! # What is new
 //!
 //! ```
-//! use filch::{pool::Shutdown, task::CancelToken, ThreadPool};
+//! use filch::{executor::Shutdown, task::CancelToken, ThreadPool};
 //!
 //! let (pool, request) = (ThreadPool::new(1)?, CancelToken::new());
 //! let task = pool.spawn(|| 6 * 7);

@@ -181,8 +181,8 @@
 //! pool.spawn_batch((0..100).map(|_| || ())).unwrap();
 //! pool.wait_idle().unwrap();
 //! let metrics = pool.metrics();
-//! assert_eq!((metrics.num_workers, metrics.poll_count(), metrics.global_queue_depth), (2, 100, 0));
-//! let by_worker: u64 = metrics.workers.iter().map(|it| it.poll_count).sum();
+//! assert_eq!((metrics.num_workers, metrics.tasks_run(), metrics.global_queue_depth), (2, 100, 0));
+//! let by_worker: u64 = metrics.workers.iter().map(|it| it.tasks_run).sum();
 //! assert_eq!(by_worker, 100);
 //! # Ok::<(), std::io::Error>(())
 //! ```

@@ -49,9 +49,9 @@
 //! - *A waiting thread runs the awaited task and what that has brought about, and nothing else.* If
 //!   there is only other work, another thread takes its place, so there may be one more thread for
 //!   each that waits, up to `max_threads`. Without such a thread, as in a
-//!   [`LockedPool`](crate::LockedPool), it sleeps. There it sleeps for ever on the only thread if
-//!   it waits for a task of another scheduler, unless that scheduler is over the executor or over a
-//!   queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs
+//!   [`LockedPool`](crate::pool::LockedPool), it sleeps. There it sleeps for ever on the only thread
+//!   if it waits for a task of another scheduler, unless that scheduler is over the executor or over
+//!   a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs
 //!   nothing: on the only thread of a pool that can have no other, it always times out.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
 //!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. When
@@ -86,7 +86,7 @@
 //! [group](crate::task::TaskGroup::wait), or a task for itself.
 //!
 //! ```
-//! use filch::{pool::WouldDeadlock, JoinHandle, ThreadPool};
+//! use filch::{executor::WouldDeadlock, JoinHandle, ThreadPool};
 //! use std::sync::mpsc;
 //!
 //! let pool = ThreadPool::new(1)?;

@@ -10,9 +10,11 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Returns a future that is ready when `holds` has held at a look. A thread looks at the first
-/// poll, and at each notification: `events` tell everybody of each change that may make it so. A
-/// condition that has passed by the look is missed.
+/// Returns a future that is ready once `holds` has returned true.
+///
+/// It is called at the first poll, and at each notification of `events`. Each change that may make
+/// `holds` true must be followed by a notification of all sleepers. A condition that holds only
+/// between two calls is missed.
 pub(crate) fn until<O>(
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -21,31 +23,37 @@ pub(crate) fn until<O>(
 where
     O: Send + Sync + 'static,
 {
-    Until(Unwatched::new(Watch { owner, events, holds, state: Mutex::new(State::New) }))
+    Until(Unwatched::new(AwaitedCondition {
+        owner,
+        events,
+        holds,
+        state: Mutex::new(AwaitedState::New),
+    }))
 }
 
-/// See [`until`].
-struct Until<O>(Unwatched<Watch<O>>);
+/// The future of [`until`].
+struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
-/// Woken in place of the future. It looks on the thread that notifies, because the poll itself may
-/// keep the condition from holding on the thread that polls the future.
-struct Watch<O> {
+/// Sleeps on the event count in place of the future. The thread that notifies calls `holds`, and
+/// not the next poll: the condition may be that nothing is polled.
+struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
     holds: fn(&O) -> bool,
-    state: Mutex<State>,
+    state: Mutex<AwaitedState>,
 }
 
-enum State {
-    /// It has not been polled, or is to be polled again.
+enum AwaitedState {
+    /// The future has not been polled yet, or will be polled again.
     New,
-    /// It is to wake this. It is on the list of sleepers, unless a thread looks at the moment.
+    /// The future's waker, and the watch's entry in the list of sleepers. There is no entry while a
+    /// thread calls `holds`.
     Watching(Waker, Option<Asleep>),
     /// The condition has held, or the future has gone.
     Over,
 }
 
-impl<O: Send + Sync + 'static> Watch<O> {
+impl<O: Send + Sync + 'static> AwaitedCondition<O> {
     /// Looks whether the condition holds, and goes to sleep if it does not.
     fn look(this: &Unwatched<Self>) {
         let events = (this.events)(&this.owner);
@@ -53,21 +61,21 @@ impl<O: Send + Sync + 'static> Watch<O> {
             let prepared = events.prepare();
             if (this.holds)(&this.owner) {
                 prepared.cancel();
-                let state = mem::replace(&mut *this.state.lock(), State::Over);
+                let state = mem::replace(&mut *this.state.lock(), AwaitedState::Over);
                 return Self::wake_task(state);
             }
             let mut state = this.state.lock();
-            let State::Watching(_, place) = &mut *state else {
+            let AwaitedState::Watching(_, place) = &mut *state else {
                 drop(state);
                 return prepared.cancel();
             };
-            // Under the lock: it may be told at once, and another thread look.
+            // Under the lock, because it may be told at once, and then another thread looks.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,
-                // The task polls again, and others run between.
+                // The task is woken to poll again, so that others run in between.
                 Err(Awake::NoRoom) => {
-                    let before = mem::replace(&mut *state, State::New);
+                    let before = mem::replace(&mut *state, AwaitedState::New);
                     drop(state);
                     return Self::wake_task(before);
                 }
@@ -76,16 +84,16 @@ impl<O: Send + Sync + 'static> Watch<O> {
     }
 
     /// Wakes the task: the waker is the user's, so it may panic, and a notifier has others to tell.
-    fn wake_task(state: State) {
-        if let State::Watching(waker, _) = state {
+    fn wake_task(state: AwaitedState) {
+        if let AwaitedState::Watching(waker, _) = state {
             thread::completes(|| waker.wake());
         }
     }
 }
 
-impl<O: Send + Sync + 'static> Wake for Watch<O> {
+impl<O: Send + Sync + 'static> Wake for AwaitedCondition<O> {
     fn wake(self: Unwatched<Self>) {
-        Watch::look(&self);
+        AwaitedCondition::look(&self);
     }
 }
 
@@ -96,15 +104,15 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
         let waker = context.waker().clone();
         let mut state = self.0.state.lock();
         let before = match &mut *state {
-            State::New => {
-                *state = State::Watching(waker, None);
+            AwaitedState::New => {
+                *state = AwaitedState::Watching(waker, None);
                 drop(state);
-                Watch::look(&self.0);
-                let is_over = matches!(*self.0.state.lock(), State::Over);
+                AwaitedCondition::look(&self.0);
+                let is_over = matches!(*self.0.state.lock(), AwaitedState::Over);
                 return if is_over { Poll::Ready(()) } else { Poll::Pending };
             }
-            State::Watching(place, _) => mem::replace(place, waker),
-            State::Over => return Poll::Ready(()),
+            AwaitedState::Watching(place, _) => mem::replace(place, waker),
+            AwaitedState::Over => return Poll::Ready(()),
         };
         drop(state);
         // Not under the lock: it is the user's.
@@ -115,8 +123,8 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
 
 impl<O> Drop for Until<O> {
     fn drop(&mut self) {
-        let state = mem::replace(&mut *self.0.state.lock(), State::Over);
-        if let State::Watching(_, Some(asleep)) = state {
+        let state = mem::replace(&mut *self.0.state.lock(), AwaitedState::Over);
+        if let AwaitedState::Watching(_, Some(asleep)) = state {
             (self.0.events)(&self.0.owner).leave(asleep);
         }
     }

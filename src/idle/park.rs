@@ -11,8 +11,8 @@ use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
 
-/// What one thread blocks in while it sleeps: its own parker, or an I/O driver, which waits for
-/// more than notifications.
+/// The means by which one thread sleeps: its own parker, or an I/O driver, which also waits for
+/// other events.
 ///
 /// # Examples
 ///

@@ -46,7 +46,7 @@ impl EventCount {
     /// let (queue, changes) = (Injector::new(), EventCount::new());
     /// queue.push(1);
     /// let prepared = changes.prepare();
-    /// match queue.steal().success() {
+    /// match queue.pop() {
     ///     Some(_) => prepared.cancel(),
     ///     None => prepared.commit(),
     /// }
@@ -61,7 +61,7 @@ impl EventCount {
                 Err(now) => word = Word(now),
             }
         }
-        // Made before the fence, which may panic: the drop then takes this thread off the count.
+        // Made before the fence: if the fence panics, the drop takes this thread off the count.
         let prepared = Prepared::new(self, word.stamp());
         LOOK_AGAIN.heavy_fence(self.barrier);
         prepared
@@ -101,7 +101,7 @@ impl<'a> Prepared<'a> {
     /// ```
     /// let (changes, queue) = (filch::idle::EventCount::new(), filch::Injector::from_iter([1]));
     /// let prepared = changes.prepare();
-    /// if let Some(_item) = queue.steal().success() {
+    /// if let Some(_item) = queue.pop() {
     ///     prepared.cancel();
     /// }
     /// ```
@@ -126,11 +126,11 @@ impl<'a> Prepared<'a> {
     /// /// Takes an item, and sleeps until there is one.
     /// fn take<T>(queue: &Injector<T>, pushes: &EventCount) -> T {
     ///     loop {
-    ///         if let Some(item) = queue.steal().success() {
+    ///         if let Some(item) = queue.pop() {
     ///             return item;
     ///         }
     ///         let prepared = pushes.prepare();
-    ///         if let Some(item) = queue.steal().success() {
+    ///         if let Some(item) = queue.pop() {
     ///             prepared.cancel();
     ///             return item;
     ///         }
@@ -218,7 +218,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Puts this thread on the list of sleepers.
-    fn lie_down(self, waker: Waker) -> Result<Sleep<'a>, Awake> {
+    fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
             // All waiters are in use, so this thread cannot sleep. Dropping `self` passes a
@@ -248,7 +248,7 @@ impl<'a> Prepared<'a> {
             let (success, failure) = (LAIN.release(), Relaxed);
             if events.word.compare_exchange(word.0, asleep.0, success, failure).is_ok() {
                 mem::forget(self);
-                return Ok(Sleep { events, number, this });
+                return Ok(Sleeping { events, number, this });
             }
         }
     }
@@ -290,13 +290,13 @@ fn too_many() -> ! {
 }
 
 /// A thread in the list of sleepers.
-struct Sleep<'a> {
+struct Sleeping<'a> {
     events: &'a EventCount,
     number: usize,
     this: Use,
 }
 
-impl Sleep<'_> {
+impl Sleeping<'_> {
     fn is_asleep(&self) -> bool {
         self.events.waiters.get(self.number).is_asleep(self.this)
     }
@@ -330,7 +330,7 @@ impl Sleep<'_> {
     }
 }
 
-impl Drop for Sleep<'_> {
+impl Drop for Sleeping<'_> {
     /// If `park` panics.
     fn drop(&mut self) {
         self.leave();
@@ -356,6 +356,6 @@ pub(super) struct Asleep {
 impl EventCount {
     /// The sleeper leaves the list. It is one of this event count.
     pub(super) fn leave(&self, asleep: Asleep) {
-        drop(Sleep { events: self, number: asleep.number, this: asleep.this });
+        drop(Sleeping { events: self, number: asleep.number, this: asleep.this });
     }
 }

@@ -46,7 +46,7 @@ use crossbeam_utils::CachePadded;
 ///     let mut search = searchers.search();
 ///     loop {
 ///         for _ in 0..100 {
-///             if let Some(item) = queue.steal().success() {
+///             if let Some(item) = queue.pop() {
 ///                 search.found(|| !queue.is_empty());
 ///                 return item;
 ///             }
@@ -207,8 +207,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether no other thread searched when this one began. Then a longer search is worth its
-    /// time.
+    /// Returns whether no other thread searched when this one began. Then a longer search is worth
+    /// its time.
     ///
     /// # Examples
     ///

@@ -50,7 +50,7 @@ const USE: usize = 8;
 const CHUNKS: usize = MOST_WAITERS.ilog2() as usize + 1;
 
 /// A node in the list of sleepers.
-pub(super) struct Waiter {
+pub(super) struct WaiterCell {
     state: AtomicUsize,
     /// The number of the next older sleeper, or 0.
     next: AtomicUsize,
@@ -81,10 +81,10 @@ enum Went {
 #[derive(Clone, Copy)]
 pub(super) struct Use(usize);
 
-impl Waiter {
+impl WaiterCell {
     fn new() -> Self {
         let (state, next) = (AtomicUsize::new(FREE), AtomicUsize::new(0));
-        Waiter { state, next, waker: Place::empty() }
+        WaiterCell { state, next, waker: Place::empty() }
     }
 
     /// The number of the next older sleeper, or 0.
@@ -113,7 +113,7 @@ impl Waiter {
         Use(asleep)
     }
 
-    /// Whether the waiter has not been taken off in this use.
+    /// Returns whether the waiter has not been taken off in this use.
     pub(super) fn is_asleep(&self, this: Use) -> bool {
         self.state.load(TOLD.acquire()) == this.0
     }
@@ -203,10 +203,10 @@ impl Waiter {
 
 /// All waiters of an event count. They are numbered from 1.
 pub(super) struct Waiters {
-    chunks: [AtomicPtr<Waiter>; CHUNKS],
-    /// The number of waiters in the list, or about to be.
+    chunks: [AtomicPtr<WaiterCell>; CHUNKS],
+    /// The number of waiters that are in the list or about to enter it.
     listed: AtomicUsize,
-    /// The number of those that their owners have left, or are about to leave.
+    /// The number of waiters in the list that their owners have left or are about to leave.
     gone: AtomicUsize,
 }
 
@@ -223,17 +223,17 @@ impl Waiters {
 
     /// Claims a free waiter, which then is the caller's alone (I4). Returns it with its number, or
     /// `None` if all are in use.
-    pub(super) fn claim(&self) -> Option<(usize, &Waiter)> {
+    pub(super) fn claim(&self) -> Option<(usize, &WaiterCell)> {
         (0..CHUNKS).find_map(|chunk| {
             let first = 1 << chunk;
             let waiters = self.chunk(chunk);
-            let offset = waiters.iter().position(Waiter::claim)?;
+            let offset = waiters.iter().position(WaiterCell::claim)?;
             Some((first + offset, &waiters[offset]))
         })
     }
 
     /// Returns the waiter of this number. Some thread has claimed it before, so its chunk is there.
-    pub(super) fn get(&self, number: usize) -> &Waiter {
+    pub(super) fn get(&self, number: usize) -> &WaiterCell {
         let chunk = number.ilog2() as usize;
         &self.chunk(chunk)[number - (1 << chunk)]
     }
@@ -241,7 +241,7 @@ impl Waiters {
     /// Returns the number of waiters that have been made.
     pub(super) fn len(&self) -> usize {
         // Relaxed: a statistic. Chunks are made in their order.
-        let is_made = |place: &&AtomicPtr<Waiter>| !place.load(Relaxed).is_null();
+        let is_made = |place: &&AtomicPtr<WaiterCell>| !place.load(Relaxed).is_null();
         (1 << self.chunks.iter().filter(is_made).count()) - 1
     }
 
@@ -279,7 +279,8 @@ impl Waiters {
         !matches!(went, Went::Woken)
     }
 
-    /// Whether at least `MANY_GONE` waiters, and more than half of the list, are without an owner.
+    /// Returns whether at least `MANY_GONE` waiters, and more than half of the list, are without an
+    /// owner.
     pub(super) fn are_many_gone(&self) -> bool {
         // Relaxed, both: statistics.
         let gone = self.gone.load(Relaxed);
@@ -287,12 +288,12 @@ impl Waiters {
     }
 
     /// Returns the waiters of a chunk, and makes the chunk if it is missing.
-    fn chunk(&self, chunk: usize) -> &[Waiter] {
+    fn chunk(&self, chunk: usize) -> &[WaiterCell] {
         let place = &self.chunks[chunk];
         let mut first = place.load(LAIN.acquire());
         if first.is_null() {
-            let made: Box<[Waiter]> = (0..1 << chunk).map(|_| Waiter::new()).collect();
-            let made = Box::into_raw(made).cast::<Waiter>();
+            let made: Box<[WaiterCell]> = (0..1 << chunk).map(|_| WaiterCell::new()).collect();
+            let made = Box::into_raw(made).cast::<WaiterCell>();
             let (success, failure) = (LAIN.release(), LAIN.acquire());
             first = match place.compare_exchange(ptr::null_mut(), made, success, failure) {
                 Ok(_) => made,
@@ -308,7 +309,7 @@ impl Waiters {
     }
 }
 
-fn slice_of(first: *mut Waiter, chunk: usize) -> *mut [Waiter] {
+fn slice_of(first: *mut WaiterCell, chunk: usize) -> *mut [WaiterCell] {
     ptr::slice_from_raw_parts_mut(first, 1 << chunk)
 }
 

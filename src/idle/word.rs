@@ -46,7 +46,7 @@ impl Word {
     /// crosses it.
     pub(super) const START: Word = Word(u64::MAX << STAMP_SHIFT);
 
-    /// Whether no thread is prepared or asleep.
+    /// Returns whether no thread is prepared or asleep.
     #[inline(always)]
     pub(super) const fn is_nobody(self) -> bool {
         self.0 & (TOP | (COUNT << PREPARED_SHIFT)) == 0
@@ -69,7 +69,7 @@ impl Word {
         Stamp(self.0 >> STAMP_SHIFT)
     }
 
-    /// One more thread prepares. `None` if the count is full.
+    /// Counts one more prepared thread. Returns `None` if the count is full.
     pub(super) fn one_more(self) -> Option<Word> {
         (self.prepared() < MOST_PREPARED).then(|| Word(self.0 + ONE_PREPARED).checked())
     }
@@ -83,7 +83,7 @@ impl Word {
     }
 
     /// A thread that prepared when the stamp was `since` is told, by another stamp or by a signal.
-    /// `None` if it may sleep.
+    /// Returns `None` if it may sleep.
     pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
         if self.stamp() != since {
             return Some(self.one_less().0);

@@ -152,21 +152,21 @@ impl<T> Injector<T> {
         item
     }
 
-    /// Takes an item while there are orphans. Returns `None` if there are none any more.
+    /// Tries to take an item while there are orphans. Returns `Retry` if there are none any more.
     #[cold]
-    pub(super) fn steal_around(&self) -> Option<Steal<T>> {
+    pub(super) fn pop_around(&self) -> Steal<T> {
         loop {
             let visit = self.visit();
             let tail = self.tail_position();
             let order = both(CLAIMED.acquire(), CLAIMED.release());
             let head = Head(self.head.word.fetch_add(0, order));
             if head.orphans() == 0 {
-                return None;
+                return Steal::Retry;
             }
             if let Some((orphan, content)) = self.claim_filled() {
                 // SAFETY: I3 — we have claimed the orphan, and this is our visit.
                 if let Some(item) = unsafe { self.settle(orphan, content) } {
-                    return Some(Steal::Success(item));
+                    return Steal::Success(item);
                 }
                 continue;
             }
@@ -174,7 +174,7 @@ impl<T> Injector<T> {
             if position.distance(tail, Self::SLOTS) == 0 {
                 // Looks at `tail` again: an item that was taken meanwhile may have had a successor.
                 if position.distance(self.tail_position(), Self::SLOTS) == 0 {
-                    return Some(Steal::Empty);
+                    return Steal::Empty;
                 }
                 continue;
             }
@@ -189,7 +189,7 @@ impl<T> Injector<T> {
                 let item =
                     unsafe { self.receive(segment.segment(), head, 0, &mut Patience::full()) };
                 if let Some(item) = item {
-                    return Some(Steal::Success(item));
+                    return Steal::Success(item);
                 }
             }
         }
@@ -200,7 +200,7 @@ impl<T> Injector<T> {
     ///
     /// For the order of items any marked orphan would do. For Empty it must be the first. Then an
     /// orphan that was filled after this thread had passed it is taken before those behind it
-    /// (DESIGN.md, *Orphans*).
+    /// (proofs/orderings.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

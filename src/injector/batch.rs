@@ -8,7 +8,7 @@ use crate::sync::spin::{Contention, Patience};
 impl<T> Injector<T> {
     /// Moves about half of the items, at most 32, into a deque.
     ///
-    /// See [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    /// The same as [`steal_batch_with_limit`](Self::steal_batch_with_limit) with a limit of 32.
     ///
     /// # Examples
     ///
@@ -61,7 +61,8 @@ impl<T> Injector<T> {
     /// Takes about half of the items, at most 32: returns the oldest, and moves the others into a
     /// deque.
     ///
-    /// See [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop).
+    /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a
+    /// limit of 32.
     ///
     /// # Examples
     ///

@@ -22,7 +22,7 @@ impl<T> Injector<T> {
     /// injector.push(1);
     /// assert!(injector.close());
     /// assert!(!injector.close());
-    /// assert_eq!(injector.steal().success(), Some(1));
+    /// assert_eq!(injector.pop(), Some(1));
     /// ```
     pub fn close(&self) -> bool {
         let order = both(PUSHED.acquire(), PUSHED.release());
@@ -54,23 +54,10 @@ impl<T> Injector<T> {
 /// ```
 /// use filch::injector::Closed;
 /// assert_eq!(Closed("a task").to_string(), "the injector is closed");
-/// assert_eq!(Closed("a task").into_inner(), "a task");
+/// assert_eq!(Closed("a task").0, "a task");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
-
-impl<T> Closed<T> {
-    /// Returns the item.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(filch::injector::Closed(1).into_inner(), 1);
-    /// ```
-    pub fn into_inner(self) -> T {
-        self.0
-    }
-}
 
 impl<T> fmt::Debug for Closed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

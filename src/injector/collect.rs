@@ -35,7 +35,7 @@ impl<T> Iterator for Drain<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        self.0.steal().success()
+        self.0.pop()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -56,7 +56,7 @@ impl<T> Iterator for IntoIter<T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        self.0.steal().success()
+        self.0.pop()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -173,7 +173,7 @@ const KEPT: usize = 64 << 10;
 pub struct Injector<T> {
     head: CachePadded<HeadLine<T>>,
     tail: CachePadded<TailLine<T>>,
-    shelf: CachePadded<Shelf<T>>,
+    shelf: CachePadded<InjectorShelf<T>>,
 }
 
 /// The line that consumers write.
@@ -196,7 +196,7 @@ struct TailLine<T> {
 }
 
 /// Fields that are written once a segment, or when a thread was stopped.
-struct Shelf<T> {
+struct InjectorShelf<T> {
     /// The very first segment.
     first: AtomicPtr<Segment<T>>,
     /// The oldest linked segment: the one in which `settled` lies. Only the sweeper writes it.
@@ -259,7 +259,7 @@ impl<T> Injector<T> {
                     segment: AtomicPtr::new(ptr::null_mut()),
                     is_closed: AtomicBool::new(false),
                 }),
-                shelf: CachePadded::new(Shelf::new()),
+                shelf: CachePadded::new(InjectorShelf::new()),
             }
         }
     }
@@ -357,10 +357,10 @@ impl<T> Injector<T> {
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> InjectorShelf<T> {
     const_on_the_machine! {
         fn new() -> Self {
-            Shelf {
+            InjectorShelf {
                 first: AtomicPtr::new(ptr::null_mut()),
                 oldest: AtomicPtr::new(ptr::null_mut()),
                 unlinked: AtomicPtr::new(ptr::null_mut()),

@@ -1,7 +1,7 @@
 //! The producers' end.
 
 use super::closed::Closed;
-use super::segment::{Segment, Slot};
+use super::segment::{Segment, SegmentSlot};
 use super::word::{Position, Tail, number_after};
 use super::{CLOSED, Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
@@ -21,7 +21,7 @@ struct Claim<T> {
 impl<T> Claim<T> {
     /// Returns the next slot that is neither filled nor void.
     #[inline(always)]
-    fn slot(&mut self) -> &Slot<T> {
+    fn slot(&mut self) -> &SegmentSlot<T> {
         let offset = self.next;
         self.next += 1;
         // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
@@ -113,7 +113,7 @@ impl<T> Injector<T> {
     /// let injector = filch::Injector::new();
     /// injector.push(1);
     /// injector.push(2);
-    /// assert_eq!(injector.steal().success(), Some(1));
+    /// assert_eq!(injector.pop(), Some(1));
     /// ```
     #[inline]
     pub fn push(&self, item: T) {
@@ -137,7 +137,7 @@ impl<T> Injector<T> {
     /// let injector = filch::Injector::new();
     /// assert!(injector.try_push(1).is_ok());
     /// injector.close();
-    /// assert_eq!(injector.try_push(2).unwrap_err().into_inner(), 2);
+    /// assert_eq!(injector.try_push(2).unwrap_err().0, 2);
     /// ```
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), Closed<T>> {
@@ -223,7 +223,7 @@ impl<T> Injector<T> {
     /// let injector = filch::Injector::new();
     /// assert!(injector.try_push_batch(0..3).is_ok());
     /// injector.close();
-    /// assert_eq!(injector.try_push_batch(3..6).unwrap_err().into_inner(), [3, 4, 5]);
+    /// assert_eq!(injector.try_push_batch(3..6).unwrap_err().0, [3, 4, 5]);
     /// ```
     pub fn try_push_batch<I: IntoIterator<Item = T>>(
         &self,
@@ -254,7 +254,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
         while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // Without a look at the word first, which would wait for our last addition.
+            // The word is not read first: the read would wait for our last addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
             let (number, next) = (tail.number(), tail.offset());

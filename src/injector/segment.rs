@@ -30,12 +30,12 @@ pub(super) enum Content {
 }
 
 /// Room for one item, and a state.
-pub(super) struct Slot<T> {
+pub(super) struct SegmentSlot<T> {
     place: Place<T>,
     state: AtomicU8,
 }
 
-impl<T> Slot<T> {
+impl<T> SegmentSlot<T> {
     /// Puts an item into the slot, and marks it for the consumer that claims it.
     ///
     /// # Safety
@@ -114,7 +114,7 @@ pub(super) struct Segment<T> {
     watch: Watch,
     /// Watches the allocation.
     alive: Watch,
-    slots: PhantomData<Slot<T>>,
+    slots: PhantomData<SegmentSlot<T>>,
 }
 
 /// A pointer to a segment, whose lowest bit says whether the segment lasts (I8).
@@ -157,19 +157,20 @@ const BYTES: usize = 6 << 10;
 impl<T> Segment<T> {
     /// The number of slots: a power of two.
     pub(super) const SLOTS: usize = {
-        let fit = BYTES / size_of::<Slot<T>>();
+        let fit = BYTES / size_of::<SegmentSlot<T>>();
         let power = if fit == 0 { 1 } else { 1 << fit.ilog2() };
         if power < MAX_SLOTS { power } else { MAX_SLOTS }
     };
 
     fn layout() -> (Layout, usize) {
-        let slots = Layout::array::<Slot<T>>(Self::SLOTS).expect("a few kilobytes");
+        let slots = Layout::array::<SegmentSlot<T>>(Self::SLOTS).expect("a few kilobytes");
         let (whole, at) = Layout::new::<Self>().extend(slots).expect("a few kilobytes");
         (whole.pad_to_align(), at)
     }
 
     /// The size of its allocation.
-    pub(super) const BYTES: usize = size_of::<Slot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
+    pub(super) const BYTES: usize =
+        size_of::<SegmentSlot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 
     /// Allocates a segment with empty slots. They are made in place: an item may be larger than the
     /// stack (crossbeam #1146).
@@ -232,16 +233,16 @@ impl<T> Segment<T> {
     ///
     /// The segment lives as long as the result is used (I4, I5), and `offset` is below `SLOTS`.
     #[inline(always)]
-    pub(super) unsafe fn slot<'a>(segment: *mut Self, offset: usize) -> &'a Slot<T> {
+    pub(super) unsafe fn slot<'a>(segment: *mut Self, offset: usize) -> &'a SegmentSlot<T> {
         debug_assert!(offset < Self::SLOTS);
         // SAFETY: the caller keeps the segment, and `offset` is within the layout.
         unsafe { &*Self::slot_at(segment, offset) }
     }
 
     #[inline(always)]
-    fn slot_at(segment: *mut Self, offset: usize) -> *mut Slot<T> {
+    fn slot_at(segment: *mut Self, offset: usize) -> *mut SegmentSlot<T> {
         let (_, at) = Self::layout();
-        segment.cast::<u8>().wrapping_add(at).cast::<Slot<T>>().wrapping_add(offset)
+        segment.cast::<u8>().wrapping_add(at).cast::<SegmentSlot<T>>().wrapping_add(offset)
     }
 
     pub(super) fn is_lasting(&self) -> bool {

@@ -166,7 +166,8 @@ impl<T> Injector<T> {
             // I8: each lasting segment has an entry. Another thread has just taken one out and put
             // another one back.
         }
-        // SAFETY: the caller alone has the segment.
+        // SAFETY: I6 — the caller alone has the segment, and every lasting one has left the loop
+        // above.
         unsafe { Segment::free(segment) };
     }
 }
@@ -174,12 +175,12 @@ impl<T> Injector<T> {
 impl<T> Drop for Injector<T> {
     fn drop(&mut self) {
         /// Frees the memory even if an item's destructor panics.
-        struct Rest<'a, T>(&'a Injector<T>);
+        struct RestOfInjector<'a, T>(&'a Injector<T>);
 
-        impl<T> Drop for Rest<'_, T> {
+        impl<T> Drop for RestOfInjector<'_, T> {
             fn drop(&mut self) {
                 // Takes the items that are left if a destructor has panicked.
-                while self.0.steal().is_success() {}
+                while self.0.pop().is_some() {}
                 let shelf = &*self.0.shelf;
                 // Relaxed, all: only this thread still has the injector.
                 let mut segment = shelf.unlinked.load(Relaxed);
@@ -215,8 +216,8 @@ impl<T> Drop for Injector<T> {
             }
         }
 
-        let rest = Rest(self);
-        while rest.0.steal().is_success() {}
+        let rest = RestOfInjector(self);
+        while rest.0.pop().is_some() {}
         if cfg!(debug_assertions) {
             rest.0.sweep();
             let orphans = rest.0.shelf.orphans.load(Relaxed); // Relaxed: only we have it

@@ -1,6 +1,6 @@
 //! The consumers' end: one item at a time.
 
-use super::segment::{Content, Segment, Slot, Tagged};
+use super::segment::{Content, Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};
 use super::{CLAIMED, Injector, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
@@ -14,14 +14,49 @@ const REFRESH: usize = 32;
 impl<T> Injector<T> {
     /// Takes the oldest item.
     ///
-    /// Returns [`Steal::Empty`] only if there was nothing to take at some moment during the call.
-    /// Never returns [`Steal::Retry`]: after losing a race it backs off for a few microseconds and
-    /// tries again.
+    /// Returns `None` only if there was nothing to take at some moment during the call. A caller
+    /// need not retry: if another consumer is quicker, this call backs off for a few microseconds
+    /// and tries again.
     ///
     /// # Progress
     ///
     /// Lock-free, except that it may wait for 15 µs for a producer that was stopped in the middle
     /// of its push. Three loads if there is nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let injector = filch::Injector::new();
+    /// injector.push(1);
+    /// assert_eq!(injector.pop(), Some(1));
+    /// assert_eq!(injector.pop(), None);
+    /// ```
+    #[inline(always)]
+    pub fn pop(&self) -> Option<T> {
+        let head = self.head();
+        if self.is_quiet(head) {
+            return None;
+        }
+        let segment = self.head_segment();
+        if !head.is_plain(Self::SLOTS) || !self.is_something_at(head, &segment) {
+            return self.pop_slow(head, self.tail());
+        }
+        if !self.claim_slots(head, 1) {
+            return self.pop_contended();
+        }
+        let segment = segment.segment();
+        // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
+        let slot = unsafe { Segment::slot(segment, head.offset()) };
+        if slot.look() != Content::Item {
+            // SAFETY: I3 — we have claimed the slot, and leave it to `pop_unfilled`.
+            return unsafe { self.pop_unfilled(segment, head) };
+        }
+        // SAFETY: I3 — we have claimed the slot, and `look` has shown an item.
+        Some(unsafe { slot.take() })
+    }
+
+    /// Takes the oldest item, as [`pop`](Self::pop) does, with the result type of crossbeam-deque's
+    /// injector. Returns [`Steal::Success`] or [`Steal::Empty`], never [`Steal::Retry`].
     ///
     /// # Examples
     ///
@@ -35,88 +70,71 @@ impl<T> Injector<T> {
     /// ```
     #[inline(always)]
     pub fn steal(&self) -> Steal<T> {
-        let head = self.head();
-        if self.is_quiet(head) {
-            return Steal::Empty;
+        match self.pop() {
+            Some(item) => Steal::Success(item),
+            None => Steal::Empty,
         }
-        let segment = self.head_segment();
-        if !head.is_plain(Self::SLOTS) || !self.is_something_at(head, &segment) {
-            return self.steal_with_care(head, self.tail());
-        }
-        if !self.claim_slots(head, 1) {
-            return self.steal_later();
-        }
-        let segment = segment.segment();
-        // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
-        let slot = unsafe { Segment::slot(segment, head.offset()) };
-        if slot.look() != Content::Item {
-            // SAFETY: I3 — we have claimed the slot, and leave it to `steal_late`.
-            return unsafe { self.steal_late(segment, head) };
-        }
-        // SAFETY: I3 — we have claimed the slot, and `look` has shown an item.
-        Steal::Success(unsafe { slot.take() })
     }
 
-    /// Completes a `steal` that has claimed a slot in which there is no item yet.
+    /// Completes a `pop` that has claimed a slot in which there is no item yet.
     ///
     /// # Safety
     ///
     /// The slot at `head` was claimed (I3), and the caller leaves it to this call.
     #[cold]
-    unsafe fn steal_late(&self, segment: *mut Segment<T>, head: Head) -> Steal<T> {
-        // SAFETY: the caller has claimed the slot at `head`, and leaves it to us.
-        match unsafe { self.receive(segment, head, 0, &mut Patience::full()) } {
-            Some(item) => Steal::Success(item),
-            None => self.steal_with_care(self.head(), self.tail()),
-        }
+    unsafe fn pop_unfilled(&self, segment: *mut Segment<T>, head: Head) -> Option<T> {
+        // SAFETY: I3 — the caller has claimed the slot at `head`, and leaves it to us.
+        let item = unsafe { self.receive(segment, head, 0, &mut Patience::full()) };
+        item.or_else(|| self.pop_slow(self.head(), self.tail()))
     }
 
-    /// Completes a `steal` whose claim failed because another consumer was quicker.
+    /// Completes a `pop` whose claim failed because another consumer was quicker.
     #[cold]
-    fn steal_later(&self) -> Steal<T> {
+    fn pop_contended(&self) -> Option<T> {
         Contention::none().wait();
-        self.steal_with_care(self.head(), self.tail())
+        self.pop_slow(self.head(), self.tail())
     }
 
-    /// Steals, whatever state the queue is in. `head` was read before `tail`.
+    /// Takes the oldest item, whatever state the queue is in. `head` was read before `tail`.
     #[cold]
-    fn steal_with_care(&self, mut head: Head, mut tail: Tail) -> Steal<T> {
+    fn pop_slow(&self, mut head: Head, mut tail: Tail) -> Option<T> {
         let mut contention = Contention::none();
         loop {
-            match self.steal_from(head, tail, &mut contention) {
-                Some(found) => return found,
-                None => (head, tail) = (self.head(), self.tail()),
+            match self.try_pop_once(head, tail, &mut contention) {
+                Steal::Success(item) => return Some(item),
+                Steal::Empty => return None,
+                Steal::Retry => (head, tail) = (self.head(), self.tail()),
             }
         }
     }
 
-    /// Tries to steal once. Returns `None` if that has to be repeated.
-    fn steal_from(&self, head: Head, tail: Tail, contention: &mut Contention) -> Option<Steal<T>> {
+    /// Tries once to take the oldest item. Returns `Retry` if the caller has to try again.
+    fn try_pop_once(&self, head: Head, tail: Tail, contention: &mut Contention) -> Steal<T> {
         if head.orphans() > 0 {
-            return self.steal_around();
+            return self.pop_around();
         }
         if head.position(Self::SLOTS).distance(tail.position(Self::SLOTS), Self::SLOTS) == 0 {
             if self.is_surely_empty() {
-                return Some(Steal::Empty);
+                return Steal::Empty;
             }
             // Items are arriving. If we went after the first, we and its producer would only wait
             // for each other's cache lines.
             contention.wait();
-            return None;
+            return Steal::Retry;
         }
         if head.offset() == Self::SLOTS {
             self.leave_segment(head.number());
-            return None;
+            return Steal::Retry;
         }
         self.head.tail_seen.store(tail.spot().0, PUSHED.release());
         let segment = self.head_segment();
         if !self.claim_slots(head, 1) {
             contention.wait();
-            return None;
+            return Steal::Retry;
         }
         // SAFETY: I3 — we have just claimed the slot at `head`.
         let item = unsafe { self.receive(segment.segment(), head, 0, &mut Patience::full()) };
-        item.map(Steal::Success)
+        item.map_or(Steal::Retry, Steal::Success)
     }
 
     /// Returns whether a producer is known to have claimed the slot at this plain `head`.
@@ -241,7 +259,7 @@ impl<T> Injector<T> {
 
 /// Waits until a producer has marked the slot. Returns `Nothing` if that takes too long.
 #[cold]
-fn wait_for<T>(slot: &Slot<T>, head: Head, patience: &mut Patience) -> Content {
+fn wait_for<T>(slot: &SegmentSlot<T>, head: Head, patience: &mut Patience) -> Content {
     let mut looks = 0;
     loop {
         let content = slot.look();

@@ -1,4 +1,12 @@
 //! One job for each worker.
+//!
+//! A call of `broadcast` waits for the worker's next turn, since it is a stranger to whatever the
+//! worker waits for. With `spawn_broadcast`, workers may wait for each other's calls: two workers
+//! that broadcast at once, from scopes, would wait for ever. So a worker makes such a call in a
+//! wait, too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These calls have a
+//! queue of their own (`Seat::urgent`), so that none of the other kind is in front of them. The
+//! pool pushes a call, then rings the worker's bell; a worker that is about to sleep in a wait
+//! looks into the queue after it has counted itself as asleep.
 
 use super::registry::Seat;
 use super::scope::Scope;
@@ -74,7 +82,7 @@ impl ThreadPool {
     /// ```
     /// let pool = filch::ThreadPool::new(2)?;
     /// pool.spawn_broadcast(|index| println!("this is worker {index}")).unwrap();
-    /// pool.shutdown(filch::pool::Shutdown::Drain).unwrap();
+    /// pool.shutdown(filch::executor::Shutdown::Drain).unwrap();
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn spawn_broadcast<F>(&self, f: F) -> Result<(), Reason>

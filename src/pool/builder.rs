@@ -4,7 +4,7 @@ use super::idle::Idle;
 use super::registry::Registry;
 use super::settings::{Settings, Start, at_least_one};
 use super::shared::{Crew, MISSING, Shared};
-use super::thread_pool::{Handle, ThreadPool};
+use super::thread_pool::{PoolHandle, ThreadPool};
 use crate::executor::PanicHandler;
 use crate::idle::Park;
 use crate::injector::Injector;
@@ -74,7 +74,7 @@ impl ThreadPool {
 macro_rules! hooks {
     ($($(#[$meta:meta])* $name:ident: $when:literal;)*) => {
         $(
-            #[doc = concat!("Has this called ", $when, ", with the worker's index.")]
+            #[doc = concat!("Sets a hook that is called ", $when, ", with the worker's index.")]
             ///
             /// A panic of the hook is reported like that of a detached job, and the worker goes on.
             ///
@@ -337,7 +337,7 @@ impl Builder {
         }
         settings.max_threads = settings.max_threads.max(threads.get());
         let missing = if settings.is_hosted { 0 } else { MISSING };
-        Ok(ThreadPool::from_handle(Handle::new(Arc::new(Shared {
+        Ok(ThreadPool::from_handle(PoolHandle::new(Arc::new(Shared {
             id: ExecutorId::new(),
             injector: Injector::new(),
             shelf: Default::default(),

@@ -11,7 +11,7 @@ use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 /// alive.
 #[repr(C)]
 pub(super) struct Closure {
-    table: &'static Table,
+    table: &'static ClosureTable,
     words: Words,
 }
 
@@ -64,24 +64,24 @@ impl Room {
 }
 
 /// The operations on the words (I10).
-struct Table {
+struct ClosureTable {
     run: unsafe fn(*mut Words),
     drop: unsafe fn(*mut Words),
 }
 
 /// A closure that lies in the words themselves.
-struct Inline<F>(PhantomData<F>);
+struct InlineClosure<F>(PhantomData<F>);
 
-impl<F: FnOnce()> Inline<F> {
+impl<F: FnOnce()> InlineClosure<F> {
     const FITS: bool =
         size_of::<F>() <= size_of::<Words>() && align_of::<F>() <= align_of::<Words>();
-    const TABLE: Table = Table { run: Self::run, drop: Self::drop };
+    const TABLE: ClosureTable = ClosureTable { run: Self::run, drop: Self::drop };
 
     /// # Safety
     ///
     /// 1. The words hold an `F`, and no thread uses them afterwards.
     unsafe fn run(words: *mut Words) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads it.
         let f = unsafe { words.cast::<F>().read() };
         f();
     }
@@ -90,7 +90,7 @@ impl<F: FnOnce()> Inline<F> {
     ///
     /// 1. As for `run`.
     unsafe fn drop(words: *mut Words) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads or drops it.
         unsafe { words.cast::<F>().drop_in_place() };
     }
 
@@ -126,7 +126,7 @@ impl Closure {
     /// Makes one of a closure; in the words if it fits, or else in a box.
     #[inline]
     pub(super) fn new<F: FnOnce() + Send>(f: F) -> Self {
-        if Inline::<F>::FITS { Inline::closure(f) } else { Closure::boxed(f) }
+        if InlineClosure::<F>::FITS { InlineClosure::closure(f) } else { Closure::boxed(f) }
     }
 
     /// Makes one of a closure; in the words or the room if it fits, or else in a box.
@@ -137,22 +137,22 @@ impl Closure {
     ///    dropped.
     #[inline]
     pub(super) unsafe fn new_in<F: FnOnce() + Send>(room: &Room, f: F) -> Self {
-        if Inline::<F>::FITS {
-            return Inline::closure(f);
+        if InlineClosure::<F>::FITS {
+            return InlineClosure::closure(f);
         }
         // SAFETY: 1.
         match unsafe { room.put(f) } {
             Ok(place) => {
                 let placed = Placed(place);
-                Inline::closure(move || placed.run())
+                InlineClosure::closure(move || placed.run())
             }
             Err(f) => Closure::boxed(f),
         }
     }
 
     fn boxed<F: FnOnce() + Send>(f: F) -> Self {
-        const { assert!(Inline::<Box<F>>::FITS) };
-        Inline::closure(Box::new(f))
+        const { assert!(InlineClosure::<Box<F>>::FITS) };
+        InlineClosure::closure(Box::new(f))
     }
 
     #[inline]

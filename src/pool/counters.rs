@@ -10,7 +10,7 @@ pub(super) struct Counters(CachePadded<Fields>);
 
 #[derive(Default)]
 struct Fields {
-    polls: AtomicU64,
+    runs: AtomicU64,
     parks: AtomicU64,
     noops: AtomicU64,
     steals: AtomicU64,
@@ -27,12 +27,12 @@ fn add(counter: &AtomicU64, more: u64) {
 impl Counters {
     /// Counts a job that has run.
     #[inline]
-    pub(super) fn polled(&self) {
-        add(&self.0.polls, 1);
+    pub(super) fn ran(&self) {
+        add(&self.0.runs, 1);
     }
 
-    pub(super) fn polls(&self) -> u64 {
-        self.0.polls.load(Relaxed) // Relaxed: our own
+    pub(super) fn runs(&self) -> u64 {
+        self.0.runs.load(Relaxed) // Relaxed: our own
     }
 
     /// Counts a steal of this many jobs.
@@ -76,7 +76,7 @@ pub struct WorkerMetrics {
     /// Jobs in its deque.
     pub local_queue_depth: usize,
     /// Jobs that it has run.
-    pub poll_count: u64,
+    pub tasks_run: u64,
     /// Times that it went to sleep.
     pub park_count: u64,
     /// Times that it woke up and found nothing.
@@ -92,7 +92,7 @@ pub struct WorkerMetrics {
 impl WorkerMetrics {
     pub(super) fn add(&mut self, Counters(fields): &Counters) {
         // Relaxed, all: statistics.
-        self.poll_count += fields.polls.load(Relaxed);
+        self.tasks_run += fields.runs.load(Relaxed);
         self.park_count += fields.parks.load(Relaxed);
         self.noop_count += fields.noops.load(Relaxed);
         self.steal_count += fields.steals.load(Relaxed);

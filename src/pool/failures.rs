@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 pub(super) struct Failures {
     /// Whether `known` holds any; it is written under the lock.
     is_any: AtomicBool,
-    known: Mutex<Option<Box<Known>>>,
+    known: Mutex<Option<Box<KnownFailures>>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownFailures {
     /// The first failure of a job without a handle.
     first: Option<JoinError>,
     /// How many jobs were dropped unrun without another record of it.
@@ -28,7 +28,7 @@ struct Known {
 
 impl Failures {
     #[cold]
-    fn with<R>(&self, act: impl FnOnce(&mut Known) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut KnownFailures) -> R) -> R {
         let mut known = self.known.lock();
         self.is_any.store(true, Relaxed); // Relaxed: the end of the job publishes it
         act(known.get_or_insert_default())
@@ -49,7 +49,7 @@ impl Failures {
 
     /// Returns the error of a job that has a handle, and has no result.
     pub(super) fn take_kept(&self, latch: usize) -> JoinError {
-        self.with(|Known { kept, .. }| {
+        self.with(|KnownFailures { kept, .. }| {
             // The newest: a task that has gone may have had the same address.
             let place = kept.iter().rposition(|it| it.0 == latch);
             kept.remove(place.expect("it was kept before the end")).1
@@ -85,7 +85,7 @@ impl Failures {
     }
 }
 
-impl Known {
+impl KnownFailures {
     #[cold]
     fn take_first(self) -> Option<JoinError> {
         let dropped = (self.dropped > 0).then(|| JoinError::dropped(CancelledBy::Executor));

@@ -2,7 +2,7 @@
 
 use super::locked::{self, LockedPool};
 use super::shared::Shared;
-use super::thread_pool::{Handle, ThreadPool};
+use super::thread_pool::{PoolHandle, ThreadPool};
 use crate::executor::{ExecutorId, Futures, Reason, Rejected};
 use crate::sync::{Arc, Unwatched};
 use crate::task::{CancelledBy, Job, JoinHandle, Living, Polling};
@@ -13,10 +13,10 @@ impl ThreadPool {
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
     /// Does not keep the pool open. The thread that calls
-    /// [`shutdown(Cancel)`](super::Shutdown::Cancel) drops the futures at once. A future that is
-    /// being polled, woken or stolen at that moment is dropped a little later, by the thread that
-    /// does so. In each other case the pool polls the futures whose jobs it has accepted, and drops
-    /// a future that is woken later. It drops the rest when its last thread goes.
+    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the futures at once. A future
+    /// that is being polled, woken or stolen at that moment is dropped a little later, by the thread
+    /// that does so. In each other case the pool polls the futures whose jobs it has accepted, and
+    /// drops a future that is woken later. It drops the rest when its last thread goes.
     ///
     /// # Examples
     ///
@@ -40,13 +40,13 @@ impl LockedPool {
     /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// Does not keep the pool open. The pool drops it as a
+    /// The future does not keep the pool open. The pool drops it in the cases in which a
     /// [`ThreadPool`](crate::ThreadPool::spawn_future) does.
     ///
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert_eq!(pool.spawn_future(async { 7 }).join().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -59,10 +59,10 @@ impl LockedPool {
     }
 }
 
-impl Handle {
+impl PoolHandle {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let futures = Futures(Unwatched::new(Entrance(Arc::clone(&shared))));
-        Handle(shared, futures)
+        PoolHandle(shared, futures)
     }
 }
 
@@ -88,7 +88,7 @@ impl Polling for Entrance {
             true => Shared::accept_last(&self.0, job),
             false => Shared::accept(&self.0, job),
         };
-        submitted.map_err(|Rejected { job, reason }| (job, reason))
+        submitted.map_err(|Rejected { item: job, reason }| (job, reason))
     }
 
     fn home(&self) -> Option<ExecutorId> {
@@ -96,7 +96,7 @@ impl Polling for Entrance {
     }
 }
 
-impl Polling for locked::Shared {
+impl Polling for locked::LockedShared {
     fn living(&self) -> &Living {
         &self.living
     }
@@ -106,7 +106,7 @@ impl Polling for locked::Shared {
     }
 
     fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
-        self.accept(job).map_err(|Rejected { job, reason }| (job, reason))
+        self.accept(job).map_err(|Rejected { item: job, reason }| (job, reason))
     }
 
     fn home(&self) -> Option<ExecutorId> {

@@ -1,4 +1,16 @@
 //! Threads outside that are workers for the length of a call.
+//!
+//! A guest (`take_part`) gets a seat, with a deque, and is counted as active and present from then
+//! on. It is none of the threads that the pool starts, discharges or replaces: these are what
+//! `alive`, `target` and `blocked` count. At the end it gives the jobs in its deque to the others,
+//! and gets up. A closed pool may have no other worker left; then the guest runs the rest itself,
+//! or drops it. No call of a broadcast is pinned to a guest, because it may stay in its own code
+//! for long.
+//!
+//! A thread that is a worker for life (`run_in_waits`, in `hosted.rs`) has a `Local` that its
+//! thread drops when it ends: then its seat goes, and others get its jobs. It counts among the
+//! threads, but not as present, so the pool ends without it. The last thread that goes drops the
+//! jobs that only this one could run.
 
 use super::local::{Local, Vacancy, worker_index};
 use super::shared::Shared;

@@ -111,7 +111,7 @@ impl Link {
     ///
     /// 1. It was offered.
     pub(super) unsafe fn place(&self) -> Index {
-        // SAFETY: 1.
+        // SAFETY: 1 — `offer` has written the index, on this thread.
         unsafe { self.place.get().assume_init() }
     }
 
@@ -121,7 +121,7 @@ impl Link {
     ///
     /// 1. It was offered or taken.
     pub(super) unsafe fn within(&self) -> usize {
-        // SAFETY: 1.
+        // SAFETY: 1 — the thread that offered or took the half has written the latch.
         unsafe { self.within.get().assume_init() }
     }
 
@@ -148,7 +148,8 @@ impl Link {
         mark_of(self.state.load(JOINED.acquire())) >= DONE
     }
 
-    /// Has the owner woken at the end. Returns `false` if no thief runs it yet, or it has ended.
+    /// Asks the thief to wake the owner when the half ends. Returns `false`, and asks nothing, if no
+    /// thief runs the half yet, or it has ended.
     pub fn calls(&self) -> bool {
         let (running, awaited) = (marked(RUNNING), marked(AWAITED));
         // Relaxed, all: it publishes nothing, and `is_over` looks again. Before it runs it is in a
@@ -213,8 +214,8 @@ impl Held {
         self.call.load(Relaxed) == 0 // Relaxed: the owner itself has written a zero
     }
 
-    /// Decides the same after `let_go`, once no raider is here. Returns whether the half is the
-    /// owner's.
+    /// Waits until no raider is here, after `let_go` has returned `false`. Returns whether the half
+    /// is the owner's.
     pub fn settle(&self, link: &Link) -> bool {
         LET_GO.light_fence(self.barrier);
         while self.call.load(KEPT_OUT.acquire()) & RAIDING != 0 {
@@ -276,7 +277,7 @@ impl Held {
             }
             (oldest, next) = (next, older);
         }
-        // SAFETY: I8 — as for the others.
+        // SAFETY: I8 — the owner of the oldest, too, is kept from letting go of it.
         let half = unsafe { oldest.as_ref() }.and_then(|it| Some((it, look()?)));
         if let Some((half, within)) = half {
             half.within.set(MaybeUninit::new(within));
@@ -325,6 +326,7 @@ impl Drop for KeptOut<'_> {
 }
 
 /// The operations that only models use.
+#[cfg(filch_loom_build)]
 impl Link {
     /// Returns a half that is never run by its kind.
     pub fn bare() -> Self {
@@ -341,7 +343,7 @@ impl Link {
         self.set_mark(RUNNING);
         f();
         self.watch.used();
-        // SAFETY: 1.
+        // SAFETY: 1 — the caller has the half's job, and uses the frame no more.
         unsafe { self.end(DONE) };
     }
 

@@ -26,7 +26,9 @@
 //! from its thief, and from that thief's thieves, before any of them waits.
 
 use super::SERVED;
-use crate::deque::{Stealer, Worker};
+use crate::deque::Stealer;
+#[cfg(filch_loom_build)]
+use crate::deque::Worker;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::OnStack;
 use alloc::vec;
@@ -208,6 +210,7 @@ impl<'a, S> View<'a, S> {
 }
 
 /// The operations that only models use.
+#[cfg(filch_loom_build)]
 impl Services {
     /// Begins a service of the deque's owner.
     pub fn begin<T>(&self, deque: &Worker<T>, latch: usize, within: usize, number: u32) {

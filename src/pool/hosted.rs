@@ -1,13 +1,24 @@
 //! Pools whose threads are started by another layer, and waits with another rule.
+//!
+//! Each thread of the host gets a `WorkerThread`, whose place in the pool is taken before the
+//! thread runs. So jobs can be pinned to it, and `present` counts it, until it has run or is
+//! dropped. Such a pool starts no thread for one that blocks, and each of its threads keeps its
+//! index.
+//!
+//! A thread that must wait for something that it may not help with, such as another pool, calls
+//! `run_until`, which runs any job: for that wait the rule of waiting is given up by name. It takes
+//! one job at a time, since a batch would lie above the floor of the job that the worker runs (I9).
+//! Such a job is a stranger to the tasks below which it runs (`current::as_stranger`): their queue
+//! is not its current queue, and their end does not cancel it.
 
 use super::builder::Builder;
-use super::ends::Shutdown;
 use super::idle::Waited;
 use super::local::{Local, Vacancy, worker_index};
 use super::scope::sleep_until;
 use super::shared::{MISSING, Shared};
 use super::thread_pool::ThreadPool;
 use super::waits::PAUSE;
+use crate::executor::Shutdown;
 use crate::idle::Park;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed};
@@ -147,9 +158,9 @@ impl WorkerThread {
     /// ```
     pub fn run_in_waits(mut self) -> Result<(), Self> {
         let is_free = worker_index().is_none() && current::is_outside();
-        let begin = |life: &OnceCell<Life>| {
+        let begin = |life: &OnceCell<WorkerLife>| {
             let vacancy = self.0.take_if(|_| is_free)?;
-            life.get_or_init(|| Life(Box::new(Local::new(*vacancy)))).begin();
+            life.get_or_init(|| WorkerLife(Box::new(Local::new(*vacancy)))).begin();
             Some(())
         };
         // An error means that the thread is past running jobs.
@@ -159,13 +170,13 @@ impl WorkerThread {
 
 per_thread! {
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static LIFE: OnceCell<Life> = OnceCell::new();
+    static LIFE: OnceCell<WorkerLife> = OnceCell::new();
 }
 
 /// The worker that this thread is until it ends.
-struct Life(Box<Local>);
+struct WorkerLife(Box<Local>);
 
-impl Life {
+impl WorkerLife {
     fn begin(&self) {
         let local = &*self.0;
         let (shared, seat) = (&local.shared, &local.seat);
@@ -183,7 +194,7 @@ impl Life {
 }
 
 /// The thread ends. Its queued jobs go to the other workers.
-impl Drop for Life {
+impl Drop for WorkerLife {
     fn drop(&mut self) {
         let Local { shared, seat, deque, .. } = &*self.0;
         Local::set_current(None);

@@ -105,9 +105,9 @@ impl Idle {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Sleeps until a wait is over, or there is a job that the thread can `take` meanwhile, or
-    /// there is other work; at most for `timeout`. `is_over` gets whether it has slept. `work`
-    /// returns whether there is work, and whether to go aside in any case.
+    /// Sleeps until `is_over` returns true, `take` returns a job, or there is other work; each
+    /// sleep lasts at most `timeout`. `is_over` is called with whether the thread has slept. `work`
+    /// returns whether there is other work, and whether the thread must go aside in any case.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -128,7 +128,8 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
         let (waited, search) = loop {
-            // Before it prepares as well: that takes a system call, and often there is something.
+            // Looks before it prepares, too: preparing takes a system call, and often there is
+            // something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
             }

@@ -64,7 +64,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
     ///
     /// 1. I7 — `head` is that of a half whose owner waits.
     unsafe fn run(head: *const OnStack) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };
         // It tells the owner only that there is no job to be found any more.
         this.link.set_mark(RUNNING);
@@ -72,16 +72,16 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         let b = unsafe { this.closure.take() };
         let result = match Local::current() {
             Some(local) => {
-                // SAFETY: 1 — so it was offered or taken.
+                // SAFETY: 1 — this thread has the half's job, so the half was offered or taken.
                 let within = unsafe { this.link.within() };
                 local.serving(latch_of(head), within, || thread::catch(|| b.run_elsewhere()))
             }
             None => thread::catch(|| b.run_elsewhere()),
         };
-        // SAFETY: I8 — not done yet. Forgotten in the next line.
+        // SAFETY: I8 — the owner reads the result after `DONE`; it is forgotten in the next line.
         unsafe { this.result.put(&result) };
         mem::forget(result);
-        // SAFETY: 1 — done with it.
+        // SAFETY: 1 — this thread has the half's job, and uses the frame no more.
         unsafe { this.link.end(DONE) };
     }
 
@@ -89,9 +89,9 @@ impl<B: Second<R>, R: Send> Half<B, R> {
     ///
     /// 1. As for `run`.
     unsafe fn give_back(head: *const OnStack) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };
-        // SAFETY: 1 — done with it.
+        // SAFETY: 1 — this thread has the half's job, and uses the frame no more.
         unsafe { this.link.end(RETURNED) };
     }
 }
@@ -113,8 +113,8 @@ impl ThreadPool {
     ///
     /// Resumes the panic of the first closure, or else of the second, once neither runs any more.
     /// If the first panics, the second may be dropped unrun. On a thread that is none of this
-    /// pool's it also panics if [`Shutdown::Cancel`](super::Shutdown::Cancel) drops both before
-    /// they begin.
+    /// pool's it also panics if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops both
+    /// before they begin.
     ///
     /// # Examples
     ///
@@ -213,22 +213,24 @@ impl Local {
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
         match (first, is_ours) {
             (Ok(a), true) => {
-                // SAFETY: I8.
+                // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
                 let b = unsafe { half.closure.take() };
                 (a, b.run_here())
             }
             (Ok(a), false) => {
-                // SAFETY: I8.
+                // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
+                // uses the frame.
                 let b = unsafe { half.result.take() };
                 (a, b.unwrap_or_else(|payload| thread::resume(payload)))
             }
             (Err(payload), true) => {
-                // SAFETY: I8.
+                // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
                 drop(unsafe { half.closure.take() });
                 thread::resume(payload)
             }
             (Err(payload), false) => {
-                // SAFETY: I8.
+                // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
+                // uses the frame.
                 drop(unsafe { half.result.take() });
                 thread::resume(payload)
             }

@@ -1,4 +1,4 @@
-//! The state that only a worker itself uses, and the worker that a thread is.
+//! A worker's private state, and the pointer by which a thread finds the worker that it runs.
 
 use super::registry::Seat;
 use super::shared::Shared;
@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 
-/// A worker's place in the pool, before a thread comes to live in it.
+/// A worker that has a seat in the pool, but no thread yet.
 pub(super) struct Vacancy {
     pub(super) shared: Arc<Shared>,
     pub(super) seat: Arc<Seat>,
@@ -42,18 +42,19 @@ pub(super) struct Local {
     pub(super) random: Cell<u32>,
     /// How many jobs in the deque may be of tasks that have been claimed, at most.
     pub(super) litter: Cell<usize>,
-    /// In how many services it is, one within the other.
+    /// The number of services that the worker is in, one within the other.
     pub(super) depth: Cell<usize>,
-    /// How many services there have been.
+    /// The number of services that the worker has begun.
     pub(super) services: Cell<u32>,
-    /// The index in the deque at which the innermost has begun. Items below it stay where they are.
+    /// The index in the deque at which the innermost service or scope has begun. Waits leave the
+    /// items below it where they are.
     pub(super) floor: Cell<Option<Index>>,
-    /// `None` unless it has given its place away; then whether another thread has it.
+    /// Whether another thread has this worker's place; `None` if it has not given the place away.
     pub(super) place_is_taken: Cell<Option<bool>>,
     pub(super) is_discharged: Cell<bool>,
     pub(super) busy_since: Cell<Instant>,
-    /// How many jobs it had run when it woke up the last time.
-    pub(super) polls_at_wake: Cell<u64>,
+    /// The number of jobs that the worker had run when it last woke up.
+    pub(super) runs_at_wake: Cell<u64>,
 }
 
 impl Local {
@@ -69,7 +70,8 @@ impl Local {
     pub(super) fn current<'a>() -> Option<&'a Local> {
         // An error means that the thread is past running jobs.
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
-        // SAFETY: I5.
+        // SAFETY: I5 — the pointer is null, or the worker is on this thread's stack or lives as
+        // long as the thread.
         unsafe { current.as_ref() }
     }
 
@@ -91,7 +93,7 @@ impl Local {
             place_is_taken: Cell::new(None),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
-            polls_at_wake: Cell::new(u64::MAX),
+            runs_at_wake: Cell::new(u64::MAX),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The pool that is obviously right: one queue under one lock.
 
-use super::ends::Shutdown;
 use super::settings::at_least_one;
-use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, TaskBuilder};
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
+use crate::executor::{RejectedBatch, Shutdown, TaskBuilder};
 use crate::idle::EventCount;
 use crate::sync::Unwatched;
 use crate::sync::lock::{Condvar, Mutex};
@@ -28,7 +28,7 @@ use std::io;
 /// # Examples
 ///
 /// ```
-/// use filch::LockedPool;
+/// use filch::pool::LockedPool;
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// use std::sync::Arc;
 ///
@@ -46,7 +46,7 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct LockedPool {
-    pub(super) shared: Unwatched<Shared>,
+    pub(super) shared: Unwatched<LockedShared>,
     size: NonZeroUsize,
     threads: Vec<JoinHandle<()>>,
 }
@@ -55,9 +55,9 @@ pub struct LockedPool {
 impl UnwindSafe for LockedPool {}
 impl RefUnwindSafe for LockedPool {}
 
-pub(super) struct Shared {
+pub(super) struct LockedShared {
     pub(super) id: ExecutorId,
-    state: Mutex<State>,
+    state: Mutex<LockedState>,
     pub(super) living: Living,
     /// Notified when the last job has run, once it is closed.
     end: End,
@@ -68,7 +68,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct LockedState {
     jobs: VecDeque<Job>,
     running: usize,
     closed: bool,
@@ -76,7 +76,7 @@ struct State {
     panicked: usize,
 }
 
-impl State {
+impl LockedState {
     fn is_quiet(&self) -> bool {
         self.jobs.is_empty() && self.running == 0
     }
@@ -93,7 +93,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::LockedPool;
+    /// use filch::pool::LockedPool;
     ///
     /// assert!(LockedPool::new(2).is_ok());
     /// assert_eq!(LockedPool::new(0).unwrap_err().to_string(), "a pool needs at least one thread");
@@ -102,8 +102,9 @@ impl LockedPool {
         let size = at_least_one(threads)?;
         let living = Living::default();
         let (work, quiet) = (Condvar::new(), EventCount::new());
-        let (id, state) = (ExecutorId::new(), Mutex::new(State::default()));
-        let shared = Unwatched::new(Shared { id, state, living, end: End::default(), work, quiet });
+        let (id, state) = (ExecutorId::new(), Mutex::new(LockedState::default()));
+        let shared =
+            Unwatched::new(LockedShared { id, state, living, end: End::default(), work, quiet });
         // If a thread cannot be started, dropping the pool ends those that were.
         let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
         for index in 0..threads {
@@ -123,7 +124,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert_eq!(pool.spawn(|| 6 * 7).join().unwrap(), 42);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -135,16 +136,65 @@ impl LockedPool {
         self.task().spawn(f)
     }
 
-    /// Spawns a closure without a handle.
+    /// Spawns a closure and returns its handle, or gives the closure back if the pool refuses it.
     ///
     /// # Errors
     ///
-    /// As [`execute`](Executor::execute): [`Reason::Closed`] after [`shutdown`](Self::shutdown).
+    /// [`Rejected`] with the closure: [`Reason::Closed`] after [`shutdown`](Self::shutdown).
     ///
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
+    /// assert_eq!(pool.try_spawn(|| 7).unwrap().join().unwrap(), 7);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<TaskHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().try_spawn(f)
+    }
+
+    /// Spawns closures without handles, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, the
+    /// first ones may have been accepted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Shutdown;
+    ///
+    /// let pool = filch::pool::LockedPool::new(1)?;
+    /// pool.spawn_batch((0..3).map(|i| move || println!("{i}"))).unwrap();
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// assert_eq!(pool.spawn_batch([|| (), || ()]).unwrap_err().rejected.len(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
+    where
+        F: FnOnce() + Send + 'static,
+        I: IntoIterator<Item = F>,
+    {
+        let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
+        RejectedBatch::unless_none(refused)
+    }
+
+    /// Spawns a closure without a handle.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] with the closure as a job: [`Reason::Closed`] after
+    /// [`shutdown`](Self::shutdown).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert!(pool.spawn_detached(|| println!("on a thread of the pool")).is_ok());
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -157,7 +207,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert_eq!(pool.task().spawn(|| 7).join().unwrap(), 7);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -170,7 +220,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// pool.spawn_detached(|| panic!("this message goes to stderr")).unwrap();
     /// pool.wait_idle().unwrap();
     /// assert_eq!(pool.panicked(), 1);
@@ -187,7 +237,7 @@ impl LockedPool {
     }
 }
 
-impl Shared {
+impl LockedShared {
     pub(super) fn is_quiet(&self) -> bool {
         self.state.lock().is_quiet()
     }
@@ -262,7 +312,7 @@ impl Shared {
     pub(super) fn accept(&self, job: Job) -> Result<(), Rejected> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(Rejected { job, reason: Reason::Closed });
+            return Err(Rejected { item: job, reason: Reason::Closed });
         }
         state.jobs.push_back(job);
         drop(state);

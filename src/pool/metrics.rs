@@ -10,7 +10,7 @@ use core::fmt;
 
 /// The work of a pool so far, and the jobs that it holds: [`ThreadPool::metrics`].
 ///
-/// The names are tokio's. Each figure was true at some moment; they are not one snapshot.
+/// Most names are tokio's. Each figure was true at some moment; they are not one snapshot.
 ///
 /// # Examples
 ///
@@ -19,7 +19,7 @@ use core::fmt;
 /// pool.spawn(|| ()).join().unwrap();
 /// pool.wait_idle().unwrap();
 /// let metrics = pool.metrics();
-/// assert_eq!((metrics.num_workers, metrics.poll_count()), (1, 1));
+/// assert_eq!((metrics.num_workers, metrics.tasks_run()), (1, 1));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,12 +44,12 @@ impl PoolMetrics {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(filch::ThreadPool::new(1)?.metrics().poll_count(), 0);
+    /// assert_eq!(filch::ThreadPool::new(1)?.metrics().tasks_run(), 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn poll_count(&self) -> u64 {
-        self.workers.iter().map(|it| it.poll_count).sum()
+    pub fn tasks_run(&self) -> u64 {
+        self.workers.iter().map(|it| it.tasks_run).sum()
     }
 }
 

@@ -32,8 +32,8 @@
 //!   gone. It becomes active before it takes a job.
 //! - **I5** `CURRENT` points to a worker that is on this thread's stack, or belongs to the thread
 //!   until it ends.
-//! - **I6** Seats are added and removed under the lock of the crew, and each before and after its
-//!   worker lives.
+//! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
+//!   the lock of the crew.
 //! - **I7** A value that a job on a stack borrows stays until the job has run or was dropped: the
 //!   lender waits.
 //! - **I8** Three threads touch the frame of a `join`: its owner; a raider, while it keeps the
@@ -61,18 +61,21 @@ mod blocking;
 mod broadcast;
 mod builder;
 mod closure;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod countdown;
 mod counters;
 mod crew;
 mod cut_short;
-mod ends;
 mod failures;
 mod frame;
 mod futures;
 mod guest;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod held;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod helping;
 mod hosted;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod idle;
 mod join;
 mod local;
@@ -94,7 +97,6 @@ pub use blocking::blocking;
 pub use builder::Builder;
 pub(crate) use countdown::Countdown;
 pub use counters::WorkerMetrics;
-pub use ends::{Shutdown, ShutdownError, WouldDeadlock};
 pub use hosted::{WorkerThread, Yield, run_until, yield_local, yield_now};
 pub use local::worker_index;
 pub use locked::LockedPool;
@@ -104,7 +106,8 @@ pub use scoped::ScopedJoinHandle;
 pub use settings::Start;
 pub use thread_pool::ThreadPool;
 
-/// The parts that models use; not part of the public API.
+/// The parts that models test by themselves; not part of the public API.
+#[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
     pub use crate::pool::countdown::Countdown;

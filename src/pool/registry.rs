@@ -74,7 +74,7 @@ impl Registry {
     pub(super) fn remove(&self, seat: &Arc<Seat>) {
         let is_other = |it: &&Arc<Seat>| it.index != seat.index;
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();
-        // SAFETY: I6 — as in `add`.
+        // SAFETY: I6 — under the lock of the crew, so only this call replaces the list.
         unsafe { self.0.replace(without_it) };
     }
 }
@@ -94,7 +94,7 @@ impl Server<Job> for Arc<Seat> {
         }
         let look = || is_so().then(|| self.services.innermost());
         let half = self.held.raid(&self.bell, look)?;
-        // SAFETY: I7 — its owner waits for it from now on.
+        // SAFETY: I7 — `raid` has taken the half, so its owner waits until it has run.
         Some(unsafe { Job::on_stack(half.cast()) })
     }
 }

@@ -179,7 +179,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if is_for_shelf {
             shared.lay_aside(job);
         } else if let Err(rejected) = self.pool.execute(job) {
-            rejected.into_job().run();
+            rejected.item.run();
         }
     }
 }
@@ -210,11 +210,12 @@ impl Core {
     ///
     /// 1. I8 — it is one of this scope, and the caller forgets the scope.
     unsafe fn end(this: *const Self) {
-        // SAFETY: 1. The reference is to atomic words only: they may go once they are written.
+        // SAFETY: 1 — the scope stays until its last job has ended, and this one has not. The
+        // reference is to atomic words only: they may go once they are written.
         let countdown = unsafe { &(*this).countdown };
-        // SAFETY: 1 — called before.
+        // SAFETY: 1 — it is called before this job is counted off, so the scope is still there.
         let bell = || unsafe { (*this).bell.lock().clone() };
-        // SAFETY: 1.
+        // SAFETY: 1 — this job is not counted off yet.
         let is_own = unsafe { (*this).is_owners(Local::current()) };
         if is_own {
             countdown.end_own();
@@ -243,9 +244,9 @@ pub(super) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) 
 /// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
 unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     let this = kind.cast::<Core>();
-    // SAFETY: 1; I7 — the scope waits for the job.
+    // SAFETY: I7 — the scope waits for the job, which is not counted off yet.
     let core = unsafe { &*this };
-    // SAFETY: 1.
+    // SAFETY: 1 — the words hold a closure of this kind, and no other call reads it.
     let closure = unsafe { capture.cast::<Closure>().read() };
     let result = match Local::current() {
         // The owner's thread waits for this job as for a call.
@@ -258,7 +259,7 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     if let Err(payload) = result {
         core.failures.note(JoinError::panic(payload));
     }
-    // SAFETY: 1.
+    // SAFETY: I8 — the job is one of this scope, and the scope is not used below.
     unsafe { Core::end(this) };
     true
 }
@@ -268,12 +269,12 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
 /// 1. As for `run`.
 unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
     let this = kind.cast::<Core>();
-    // SAFETY: 1.
+    // SAFETY: 1 — the words hold a closure of this kind, and no other call reads it.
     let closure = unsafe { capture.cast::<Closure>().read() };
-    // SAFETY: 1; I7 — the scope waits for the job.
+    // SAFETY: I7 — the scope waits for the job, which is not counted off yet.
     unsafe { &*this }.failures.count_dropped();
     let dropped = thread::catch(|| drop(closure));
-    // SAFETY: 1.
+    // SAFETY: I8 — the job is one of this scope, and the scope is not used below.
     unsafe { Core::end(this) };
     if let Err(payload) = dropped {
         thread::resume(payload);

@@ -1,7 +1,13 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation. The first of them takes the closure out of it. A
-//! job without a handle needs no allocation, since it has no result to keep.
+//! The job and the handle share one allocation, with the closure, the result and a mark. The first
+//! of them takes the closure. A job without a handle needs no allocation, since it has no result to
+//! keep.
+//!
+//! If another thread runs the job, the handle is a latch of its own (I9), so no other job of the
+//! scope runs in the wait. A panic lies with the scope until a `join` returns it; the scope raises
+//! the panics that are left, as `std::thread::scope` does. A handle may be forgotten without harm,
+//! since the scope does not rely on it.
 
 use super::frame::Core;
 use super::local::Local;
@@ -25,9 +31,9 @@ pub struct ScopedJoinHandle<'scope, T> {
 }
 
 /// The data that the job and its handle share.
-struct Task<F, T>(Mutex<State<F, T>>);
+struct ScopedTask<F, T>(Mutex<ScopedState<F, T>>);
 
-struct State<F, T> {
+struct ScopedState<F, T> {
     stage: Stage<F, T>,
     /// Wakes the thread that waits for it.
     bell: Option<Waker>,
@@ -52,7 +58,7 @@ trait Outcome<T> {
     fn take(&self) -> Option<T>;
 }
 
-impl<F: FnOnce() -> T, T> Task<F, T> {
+impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
     /// Returns the latch by which its error and its server are known.
     fn latch(&self) -> usize {
         ptr::from_ref(self).addr()
@@ -99,7 +105,7 @@ impl<F: FnOnce() -> T, T> Task<F, T> {
     }
 }
 
-impl<F: FnOnce() -> T, T> Outcome<T> for Task<F, T> {
+impl<F: FnOnce() -> T, T> Outcome<T> for ScopedTask<F, T> {
     fn run(&self, core: &Core) {
         if let Some(f) = self.begin(true) {
             core.run(|| self.finish(core, f));
@@ -123,12 +129,12 @@ impl<F: FnOnce() -> T, T> Outcome<T> for Task<F, T> {
 }
 
 /// The job's end of a task.
-struct Entry<'scope, F: FnOnce() -> T, T> {
+struct ScopedEntry<'scope, F: FnOnce() -> T, T> {
     core: &'scope Core,
-    task: Unwatched<Task<F, T>>,
+    task: Unwatched<ScopedTask<F, T>>,
 }
 
-impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
+impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
     fn run(self) {
         if let Some(f) = self.task.begin(false) {
             self.task.finish(self.core, f);
@@ -136,7 +142,7 @@ impl<F: FnOnce() -> T, T> Entry<'_, F, T> {
     }
 }
 
-impl<F: FnOnce() -> T, T> Drop for Entry<'_, F, T> {
+impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
         // The scope has counted the job as dropped unrun, but its handle knows what has become of
@@ -184,9 +190,9 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        let state = State { stage: Stage::Queued(f), bell: None, is_tombstone: false };
-        let task = Unwatched::new(Task(Mutex::new(state)));
-        let entry = Entry { core: self.core(), task: task.clone() };
+        let state = ScopedState { stage: Stage::Queued(f), bell: None, is_tombstone: false };
+        let task = Unwatched::new(ScopedTask(Mutex::new(state)));
+        let entry = ScopedEntry { core: self.core(), task: task.clone() };
         self.push(move || entry.run());
         ScopedJoinHandle { pool: self.pool(), core: self.core(), task }
     }
@@ -206,7 +212,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// Returns the panic of the closure, as [`std::thread::ScopedJoinHandle::join`] does; then the
     /// scope does not resume it. Returns an error that [`is_cancelled`](JoinError::is_cancelled) if
-    /// [`shutdown(Cancel)`](super::Shutdown::Cancel) has dropped the job, or a
+    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
     /// [token](ThreadPool::scope_with) has ended it before it began. Then the scope does not panic
     /// for that. Returns an error that [`is_deadlock`](JoinError::is_deadlock) on a worker whose
     /// stack is half full of jobs that wait for each other. The job runs all the same.

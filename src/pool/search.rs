@@ -75,21 +75,15 @@ impl Local {
 
     /// Takes the oldest job of the shelf, or else of the injector.
     pub(super) fn take_one(&self) -> Option<Job> {
-        self.shared.shelf.take().or_else(|| self.shared.take_injected())
+        self.shared.shelf.take().or_else(|| self.shared.injector.pop())
     }
 
     /// Takes the oldest job of the injector; the next ones go to the deque.
     fn take_batch(&self) -> Option<Job> {
-        loop {
-            match self.shared.injector.steal_batch_and_pop(&self.deque) {
-                Steal::Success(job) => {
-                    self.tell_of_batch();
-                    return Some(job);
-                }
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
+        // An injector never answers `Retry`.
+        let job = self.shared.injector.steal_batch_and_pop(&self.deque).success()?;
+        self.tell_of_batch();
+        Some(job)
     }
 
     /// Notifies of the jobs of a batch. While it was moved no other worker could see it, so a

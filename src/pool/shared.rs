@@ -6,9 +6,7 @@ use super::registry::Registry;
 use super::settings::Settings;
 use super::shelf::Shelf;
 use crate::injector::Injector;
-use crate::steal::Steal;
 use crate::sync::lock::Mutex;
-use crate::sync::spin::relax;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{AtomicUsize, Relaxed};
 use crate::task::{End, ExecutorId, Job, Living, current};
@@ -124,23 +122,24 @@ impl Shared {
         self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
     }
 
-    /// Returns whether this thread is one of the pool's, and so would wait for itself: also in the
-    /// destructors of its own storage, when it is no worker any more.
+    /// Returns whether this thread is one of the pool's, so that it would wait for itself. That
+    /// includes a thread that has stopped working, and runs the destructors of its own storage.
     pub(super) fn is_own_thread(&self) -> bool {
         current::is_thread_of(self.id)
     }
 
-    /// Notifies of jobs that are queued now, or that can be seen again after they were moved (I3).
+    /// Wakes a worker for jobs that were just queued, or that have become visible again at the end
+    /// of a move (I3).
     #[inline]
     pub(super) fn notify_of_jobs(&self) {
         self.idle.searchers.notify_one();
         self.notify_if_discarding();
     }
 
-    /// Notifies the thread that cancels the pool of jobs that it may have missed.
+    /// If a thread is cancelling the pool, makes it look again for jobs that it may have missed.
     #[inline]
     pub(super) fn notify_if_discarding(&self) {
-        // The notification before orders this against `discard`.
+        // The caller has notified `searchers`, which orders this load against `discard`.
         if self.is_discarding() {
             self.notify_of_missed();
         }
@@ -150,17 +149,6 @@ impl Shared {
     fn notify_of_missed(&self) {
         self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders it
         self.idle.quiet.notify_all();
-    }
-
-    /// Takes the oldest job of the injector.
-    pub(super) fn take_injected(&self) -> Option<Job> {
-        loop {
-            match self.injector.steal() {
-                Steal::Success(job) => return Some(job),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
     }
 
     /// Returns whether there may be a job anywhere.

@@ -1,10 +1,14 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
-//! A thread that waits for a scope finds the scope's jobs in its own deque, on the shelf, or at the
-//! old end of another worker's deque. So a worker that is about to give its place away in a wait
-//! first lays aside the jobs of others' scopes in its deque, and all older ones. When it has
-//! helped, it lays aside the jobs that the help has left. The shelf is never closed: a worker that
-//! puts a job there looks again before it leaves the pool.
+//! Frames of a thread that waits for something else can hide a job of a scope, and so can older
+//! jobs in that thread's deque. So a worker that is about to give its place away in a wait first
+//! lays aside the jobs of others' scopes in its deque, and all older ones (`expose`). When it has
+//! helped, it lays aside the jobs that the help has left (`help`). Jobs of scopes go here, other
+//! jobs to the injector. Another thread's jobs for the scope of a worker come here at once.
+//!
+//! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
+//! another worker's deque. A job that comes to the shelf rings its owner's bell. The shelf is never
+//! closed: a worker that puts a job there looks again before it leaves the pool.
 
 use super::frame::bell_of;
 use crate::sync::lock::Mutex;

@@ -1,12 +1,12 @@
 //! The ends of pools.
 
-use super::ends::{Shutdown, ShutdownError, WouldDeadlock};
 use super::frame::is_of_worker;
 use super::locked::LockedPool;
 use super::registry::Seat;
 use super::shared::{CLOSED, DISCARD, MISSED, PINNED, Shared};
-use super::thread_pool::{Handle, ThreadPool};
+use super::thread_pool::{PoolHandle, ThreadPool};
 use super::{CALLED, GONE};
+use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Relaxed, Unwatched, thread};
@@ -29,8 +29,8 @@ impl ThreadPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::{Executor, Reason};
-    /// use filch::pool::{Shutdown, ThreadPool};
+    /// use filch::ThreadPool;
+    /// use filch::executor::{Executor, Reason, Shutdown};
     /// use filch::Job;
     ///
     /// let pool = ThreadPool::new(1)?;
@@ -81,7 +81,8 @@ impl ThreadPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::{Shutdown, ThreadPool};
+    /// use filch::ThreadPool;
+    /// use filch::executor::Shutdown;
     /// use std::time::Duration;
     ///
     /// let pool = ThreadPool::new(1)?;
@@ -108,7 +109,7 @@ impl ThreadPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     ///
     /// let pool = filch::ThreadPool::new(1)?;
     /// let task = pool.spawn(|| 7);
@@ -136,7 +137,7 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// pool.spawn_detached(|| println!("first")).unwrap();
     /// pool.wait_idle().unwrap();
     /// println!("second");
@@ -156,7 +157,7 @@ impl LockedPool {
     ///
     /// # Examples
     ///
-    /// See [`ThreadPool::drained`](crate::ThreadPool::drained).
+    /// [`ThreadPool::drained`](crate::ThreadPool::drained) shows a future that awaits the jobs.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         until(Unwatched::clone(&self.shared), |it| &it.quiet, |it| it.is_quiet())
     }
@@ -173,10 +174,9 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::{Reason, Shutdown};
     ///
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();
     /// assert_eq!(pool.spawn_detached(|| ()).unwrap_err().reason, Reason::Closed);
     /// # Ok::<(), std::io::Error>(())
@@ -198,10 +198,10 @@ impl LockedPool {
     /// # Examples
     ///
     /// ```
-    /// use filch::pool::Shutdown;
+    /// use filch::executor::Shutdown;
     /// use std::time::Duration;
     ///
-    /// let pool = filch::LockedPool::new(1)?;
+    /// let pool = filch::pool::LockedPool::new(1)?;
     /// assert!(pool.shutdown_timeout(Shutdown::Drain, Duration::from_secs(60)).is_ok());
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -245,8 +245,8 @@ impl Shared {
     /// waits for the workers to go.
     #[cold]
     fn discard(&self) {
-        // As for a worker that is about to sleep: a job is seen here, or the thread that moved it
-        // sees `DISCARD` after it has notified of it.
+        // Looks as a worker does that is about to sleep. So a job is seen here, or the thread that
+        // moved it sees `DISCARD` after it has notified of the job.
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
         self.drop_queued();
@@ -257,7 +257,7 @@ impl Shared {
     /// go to the shelf, where their owners find them, since no other worker may be left. A half of
     /// a `join` that is dropped is its owner's again.
     pub(super) fn drop_queued(&self) {
-        while let Some(job) = self.shelf.take_stranger().or_else(|| self.take_injected()) {
+        while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
             self.drop_unless_awaited(job);
         }
         let seats = self.registry.with(<[_]>::to_vec);
@@ -278,7 +278,7 @@ impl Shared {
     }
 
     pub(super) fn drop_pinned(&self, seat: &Seat) {
-        let pinned = || seat.urgent.steal().success().or_else(|| seat.pinned.steal().success());
+        let pinned = || seat.urgent.pop().or_else(|| seat.pinned.pop());
         for job in iter::from_fn(pinned) {
             self.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
             self.drop_caught(job);
@@ -336,7 +336,7 @@ impl Shared {
     }
 }
 
-impl Drop for Handle {
+impl Drop for PoolHandle {
     /// Shuts down as `shutdown(Drain)` does. A thread of the pool does not wait, and none does
     /// after `shutdown_background`.
     fn drop(&mut self) {

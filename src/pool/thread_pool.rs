@@ -1,9 +1,8 @@
 //! The handle of a work-stealing pool.
 
-use super::ends::WouldDeadlock;
 use super::local::Local;
 use super::shared::{CLOSED, MISSING, Shared};
-use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
+use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, WouldDeadlock};
 use crate::executor::{RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
@@ -62,16 +61,16 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct ThreadPool(Arc<Handle>);
+pub struct ThreadPool(Arc<PoolHandle>);
 
 /// Shared by the clones; its `Drop` is in `shutdown.rs`.
-pub(super) struct Handle(pub(super) Arc<Shared>, pub(super) Futures);
+pub(super) struct PoolHandle(pub(super) Arc<Shared>, pub(super) Futures);
 
 // A panic of a job, a hook or a park is caught before it could leave anything half done.
-impl RefUnwindSafe for Handle {}
+impl RefUnwindSafe for PoolHandle {}
 
 impl ThreadPool {
-    pub(super) fn from_handle(handle: Handle) -> Self {
+    pub(super) fn from_handle(handle: PoolHandle) -> Self {
         ThreadPool(Arc::new(handle))
     }
 
@@ -83,7 +82,7 @@ impl ThreadPool {
     /// Spawns a closure, and returns the handle of its task. One allocation.
     ///
     /// A pool that is closed refuses it: the closure is dropped and the handle says that it was
-    /// cancelled. [`TaskBuilder::try_spawn`] gives it back instead.
+    /// cancelled. [`try_spawn`](Self::try_spawn) gives it back instead.
     ///
     /// # Examples
     ///
@@ -98,6 +97,32 @@ impl ThreadPool {
         T: Send + 'static,
     {
         self.task().spawn(f)
+    }
+
+    /// Spawns a closure and returns its handle, or gives the closure back if the pool refuses it.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] with the closure, for the reasons of [`spawn_detached`](Self::spawn_detached).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Reason, Shutdown};
+    ///
+    /// let pool = filch::ThreadPool::new(1)?;
+    /// assert_eq!(pool.try_spawn(|| 7).unwrap().join().unwrap(), 7);
+    /// pool.shutdown(Shutdown::Drain).unwrap();
+    /// let refused = pool.try_spawn(|| 7).unwrap_err();
+    /// assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 7));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().try_spawn(f)
     }
 
     /// Spawns a closure without a handle. Does not allocate if it captures at most three words.
@@ -136,7 +161,7 @@ impl ThreadPool {
     /// let pool = filch::ThreadPool::new(2)?;
     /// pool.spawn_batch((0..100).map(|number| move || assert!(number < 100))).unwrap();
     /// pool.wait_idle().unwrap();
-    /// assert_eq!(pool.metrics().poll_count(), 100);
+    /// assert_eq!(pool.metrics().tasks_run(), 100);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
@@ -166,7 +191,7 @@ impl ThreadPool {
             Ok(None) => shared
                 .injector
                 .try_push_batch(jobs)
-                .or_else(|closed| rejected(closed.into_inner(), Reason::Closed))?,
+                .or_else(|closed| rejected(closed.0, Reason::Closed))?,
             Err(reason) => return rejected(jobs, reason),
         }
         Ok(())
@@ -258,10 +283,10 @@ impl Shared {
             Ok(Some(local)) => local.deque.push(job),
             Ok(None) => {
                 if let Err(closed) = this.injector.try_push(job) {
-                    return Err(Rejected { job: closed.into_inner(), reason: Reason::Closed });
+                    return Err(Rejected { item: closed.0, reason: Reason::Closed });
                 }
             }
-            Err(reason) => return Err(Rejected { job, reason }),
+            Err(reason) => return Err(Rejected { item: job, reason }),
         }
         this.notify_of_jobs();
         Ok(())
@@ -277,8 +302,8 @@ impl Shared {
             Ok(_) => this
                 .injector
                 .try_push(job)
-                .map_err(|closed| Rejected { job: closed.into_inner(), reason: Reason::Closed })?,
-            Err(reason) => return Err(Rejected { job, reason }),
+                .map_err(|closed| Rejected { item: closed.0, reason: Reason::Closed })?,
+            Err(reason) => return Err(Rejected { item: job, reason }),
         }
         this.notify_of_jobs();
         Ok(())
@@ -308,7 +333,7 @@ impl Shared {
 
 #[cold]
 fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), RejectedBatch> {
-    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { job, reason }).collect())
+    RejectedBatch::unless_none(jobs.into_iter().map(|job| Rejected { item: job, reason }))
 }
 
 impl Executor for ThreadPool {

@@ -208,7 +208,7 @@ impl Shared {
         let refused = if job.scope().is_some() {
             Some(job)
         } else {
-            self.injector.try_push(job).err().map(|it| it.into_inner())
+            self.injector.try_push(job).err().map(|it| it.0)
         };
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
@@ -217,7 +217,7 @@ impl Shared {
     /// have left.
     pub(super) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
-            self.injector.try_push(job).map_err(|it| it.into_inner())?;
+            self.injector.try_push(job).map_err(|it| it.0)?;
             None
         } else {
             // A worker that sees the pool closed sees what was put on the shelf under this lock.

@@ -32,7 +32,7 @@ impl Local {
             gate::with_own(&local, || {
                 local.hook(&local.shared.settings.on_thread_start);
                 while let Err(payload) = thread::catch(|| local.serve()) {
-                    local.seat.counters.polled();
+                    local.seat.counters.ran();
                     local.shared.report(payload);
                 }
             });
@@ -63,14 +63,14 @@ impl Local {
     pub(super) fn run(&self, job: Job) {
         if job.try_run() {
             self.turn.set(self.turn.get().wrapping_add(1));
-            self.seat.counters.polled();
+            self.seat.counters.ran();
         }
     }
 
     /// Runs a job as `run` does, and reports its panic.
     pub(super) fn run_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| self.run(job)) {
-            self.seat.counters.polled();
+            self.seat.counters.ran();
             self.shared.report(payload);
         }
     }
@@ -127,7 +127,7 @@ impl Local {
     }
 
     pub(super) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
-        let job = pinned.steal().success()?;
+        let job = pinned.pop()?;
         self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
         Some(job)
     }
@@ -138,8 +138,8 @@ impl Local {
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there may be a job; in the last look, all that is not certainly empty counts.
-    /// `None` if it is time to leave.
+    /// Sleeps until there may be a job. In the last look before that, each queue that is not
+    /// certainly empty counts as a job. Returns `None` if the worker has to leave.
     pub(super) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
         let shared = &*self.shared;
         // Before the look: once it is closed and empty it stays so (I2).
@@ -180,7 +180,7 @@ impl Local {
 
     fn note_end_of_work(&self) -> Instant {
         let (counters, now) = (&self.seat.counters, clock::now());
-        if counters.polls() == self.polls_at_wake.get() {
+        if counters.runs() == self.runs_at_wake.get() {
             counters.was_noop();
         }
         counters.was_busy(now.saturating_duration_since(self.busy_since.get()));
@@ -192,7 +192,7 @@ impl Local {
     fn note_begin_of_work(&self, slept_since: Instant) -> Duration {
         let now = clock::now();
         self.busy_since.set(now);
-        self.polls_at_wake.set(self.seat.counters.polls());
+        self.runs_at_wake.set(self.seat.counters.runs());
         now.saturating_duration_since(slept_since)
     }
 

@@ -50,9 +50,9 @@ impl Turns {
         drop(waker);
     }
 
-    /// Ends all waiting, and drops the futures and the jobs that have not begun. Notifies the
-    /// layers that keep work for the stepper: a ticket of a scheduler would go on as long as there
-    /// is some.
+    /// Ends all waiting, and drops the futures and the jobs that have not begun. Then tells the
+    /// schedulers over the stepper, which drop their tasks: otherwise a ticket would go on while
+    /// there are some.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

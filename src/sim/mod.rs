@@ -36,5 +36,5 @@ mod timers;
 mod turns;
 
 pub use sleep::{Sleep, sleep, sleep_until};
-pub use stepper::{Handle, Stepper};
+pub use stepper::{Stepper, StepperHandle};
 pub use turns::work;

@@ -45,7 +45,7 @@ use core::time::Duration;
 /// assert_eq!(stepper.now(), second);
 /// ```
 pub fn sleep(time: Duration) -> Sleep {
-    Sleep(State::After(time))
+    Sleep(SleepState::After(time))
 }
 
 /// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
@@ -70,14 +70,14 @@ pub fn sleep(time: Duration) -> Sleep {
 /// assert!(task.is_finished());
 /// ```
 pub fn sleep_until(time: Duration) -> Sleep {
-    Sleep(State::Until(time))
+    Sleep(SleepState::Until(time))
 }
 
 /// The future of [`sleep`] and [`sleep_until`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Sleep(State);
+pub struct Sleep(SleepState);
 
-enum State {
+enum SleepState {
     After(Duration),
     Until(Duration),
     Set(Unwatched<Turns>, Timer),
@@ -90,17 +90,18 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let waker = context.waker().clone();
         let first = || here().expect("`sim::sleep` is for futures that run on a `Stepper`").0;
-        let (turns, before, nanos, is_relative) = match mem::replace(&mut self.0, State::Over) {
-            State::After(time) => (first(), None, clock::nanos(time), true),
-            State::Until(time) => (first(), None, clock::nanos(time), false),
-            State::Set(turns, timer) => (turns, Some(timer), timer.time, false),
-            State::Over => return Poll::Ready(()),
+        let (turns, before, nanos, is_relative) = match mem::replace(&mut self.0, SleepState::Over)
+        {
+            SleepState::After(time) => (first(), None, clock::nanos(time), true),
+            SleepState::Until(time) => (first(), None, clock::nanos(time), false),
+            SleepState::Set(turns, timer) => (turns, Some(timer), timer.time, false),
+            SleepState::Over => return Poll::Ready(()),
         };
         let time = |now: u64| if is_relative { now.saturating_add(nanos) } else { nanos };
         let timer = turns.set_timer(before, time, waker);
         match timer {
             Some(timer) => {
-                self.0 = State::Set(turns, timer);
+                self.0 = SleepState::Set(turns, timer);
                 Poll::Pending
             }
             None => Poll::Ready(()),
@@ -110,7 +111,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let State::Set(turns, timer) = &self.0 {
+        if let SleepState::Set(turns, timer) = &self.0 {
             turns.remove_timer(*timer);
         }
     }

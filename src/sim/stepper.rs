@@ -102,8 +102,8 @@ impl Stepper {
     /// # drop(fair);
     /// ```
     #[must_use]
-    pub fn handle(&self) -> Handle {
-        Handle(Unwatched::clone(&self.turns))
+    pub fn handle(&self) -> StepperHandle {
+        StepperHandle(Unwatched::clone(&self.turns))
     }
 
     /// Returns the virtual time, which starts at zero.
@@ -136,7 +136,7 @@ impl Stepper {
         self.turns.step()
     }
 
-    /// Lets all threads run until there is nothing to do and no timer is set.
+    /// Runs all threads until there is nothing to do and no timer is set.
     ///
     /// # Panics
     ///
@@ -145,8 +145,9 @@ impl Stepper {
         self.turns.run();
     }
 
-    /// Lets all threads run for `time`, and moves the clock by it. A thread that is due exactly at
-    /// the end runs too, and a timer comes. The clock stops at its maximum, after 584 years.
+    /// Runs all threads for `time`, and advances the clock by `time`. A thread that is due exactly
+    /// at the end still runs, and a timer that is due then fires. The clock stops at its maximum,
+    /// 584 years.
     ///
     /// # Panics
     ///
@@ -206,17 +207,17 @@ impl Drop for Stepper {
 /// assert!(handle.execute(Job::new(|| ())).is_err());
 /// ```
 #[derive(Clone)]
-pub struct Handle(Unwatched<Turns>);
+pub struct StepperHandle(Unwatched<Turns>);
 
-impl Clock for Handle {
+impl Clock for StepperHandle {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.0.now())
     }
 }
 
-impl Executor for Handle {
+impl Executor for StepperHandle {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        self.0.push(job).map_err(|job| Rejected { job, reason: Reason::Closed })
+        self.0.push(job).map_err(|job| Rejected { item: job, reason: Reason::Closed })
     }
 
     fn is_cancelled(&self) -> bool {
@@ -272,8 +273,8 @@ impl fmt::Debug for Stepper {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for StepperHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Handle { .. }")
+        f.pad("StepperHandle { .. }")
     }
 }

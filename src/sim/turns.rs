@@ -20,7 +20,7 @@ pub(super) struct Turns {
     pub(super) living: Living,
     /// Told when the stepper goes.
     pub(super) end: End,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<TurnState>,
     /// Held by the thread that calls the stepper, so that one call at a time passes turns.
     driver: Mutex<()>,
     /// Notified when it is the stepper's turn.
@@ -29,7 +29,7 @@ pub(super) struct Turns {
     pub(super) threads: Vec<Condvar>,
 }
 
-pub(super) struct State {
+pub(super) struct TurnState {
     /// In nanoseconds.
     pub(super) now: u64,
     turn: Turn,
@@ -83,21 +83,21 @@ impl Wake for Alarm {
 }
 
 /// The state of one thread.
-struct Local {
+struct TurnThread {
     alarm: Unwatched<Alarm>,
     /// Where it blocks in real time: for a timeout, and when the stepper is gone.
     park: RefCell<ThreadPark>,
 }
 
-impl Local {
+impl TurnThread {
     fn new(turns: &Unwatched<Turns>, index: usize) -> Self {
         let park = ThreadPark::new();
         let alarm = Alarm { turns: Unwatched::clone(turns), index, bell: park.unparker() };
-        Local { alarm: Unwatched::new(alarm), park: RefCell::new(park) }
+        TurnThread { alarm: Unwatched::new(alarm), park: RefCell::new(park) }
     }
 }
 
-impl Own for Local {
+impl Own for TurnThread {
     fn home(&self) -> Option<ExecutorId> {
         Some(self.alarm.turns.id)
     }
@@ -155,7 +155,7 @@ pub(super) fn here() -> Option<(Unwatched<Turns>, usize)> {
 
 impl Turns {
     pub(super) fn new(seed: u64, threads: usize) -> Self {
-        let state = State {
+        let state = TurnState {
             now: 0,
             turn: Turn::Stepper,
             end: None,
@@ -204,7 +204,7 @@ impl Turns {
     /// Runs one of the threads to its end.
     pub(super) fn live(this: &Unwatched<Self>, index: usize) {
         HERE.with(|it| *it.borrow_mut() = Some((Unwatched::clone(this), index)));
-        let local = Local::new(this, index);
+        let local = TurnThread::new(this, index);
         current::as_worker(Some(this.id), None, || {
             depth::has_stack(None);
             gate::with_own(&local, || {
@@ -220,7 +220,7 @@ impl Turns {
         HERE.with(|it| *it.borrow_mut() = None);
     }
 
-    /// Waits for this thread's next turn, and returns its job. `None` if there will be none.
+    /// Waits for this thread's next turn. Returns its job, or `None` if no turn will come.
     fn next_job(&self, index: usize) -> Option<Job> {
         let state = self.state.lock();
         let mine = Turn::Thread(index);
@@ -243,8 +243,7 @@ impl Turns {
         self.pass_turn(state, index, until);
     }
 
-    /// Waits until this thread has been woken since it last slept. `false` if the stepper is gone:
-    /// there are no turns any more.
+    /// Waits until this thread has been woken since it last slept. Returns `false` if no turn comes.
     fn sleep(&self, index: usize) -> bool {
         let mut state = self.state.lock();
         if core::mem::take(&mut state.woken[index]) {
@@ -263,8 +262,13 @@ impl Turns {
         }
     }
 
-    /// Ends this thread's turn and waits for its next. `false` if the stepper is gone.
-    fn pass_turn(&self, mut state: MutexGuard<'_, State>, index: usize, meanwhile: Thread) -> bool {
+    /// Ends this thread's turn and waits for its next. Returns `false` if the stepper is gone.
+    fn pass_turn(
+        &self,
+        mut state: MutexGuard<'_, TurnState>,
+        index: usize,
+        meanwhile: Thread,
+    ) -> bool {
         if state.is_over {
             return false;
         }
@@ -277,7 +281,7 @@ impl Turns {
     }
 
     /// Passes the turn to the next thread, or back to the stepper.
-    fn end_turn(&self, state: &mut State) {
+    fn end_turn(&self, state: &mut TurnState) {
         let is_passed = state.end.is_some_and(|end| self.pass(state, end));
         if !is_passed {
             state.turn = Turn::Stepper;
@@ -287,7 +291,7 @@ impl Turns {
 
     /// Gives the turn to the next thread that is due at `end` at the latest. Returns whether there
     /// is one.
-    fn pass(&self, state: &mut State, end: u64) -> bool {
+    fn pass(&self, state: &mut TurnState, end: u64) -> bool {
         let time = state.next_time().filter(|time| *time <= end);
         // The caller of the stepper wakes what a timer wakes: it is in no task.
         let Some(time) = time.filter(|time| state.timers.next().is_none_or(|it| it > *time)) else {
@@ -316,8 +320,7 @@ impl Turns {
         self.go_on(u64::MAX, Some(u64::MAX));
     }
 
-    /// Lets all threads run that are due within `nanos`, and moves the clock to the end of that
-    /// time.
+    /// Runs all threads that are due within `nanos`, and advances the clock by `nanos`.
     pub(super) fn advance(&self, nanos: u64) {
         let _driver = self.drive();
         let end = self.now().saturating_add(nanos);
@@ -353,7 +356,7 @@ impl Turns {
     }
 }
 
-impl State {
+impl TurnState {
     /// Returns when a thread is due.
     fn due(&self, thread: &Thread) -> Option<u64> {
         match thread {

@@ -28,7 +28,7 @@ impl Barrier {
         Barrier { is_asymmetric: system::can_interrupt() }
     }
 
-    /// Whether the heavy side bears the whole cost.
+    /// Returns whether the heavy side bears the whole cost.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn is_asymmetric(self) -> bool {
         self.is_asymmetric
@@ -80,7 +80,7 @@ mod system {
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 
-    /// Whether this thread can make the running threads of the process execute a barrier.
+    /// Returns whether this thread can make the running threads of the process execute a barrier.
     pub(super) fn can_interrupt() -> bool {
         membarrier(REGISTER) && membarrier(INTERRUPT)
     }

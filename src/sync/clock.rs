@@ -3,6 +3,13 @@
 //! *On the machine*: the system's monotonic clock for deadlines; for tasks the processor's counter,
 //! where the system itself goes by it.
 //!
+//! Linux on x86-64 goes by the processor's time-stamp counter if it trusts it (clock source `tsc`).
+//! Reading it takes 10 ns there, and the system's clock elsewhere 25 ns. quanta converts, and
+//! measures the rate when the first scheduler is built. On a loaded AMD EPYC (2026-11) that took
+//! 0.6 to 209 ms, and the rate was off by −17 to +420 millionths, the same for all queues. A
+//! counter that goes on while the machine is suspended charges the lease under way for that time,
+//! up to 73 minutes times its weight.
+//!
 //! *In a model* there is no time, and every deadline has passed: a thread that waits until one is a
 //! thread that may stop waiting at any moment.
 
@@ -29,7 +36,7 @@ pub(crate) fn now() -> Instant {
 #[cfg(any(loom, shuttle))]
 static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
 
-/// The deadline that is so far from now; `None` if that is beyond what the clock can say.
+/// Returns the deadline that is `time` from now, or `None` if that is beyond the clock's range.
 pub(crate) fn after(time: Duration) -> Option<Instant> {
     now().checked_add(time)
 }
@@ -44,7 +51,7 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 /// some nanoseconds between two processors, and to its beginning when the machine was suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
-    counter: Option<&'static counter::Clock>,
+    counter: Option<&'static counter::Counter>,
 }
 
 impl Stopwatch {
@@ -66,24 +73,24 @@ impl Stopwatch {
 /// The time-stamp counter, which takes 10 ns to read, and 25 by way of the system.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri))))]
 mod counter {
-    pub(super) use quanta::Clock;
+    pub(super) use quanta::Clock as Counter;
     use std::sync::OnceLock;
 
     /// If the kernel goes by it: then all processors' counters advance together, at one rate.
-    pub(super) fn get() -> Option<&'static Clock> {
+    pub(super) fn get() -> Option<&'static Counter> {
         const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        static CLOCK: OnceLock<Option<Clock>> = OnceLock::new();
+        static CLOCK: OnceLock<Option<Counter>> = OnceLock::new();
         let is_chosen = || std::fs::read_to_string(CHOSEN).is_ok_and(|it| it.trim() == "tsc");
-        CLOCK.get_or_init(|| is_chosen().then(Clock::new)).as_ref()
+        CLOCK.get_or_init(|| is_chosen().then(Counter::new)).as_ref()
     }
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
 mod counter {
     /// None.
-    pub(super) enum Clock {}
+    pub(super) enum Counter {}
 
-    impl Clock {
+    impl Counter {
         pub(super) fn raw(&self) -> u64 {
             match *self {}
         }
@@ -93,7 +100,7 @@ mod counter {
         }
     }
 
-    pub(super) fn get() -> Option<&'static Clock> {
+    pub(super) fn get() -> Option<&'static Counter> {
         None
     }
 }

@@ -191,9 +191,9 @@ mod model {
     /// It misses one breach of the contract: a retirement before the unlinking, under a guard that
     /// lasts until after the unlinking.
     #[derive(Clone)]
-    pub struct Domain(Arc<Shared>);
+    pub struct Domain(Arc<DomainState>);
 
-    struct Shared {
+    struct DomainState {
         /// Written by each guard's drop, so that loom orders the drop before the poisoning that it
         /// allowed.
         unpinned: AtomicUsize,
@@ -219,10 +219,10 @@ mod model {
 
     // SAFETY: loom runs one thread at a time and switches at its own operations only, and no borrow
     // of `books` contains one.
-    unsafe impl Sync for Shared {}
+    unsafe impl Sync for DomainState {}
     // SAFETY: the thread that drops the domain last frees its objects; on the machine, any thread
     // may free them.
-    unsafe impl Send for Shared {}
+    unsafe impl Send for DomainState {}
 
     impl fmt::Debug for Domain {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -234,7 +234,7 @@ mod model {
         /// Makes a domain in which nothing has been retired.
         #[allow(clippy::new_without_default)] // as on the machine
         pub fn new() -> Self {
-            Domain(Arc::new(Shared {
+            Domain(Arc::new(DomainState {
                 unpinned: AtomicUsize::new(0),
                 reclaimed: AtomicUsize::new(0),
                 books: RefCell::default(),
@@ -263,7 +263,7 @@ mod model {
             self.now
         }
 
-        /// Whether some guard keeps the object that was retired at this time.
+        /// Returns whether some guard keeps the object that was retired at this time.
         fn kept(&self, retired: usize) -> bool {
             self.guards.iter().any(|&pinned| {
                 let after_a_reclamation =
@@ -277,7 +277,8 @@ mod model {
             self.waiting.iter().map(|&(retired, _)| retired).filter(|&it| !self.kept(it)).collect()
         }
 
-        /// Poisons them. No operation of loom's is in here at which another thread could pin.
+        /// Poisons those objects. No operation of loom's is in here, so no other thread pins
+        /// meanwhile.
         fn poison_free(&mut self) {
             for retired in self.free() {
                 let place = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
@@ -289,7 +290,7 @@ mod model {
         }
     }
 
-    impl Shared {
+    impl DomainState {
         /// Poisons the objects that no guard keeps.
         fn reclaim(&self) {
             if self.books.borrow().waiting.is_empty() {

@@ -32,11 +32,11 @@ impl<T: Default> Default for Mutex<T> {
 }
 
 /// A value that several threads may try to take, and one gets.
-pub(crate) struct Common<T>(Unwatched<Mutex<Option<T>>>);
+pub(crate) struct TakeOnce<T>(Unwatched<Mutex<Option<T>>>);
 
-impl<T> Common<T> {
+impl<T> TakeOnce<T> {
     pub(crate) fn new(value: T) -> Self {
-        Common(Unwatched::new(Mutex::new(Some(value))))
+        TakeOnce(Unwatched::new(Mutex::new(Some(value))))
     }
 
     pub(crate) fn take(&self) -> Option<T> {
@@ -44,9 +44,9 @@ impl<T> Common<T> {
     }
 }
 
-impl<T> Clone for Common<T> {
+impl<T> Clone for TakeOnce<T> {
     fn clone(&self) -> Self {
-        Common(Unwatched::clone(&self.0))
+        TakeOnce(Unwatched::clone(&self.0))
     }
 }
 

@@ -112,9 +112,9 @@ mod machine {
     /// The number of these groups that share a word again.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// At most this many services of a worker, one within the other, are known to helpers. Two
-    /// workers that help each other by turns need half as many as the levels of their program; a
-    /// search for the last item has a level for each halving.
+    /// The most nested services of a worker that helpers can see; a deeper one gets no help. When
+    /// two workers help each other by turns, each nests a service for every second level of the
+    /// recursion. A recursion that halves its range has fewer than 64 levels.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 64;
     /// The number of children of a node of a tree above the queues.
@@ -235,16 +235,12 @@ pub(crate) use machine::*;
 #[cfg(loom)]
 pub(crate) use model::*;
 
-/// The parts of this folder that models test by themselves. Empty on the machine, and not part of
-/// the public API.
+/// The parts of this folder that models test by themselves; not part of the public API.
+#[cfg(loom)]
 #[doc(hidden)]
 pub mod for_models {
-    #[cfg(loom)]
     pub use super::epoch::{Domain, Guard, Protected};
-    #[cfg(loom)]
     pub use super::order::{Dekker, FencePair, Pair, both};
-    #[cfg(loom)]
     pub use super::slot::{Copied, Slot};
-    #[cfg(loom)]
     pub use super::snapshot::Snapshot;
 }

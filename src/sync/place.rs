@@ -83,7 +83,8 @@ mod machine {
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that an item is there, and that no other thread touches
+            // it meanwhile.
             f(unsafe { &mut *self.0.get().cast::<T>() })
         }
 
@@ -91,11 +92,13 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// As for `take`.
+        /// An item was put there, it was not taken, and no other thread touches the place
+        /// meanwhile.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn clear(&self) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises that an item is there, and that no other thread touches
+            // it.
             unsafe { self.0.get().cast::<T>().drop_in_place() };
         }
 
@@ -167,12 +170,12 @@ mod model {
         }
 
         pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-            // SAFETY: as above.
+            // SAFETY: loom reports another thread that touches the place at the same time.
             self.0.with_mut(|place| f(unsafe { (*place).as_mut() }.expect("no item was put there")))
         }
 
         pub(crate) unsafe fn clear(&self) {
-            // SAFETY: as above.
+            // SAFETY: loom reports another thread that touches the place at the same time.
             self.0.with_mut(|place| unsafe { *place = None });
         }
 

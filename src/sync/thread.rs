@@ -54,7 +54,7 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
 
         let (mut low, mut size) = (ptr::null_mut(), 0);
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: it has no preconditions.
+        // SAFETY: the function has no preconditions.
         let this = unsafe { libc::pthread_self() };
         // SAFETY: it is valid for writes, and the thread is this one.
         if unsafe { libc::pthread_getattr_np(this, attributes.as_mut_ptr()) } != 0 {

@@ -53,7 +53,7 @@ pub(super) trait Unfinished: Send + Sync {
     /// The last reference goes, before it has come to its end perhaps.
     fn abandon(&self) {}
 
-    /// Whether its deadline is over.
+    /// Returns whether its deadline is over.
     #[cold]
     fn is_late(&self) -> bool {
         self.common().deadline.is_some_and(|deadline| clock::now() >= deadline)
@@ -69,13 +69,13 @@ pub(super) trait Unfinished: Send + Sync {
         let Common { state, .. } = self.common();
         if state.has_deadline() {
             if self.is_late() {
-                // SAFETY: I1 — 1.
+                // SAFETY: I1 — by 1 the claim is the caller's, which ends the task here, once.
                 unsafe { self.cancel_claimed(Cause::Expired, count) };
                 return false;
             }
             state.meets_deadline();
         }
-        // SAFETY: I1 — 1.
+        // SAFETY: I1 — by 1 the claim is the caller's, which runs the task here, once.
         unsafe { self.run_claimed(count) };
         true
     }
@@ -97,52 +97,54 @@ impl AnyTask {
         &self.0.common().state
     }
 
-    /// Runs it here, unless another thread has claimed it. Returns whether it has.
+    /// Runs the task here, unless another thread has claimed it. Returns whether it ran here.
     #[inline]
     pub(crate) fn run(&self) -> bool {
         self.run_counted(None)
     }
 
-    /// As `run`, for the server of its queue.
+    /// Runs the task here, unless another thread has claimed it, for the server of its queue:
+    /// `count` takes the task off the queue's count. Returns whether it ran here.
     #[inline]
     pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
         self.0.run(count)
     }
 
-    /// Drops the closure for the server of its queue, unless another thread has claimed it. Returns
-    /// whether it has.
+    /// Drops the closure, unless another thread has claimed it, for the server of its queue. Returns
+    /// whether this call dropped it.
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
         let is_ours = self.state().claim();
         if is_ours {
-            // SAFETY: I1 — claimed just now.
+            // SAFETY: I1 — this call has just claimed it, and ends it once.
             unsafe { self.0.cancel_claimed(cause, count) };
         }
         is_ours
     }
 
-    /// Whether it is too late for it to begin. `false` once it has.
+    /// Returns whether it is too late for it to begin. `false` once it has.
     pub(crate) fn is_expired(&self) -> bool {
         self.state().has_deadline() && self.0.is_late()
     }
 
-    /// Whether its queue counts it, or it has a deadline.
+    /// Returns whether its queue counts it, or it has a deadline.
     #[inline]
     pub(crate) fn wants_care(&self) -> bool {
         self.state().wants_care()
     }
 
-    /// It was refused, and the caller has its closure again: a group is not told of it.
+    /// Notes that the task was refused and its closure goes back to the caller. So its end is not
+    /// told to a group.
     pub(crate) fn hand_back(&self) {
         self.state().hand_back();
     }
 
-    /// From now on the queue counts it, and its claimer takes it off the count (I8). Does nothing
-    /// if the task is of another queue, or a thread has claimed it.
+    /// Counts the task for its queue. From then on its claimer takes it off the count (I8). Does
+    /// nothing if the task is of another queue, or a thread has claimed it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
 
-    /// Whether its queue counts it.
+    /// Returns whether its queue counts it.
     pub(crate) fn is_counted(&self) -> bool {
         self.state().is_counted()
     }
@@ -158,7 +160,7 @@ impl AnyTask {
         AnyTask(Reference(self.0.0))
     }
 
-    /// Whether both are the same task.
+    /// Returns whether both are the same task.
     pub(crate) fn is(&self, other: &AnyTask) -> bool {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
@@ -168,7 +170,7 @@ impl AnyTask {
         self.0.common().home
     }
 
-    /// Whether it has begun, or never will.
+    /// Returns whether it has begun, or never will.
     pub(crate) fn is_claimed(&self) -> bool {
         self.state().is_claimed()
     }
@@ -203,7 +205,7 @@ impl<D: Unfinished + ?Sized> Deref for Reference<D> {
 
     #[inline]
     fn deref(&self) -> &D {
-        // SAFETY: I4.
+        // SAFETY: I4 — this reference is counted, so the task has not been freed.
         unsafe { self.0.as_ref() }
     }
 }
@@ -223,26 +225,27 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
     }
 }
 
-/// The limit that tasks of an executor pass through to run on a thread that waits for them.
+/// The limit of an executor whose tasks run on the threads of another, such as a queue. A thread
+/// that waits for such a task runs it only within the limit. A *place* is room for one more.
 pub(crate) trait Gate: Send + Sync {
-    /// The executor on whose threads they run.
+    /// Returns the executor on whose threads the tasks run.
     fn base(&self) -> Home;
 
-    /// Which executor's they are.
+    /// Returns the executor to which the tasks were given.
     fn home(&self) -> Home;
 
-    /// How many there are.
+    /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
-    /// Whether there is a place now.
+    /// Returns whether a place is free.
     fn has_place(&self) -> bool;
 
     /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there
     /// is no place. In an ordered queue, the tasks before it run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
-    /// Runs a task in the place that this thread has already, further up its stack, unless another
-    /// thread has claimed it.
+    /// Runs a task in the place that this thread holds further up its stack, unless another thread
+    /// has claimed the task.
     fn run_inside(&self, task: &AnyTask);
 
     /// Takes a counted task off the count, before a thread other than the server of the queue ends
@@ -256,8 +259,8 @@ pub(crate) trait Gate: Send + Sync {
     /// count.
     fn is_littered(&self) -> bool;
 
-    /// From now on, the waker is woken when there is a place again. The caller tries once more
-    /// afterwards.
+    /// Registers a waker, which is woken whenever a place becomes free, and returns its number. The
+    /// caller then tries once more.
     fn watch(&self, waker: Waker) -> usize;
 
     /// Takes the waker with this number back.

@@ -25,11 +25,12 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 ///
 /// 1. The words hold what `Job::on_stack` has put there.
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
-    // SAFETY: 1.
+    // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
-    // SAFETY: the promise of the caller of `on_stack`.
+    // SAFETY: the caller of `on_stack` promised that the record stays until the job has run or was
+    // dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: the promise of that caller.
+    // SAFETY: that caller promised that the record is of this kind; a job runs once.
     unsafe { (kind.run)(head) };
     true
 }
@@ -38,11 +39,12 @@ unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
 ///
 /// 1. As for `run_on_stack`.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
-    // SAFETY: 1.
+    // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
-    // SAFETY: the caller's promise, of `on_stack`.
+    // SAFETY: the caller of `on_stack` promised that the record stays until the job has run or was
+    // dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: the promise of that caller.
+    // SAFETY: that caller promised that the record is of this kind; a job is dropped once, unrun.
     unsafe { (kind.give_back)(head) };
 }
 
@@ -53,21 +55,21 @@ impl Job {
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();
-        // SAFETY: I6 — a pointer fits.
+        // SAFETY: I6 — a pointer fits into the words.
         unsafe { capture.as_mut_ptr().cast::<*const OnStack>().write(head) };
         Job { kind: NonNull::from(&ON_STACK), capture }
     }
 
-    /// Whether this is the job of that end.
+    /// Returns whether this is the job of that end.
     #[inline]
     pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
-        // SAFETY: I6 — of that kind.
+        // SAFETY: I6 — it is called only on a job of this kind, whose words hold such a pointer.
         let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
         self.is_half() && ptr::eq(ours(), head)
     }
 
-    /// The job of a scope that began in `depth` services of this thread; `None` if it began on
-    /// another thread.
+    /// Makes a job of a scope. The scope began in `depth` services of this thread, or, with `None`,
+    /// on another thread.
     ///
     /// # Safety
     ///
@@ -83,7 +85,7 @@ impl Job {
         Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
     }
 
-    /// Whether it is a job of the scope that has this kind.
+    /// Returns whether it is a job of the scope that has this kind.
     #[inline]
     pub(crate) fn is_of(&self, scope: usize) -> bool {
         is_scoped(self.kind.as_ptr()) && self.kind().addr() == scope
@@ -95,13 +97,13 @@ impl Job {
         is_scoped(self.kind.as_ptr()).then(|| self.kind())
     }
 
-    /// Whether it is the second half of a `join`.
+    /// Returns whether it is the second half of a `join`.
     #[inline]
     pub(crate) fn is_half(&self) -> bool {
         ptr::eq(self.kind.as_ptr(), &ON_STACK)
     }
 
-    /// Whether a frame on a stack waits for it, or will: it is a half, or a job of a scope.
+    /// Returns whether a frame on a stack waits for it, or will: it is a half, or a job of a scope.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         self.is_half() || is_scoped(self.kind.as_ptr())
@@ -114,27 +116,28 @@ impl Job {
         ptr::eq(kind, &ON_STACK) || is_scoped(kind)
     }
 
-    /// Whether a copy, which may be of the words of several jobs, is that of a half, of a job of
-    /// this scope, or of a job of a scope that began in more services than `depth`.
+    /// Returns whether a copy, which may be of the words of several jobs, is that of a half, of a
+    /// job of this scope, or of a job of a scope that began in more services than `depth`.
     pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
         let kind = kind_of(words);
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
         ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag > FOREIGN + 1 + depth)
     }
 
-    /// Whether a copy, which may be of the words of several jobs, is that of a job of this scope.
+    /// Returns whether a copy, which may be of the words of several jobs, is that of a job of this
+    /// scope.
     pub(crate) fn are_of(words: &MaybeUninit<Job>, scope: usize) -> bool {
         let kind = kind_of(words);
         is_scoped(kind) && kind.addr() & !TAG == scope
     }
 
-    /// Whether a copy, which may be of the words of several jobs, is that of a job of a scope that
-    /// began on another thread than the one that has spawned the job.
+    /// Returns whether a copy, which may be of the words of several jobs, is that of a job of a
+    /// scope that began on another thread than the one that has spawned the job.
     pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
         kind_of(words).addr() & TAG == FOREIGN
     }
 
-    /// Whether a copy, which may be of the words of several jobs, is that of a half.
+    /// Returns whether the copied words are those of a half. They may be torn between several jobs.
     pub(crate) fn are_half(words: &MaybeUninit<Job>) -> bool {
         ptr::eq(kind_of(words), &ON_STACK)
     }
@@ -149,7 +152,7 @@ fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
     unsafe { kind.cast::<*const Kind>().read() }
 }
 
-/// Whether it is that of a scope.
+/// Returns whether it is that of a scope.
 #[inline]
 fn is_scoped(kind: *const Kind) -> bool {
     kind.addr() & TAG != 0

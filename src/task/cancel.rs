@@ -46,12 +46,12 @@ pub struct CancelToken(Arc<Node>);
 /// A token, for those that are below it and those that have it.
 struct Node {
     /// To each parent.
-    links: Vec<Link>,
-    shared: Arc<Shared>,
+    links: Vec<CancelLink>,
+    shared: Arc<TokenState>,
 }
 
 /// A token, for its parents, which do not keep it.
-struct Shared {
+struct TokenState {
     /// Whether `fate` says that it is cancelled.
     is_cancelled: AtomicBool,
     fate: Mutex<Fate>,
@@ -65,13 +65,13 @@ enum Fate {
 }
 
 enum Listener {
-    Token(Arc<Shared>),
+    Token(Arc<TokenState>),
     Task(AnyTask),
     Waker(Waker),
 }
 
 /// A listener's registration at a token, which it keeps. Dropping it takes the listener off.
-pub(crate) struct Link {
+pub(crate) struct CancelLink {
     /// `None` once it has been let go.
     token: Option<Arc<Node>>,
     index: usize,
@@ -107,7 +107,8 @@ impl CancelToken {
         CancelToken::any(&[self])
     }
 
-    /// A token that is cancelled as soon as one of these is, and that can be cancelled alone.
+    /// Returns a token that is cancelled as soon as one of `parents` is. Cancelling the token
+    /// itself cancels none of them.
     ///
     /// # Examples
     ///
@@ -122,7 +123,7 @@ impl CancelToken {
     #[must_use]
     pub fn any(parents: &[&CancelToken]) -> Self {
         let fate = Mutex::new(Fate::Open(Slots::default()));
-        let shared = Arc::new(Shared { is_cancelled: AtomicBool::new(false), fate });
+        let shared = Arc::new(TokenState { is_cancelled: AtomicBool::new(false), fate });
         let mut links = Vec::with_capacity(parents.len());
         for parent in parents {
             match parent.add(Listener::Token(Arc::clone(&shared))) {
@@ -178,7 +179,7 @@ impl CancelToken {
         self.0.shared.cancel(Some(reason.into()))
     }
 
-    /// Whether the token is cancelled.
+    /// Returns whether the token is cancelled.
     ///
     /// Everything done before the cancellation happens before this returns `true`.
     ///
@@ -194,7 +195,8 @@ impl CancelToken {
         self.0.shared.is_cancelled.load(CANCELLED.acquire())
     }
 
-    /// Why it is cancelled. `None` if it is not, or if that was not said.
+    /// Returns the reason of the cancellation. Returns `None` if the token is not cancelled, or no
+    /// reason was given.
     ///
     /// # Examples
     ///
@@ -239,25 +241,25 @@ impl CancelToken {
     }
 
     /// Wakes this with the token. `Err` with the reason if it is cancelled already.
-    pub(crate) fn link_waker(&self, waker: Waker) -> Result<Link, Option<Text>> {
+    pub(crate) fn link_waker(&self, waker: Waker) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Waker(waker))
     }
 
     /// Has this task cancelled with the token. `Err` with the reason if it is cancelled already.
-    pub(crate) fn link(&self, task: AnyTask) -> Result<Link, Option<Text>> {
+    pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
     }
 
-    fn add(&self, listener: Listener) -> Result<Link, Option<Text>> {
+    fn add(&self, listener: Listener) -> Result<CancelLink, Option<Text>> {
         let index = match &mut *self.0.shared.fate.lock() {
             Fate::Open(listeners) => listeners.add(listener),
             Fate::Cancelled(reason) => return Err(reason.clone()),
         };
-        Ok(Link { token: Some(Arc::clone(&self.0)), index })
+        Ok(CancelLink { token: Some(Arc::clone(&self.0)), index })
     }
 }
 
-impl Shared {
+impl TokenState {
     fn cancel(&self, reason: Option<Text>) -> bool {
         let Some(mut listeners) = self.close(reason.as_ref()) else { return false };
         let mut to_tell = Vec::new();
@@ -284,8 +286,8 @@ impl Shared {
         true
     }
 
-    /// Marks it as cancelled, and returns those that are to be told. `None` if it was cancelled
-    /// before.
+    /// Marks it as cancelled, and returns those that are to be told. Returns `None` if it was
+    /// cancelled before.
     fn close(&self, reason: Option<&Text>) -> Option<Vec<Listener>> {
         let mut fate = self.fate.lock();
         if matches!(*fate, Fate::Cancelled(_)) {
@@ -314,7 +316,7 @@ impl Listener {
     }
 }
 
-impl Link {
+impl CancelLink {
     /// Takes the listener off, and returns the token.
     fn let_go(&mut self) -> Option<Arc<Node>> {
         let token = self.token.take()?;
@@ -328,7 +330,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for CancelLink {
     fn drop(&mut self) {
         self.let_go();
     }
@@ -351,7 +353,7 @@ impl Drop for Node {
 pub struct Cancelled {
     token: CancelToken,
     /// Where the waker of the last poll is.
-    link: Option<Link>,
+    link: Option<CancelLink>,
 }
 
 impl Future for Cancelled {

@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 use core::task::Waker;
 
 /// The part of a task that does not depend on its closure.
-pub(super) struct Core<T> {
+pub(super) struct TaskCore<T> {
     common: Common,
     /// I3.
     pub(super) waker: Place<Waker>,
@@ -23,7 +23,7 @@ pub(super) struct Core<T> {
 
 /// A task with a known result type.
 pub(super) trait Task<T>: Unfinished {
-    fn core(&self) -> &Core<T>;
+    fn core(&self) -> &TaskCore<T>;
     fn unfinished(&self) -> &(dyn Unfinished + 'static);
 }
 
@@ -47,7 +47,7 @@ pub(super) fn go_on(first: Result<(), thread::Payload>, second: Result<(), threa
     }
 }
 
-impl<T> Deref for Core<T> {
+impl<T> Deref for TaskCore<T> {
     type Target = Common;
 
     #[inline]
@@ -56,7 +56,7 @@ impl<T> Deref for Core<T> {
     }
 }
 
-impl<T> Core<T> {
+impl<T> TaskCore<T> {
     pub(super) fn new(
         state: State,
         home: Home,
@@ -64,7 +64,7 @@ impl<T> Core<T> {
         deadline: Option<Instant>,
     ) -> Self {
         let common = Common { state, watch: Watch::new(), home, limited, deadline };
-        Core { common, waker: Place::empty(), result: Place::empty() }
+        TaskCore { common, waker: Place::empty(), result: Place::empty() }
     }
 
     /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the
@@ -93,11 +93,12 @@ impl<T> Core<T> {
         mem::forget(result);
         let finished = self.state.finish();
         if finished.is_waited_for {
-            // SAFETY: I3.
+            // SAFETY: I3 — `finish` has seen that a waker is there, and from then on it is the
+            // claimer's.
             unsafe { self.waker.take() }.wake();
         }
         if !finished.is_held {
-            // SAFETY: I2.
+            // SAFETY: I2 — no handle holds the result, so it is the claimer's, and was put above.
             let result = unsafe { self.result.take() };
             match result {
                 Ok(result) => drop(result),
@@ -117,4 +118,4 @@ impl Drop for Counted<'_> {
 }
 
 // SAFETY: I1, I2 and I3 say whose each place is, and `T` and `F` may be any thread's.
-unsafe impl<T: Send> Sync for Core<T> {}
+unsafe impl<T: Send> Sync for TaskCore<T> {}

@@ -1,7 +1,7 @@
 //! Closures as tasks.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
-use super::cell::{Core, Task, go_on};
+use super::cell::{Task, TaskCore, go_on};
 use super::context::{ContextFlow, Flow};
 use super::error::{Cause, JoinError};
 use super::group::TaskGroup;
@@ -19,14 +19,14 @@ use core::ptr::{self, NonNull};
 
 /// The allocation.
 struct Cell<F, T> {
-    core: Core<T>,
+    core: TaskCore<T>,
     /// I1. With the closure's membership in a group, which ends after it.
     closure: Place<(F, Option<Membership>)>,
 }
 
 /// The settings of a new task.
 #[derive(Default)]
-pub(crate) struct Settings {
+pub(crate) struct TaskSettings {
     pub(crate) home: Home,
     pub(crate) limited: Option<Limited>,
     pub(crate) member: Option<Membership>,
@@ -34,13 +34,13 @@ pub(crate) struct Settings {
 }
 
 /// Makes a task, perhaps a member of a group.
-pub(crate) fn task_of<T, F>(f: F, settings: Settings) -> (Job, JoinHandle<T>)
+pub(crate) fn task_of<T, F>(f: F, settings: TaskSettings) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let Settings { home, limited, member, deadline } = settings;
-    let core = Core::new(State::queued(deadline.is_some()), home, limited, deadline);
+    let TaskSettings { home, limited, member, deadline } = settings;
+    let core = TaskCore::new(State::queued(deadline.is_some()), home, limited, deadline);
     let cell = Cell { core, closure: Place::empty() };
     let closure = (f, member);
     // SAFETY: I1 — no other thread has it, and `closure` is forgotten in the next line.
@@ -56,7 +56,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn core(&self) -> &Core<T> {
+    fn core(&self) -> &TaskCore<T> {
         &self.core
     }
 
@@ -75,12 +75,12 @@ where
     }
 
     fn run(&self, count: Count<'_>) -> bool {
-        // SAFETY: I1 — claimed just now.
+        // SAFETY: I1 — this call has just claimed the closure, and runs it once.
         self.core.state.claim() && unsafe { self.run_in_time(count) }
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        // SAFETY: I1 — 1.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
         let (f, member) = unsafe { self.closure.take() };
         let group = member.as_ref().map_or(ptr::null(), Membership::group);
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
@@ -94,7 +94,7 @@ where
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
-        // SAFETY: I1 — 1.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
         let (f, member) = unsafe { self.closure.take() };
         let error = JoinError::dropped(cause.clone());
         let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
@@ -134,7 +134,7 @@ impl Job {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        task_of(f, Settings::default())
+        task_of(f, TaskSettings::default())
     }
 }
 
@@ -186,7 +186,7 @@ impl TaskGroup {
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
         // A task: it leaves the count of a queue that it is given to before it leaves the group.
-        let settings = Settings { member: Some(self.group.join()), ..Settings::default() };
+        let settings = TaskSettings { member: Some(self.group.join()), ..TaskSettings::default() };
         match &self.context {
             None => task_of(f, settings).0,
             Some(context) => task_of(context.around(f), settings).0,

@@ -86,15 +86,15 @@ pub trait ContextFlow: Send + Sync + 'static {
 ///     }
 /// }
 ///
-/// let (pool, spawner) = (filch::LockedPool::new(1)?, Flow::new(Spawner));
+/// let (pool, spawner) = (filch::pool::LockedPool::new(1)?, Flow::new(Spawner));
 /// assert_eq!(pool.task().context(&spawner).spawn(|| 7).join().unwrap(), 7);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Flow(Unwatched<dyn Capture>);
+pub struct Flow(Unwatched<dyn ErasedContext>);
 
 /// Captures on the thread that spawns.
-trait Capture: Send + Sync {
+trait ErasedContext: Send + Sync {
     fn capture(&self) -> Box<dyn Enter + Send>;
 }
 
@@ -103,15 +103,15 @@ trait Enter {
     fn enter_clone(&self, run: &mut dyn FnMut());
 }
 
-struct Snapshot<C: ContextFlow>(C::Snapshot);
+struct ErasedSnapshot<C: ContextFlow>(C::Snapshot);
 
-impl<C: ContextFlow> Capture for C {
+impl<C: ContextFlow> ErasedContext for C {
     fn capture(&self) -> Box<dyn Enter + Send> {
-        Box::new(Snapshot::<C>(ContextFlow::capture(self)))
+        Box::new(ErasedSnapshot::<C>(ContextFlow::capture(self)))
     }
 }
 
-impl<C: ContextFlow> Enter for Snapshot<C> {
+impl<C: ContextFlow> Enter for ErasedSnapshot<C> {
     fn enter(self: Box<Self>, run: &mut dyn FnMut()) {
         C::enter(self.0, run);
     }

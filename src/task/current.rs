@@ -44,8 +44,8 @@ per_thread! {
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
-/// Whether this is a thread of that executor: also before and after it is a worker, to the last of
-/// its destructors; or one that drops the executor's jobs.
+/// Returns whether this is a thread of that executor: also before and after it is a worker, to the
+/// last of its destructors; or one that drops the executor's jobs.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame without a task and without a queue is a worker's, or of such a thread.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -66,16 +66,16 @@ pub(crate) fn strangers() -> usize {
 /// Runs `f` as a worker of this executor would, and as no part of what this thread runs already: a
 /// job that nothing further up waits for, or the drop of jobs.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    struct Back(usize);
+    struct RestoreStrangers(usize);
 
-    impl Drop for Back {
+    impl Drop for RestoreStrangers {
         fn drop(&mut self) {
             let _ = STRANGERS.try_with(|it| it.set(self.0));
         }
     }
 
     let (outer, strangers) = (now(), strangers());
-    let _back = Back(strangers);
+    let _back = RestoreStrangers(strangers);
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
     enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
@@ -118,7 +118,7 @@ pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl Fn
     result
 }
 
-/// Whether this thread runs no task and is no worker.
+/// Returns whether this thread runs no task and is no worker.
 pub(crate) fn is_outside() -> bool {
     innermost().is_null()
 }
@@ -205,7 +205,7 @@ pub(super) fn places_of_waiters(home: Home) -> usize {
     places.len()
 }
 
-/// Whether this thread runs a member of this group, or one that waits for this thread does.
+/// Returns whether this thread runs a member of this group, or one that waits for this thread does.
 pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
@@ -220,7 +220,7 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
             if is_it(frame) {
                 return true;
             }
-            // SAFETY: I5 — it waits.
+            // SAFETY: I5 — it is a frame of the thread that waits for this one, so it stays.
             if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
                 if seen.insert(frame.waiter) {
                     next.push(*waiter);
@@ -237,9 +237,9 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
 /// Runs `f`, which blocks. Meanwhile others may take the place of this thread in its pool, and
 /// wherever it has a ticket. Within another such section, `f` just runs.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
-    struct Back;
+    struct StepBack;
 
-    impl Drop for Back {
+    impl Drop for StepBack {
         fn drop(&mut self) {
             each_ticket(|ticket| ticket.step_back());
             let _ = IS_ASIDE.try_with(|it| it.set(false));
@@ -250,11 +250,11 @@ pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
         return f();
     }
     each_ticket(|ticket| ticket.step_aside());
-    let _back = Back;
+    let _back = StepBack;
     f()
 }
 
-/// Whether this thread serves a scheduler, so that another may serve in its place.
+/// Returns whether this thread serves a scheduler, so that another may serve in its place.
 pub(crate) fn has_ticket() -> bool {
     any(|frame| frame.ticket.is_some() && !frame.stop.is_null())
 }
@@ -264,7 +264,7 @@ per_thread! {
     static IS_ASIDE: Cell<bool> = Cell::new(false);
 }
 
-/// Whether this thread blocks in such a section.
+/// Returns whether this thread blocks in such a section.
 pub(crate) fn is_aside() -> bool {
     IS_ASIDE.try_with(Cell::get).unwrap_or(false)
 }
@@ -276,30 +276,30 @@ fn each_ticket(act: impl Fn(&dyn Ticket)) {
 
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     /// Goes back, even if `f` panics.
-    struct Back(*const Frame);
+    struct RestoreFrame(*const Frame);
 
-    impl Drop for Back {
+    impl Drop for RestoreFrame {
         fn drop(&mut self) {
             let _ = CURRENT.try_with(|it| it.set(self.0));
         }
     }
 
-    let _back = Back(CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null()));
+    let _back = RestoreFrame(CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null()));
     f()
 }
 
-/// Whether this thread may run a task of this executor while it waits for it: because it runs a job
-/// of the same, perhaps below others, or is a thread of it.
+/// Returns whether this thread may run a task of this executor while it waits for it: because it
+/// runs a job of the same, perhaps below others, or is a thread of it.
 pub(crate) fn may_run(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
 
-/// Whether this thread runs a job of this executor, perhaps below others.
+/// Returns whether this thread runs a job of this executor, perhaps below others.
 pub(crate) fn is_within(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home)
 }
 
-/// Whether this thread runs this task, perhaps below others.
+/// Returns whether this thread runs this task, perhaps below others.
 pub(super) fn runs(state: &State) -> bool {
     any(|frame| ptr::eq(frame.state, state))
 }
@@ -342,9 +342,9 @@ fn frames() -> impl Iterator<Item = Frame> {
 #[must_use]
 pub fn is_cancelled() -> bool {
     let frame = now();
-    // SAFETY: I5 — if there is one, it runs.
+    // SAFETY: I5 — if there is a task, it runs on this thread, so its state is there.
     let state = unsafe { frame.state.as_ref() };
-    // SAFETY: I5 — if there is one, it is served.
+    // SAFETY: I5 — if there is a queue, this thread serves it, so its word is there.
     let stop = unsafe { frame.stop.as_ref() };
     // Relaxed: the task reads nothing on the strength of it.
     state.is_some_and(State::is_asked) || stop.is_some_and(|it| it.load(Relaxed))

@@ -77,9 +77,9 @@ fn stack() -> Option<Range<usize>> {
 
 /// Runs `f`, which runs a task inside the one that waits for it.
 pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
-    struct Back(Option<Measure>);
+    struct RestoreMeasure(Option<Measure>);
 
-    impl Drop for Back {
+    impl Drop for RestoreMeasure {
         fn drop(&mut self) {
             let _ = MEASURE.try_with(|it| it.set(self.0));
         }
@@ -90,14 +90,15 @@ pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
         Some(outer) if outer.is_of(here) => None,
         outer => {
             it.set(Some(Measure::begin(here)));
-            Some(Back(outer))
+            Some(RestoreMeasure(outer))
         }
     };
     let _back = MEASURE.try_with(begin);
     f()
 }
 
-/// Whether a further task inside those that run here might not have the stack that it needs.
+/// Returns whether a further task inside those that run here might not have the stack that it
+/// needs.
 pub(crate) fn is_exhausted() -> bool {
     let (here, measure) = (stack_pointer(), MEASURE.try_with(Cell::get).ok().flatten());
     measure.is_some_and(|it| it.is_of(here) && here < it.end)

@@ -29,10 +29,10 @@ pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 /// let error = handle.join().unwrap_err();
 /// assert_eq!(error.to_string(), "the task panicked: too bad");
 /// ```
-pub struct JoinError(Kind);
+pub struct JoinError(ErrorKind);
 
-enum Kind {
-    Panicked(Payload),
+enum ErrorKind {
+    Panicked(PanicPayload),
     Dropped(Cause),
     WouldDeadlock,
 }
@@ -120,13 +120,13 @@ impl fmt::Display for Reason {
 }
 
 /// The payload of a panic.
-struct Payload(Box<dyn Any + Send>);
+struct PanicPayload(Box<dyn Any + Send>);
 
-// SAFETY: I7 — the only use of a `&Payload` is `message`, which looks at the two types that
+// SAFETY: I7 — the only use of a `&PanicPayload` is `message`, which looks at the two types that
 // `panic!` makes; both are `Sync`.
-unsafe impl Sync for Payload {}
+unsafe impl Sync for PanicPayload {}
 
-impl Payload {
+impl PanicPayload {
     fn message(&self) -> Option<&str> {
         let text = self.0.downcast_ref::<&'static str>().copied();
         text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str))
@@ -135,11 +135,11 @@ impl Payload {
 
 impl JoinError {
     pub(crate) fn panic(payload: Box<dyn Any + Send>) -> Self {
-        JoinError(Kind::Panicked(Payload(payload)))
+        JoinError(ErrorKind::Panicked(PanicPayload(payload)))
     }
 
     pub(crate) fn dropped(cause: impl Into<Cause>) -> Self {
-        JoinError(Kind::Dropped(cause.into()))
+        JoinError(ErrorKind::Dropped(cause.into()))
     }
 
     /// Keeps the error if it is the first, and returns it otherwise.
@@ -150,8 +150,8 @@ impl JoinError {
         }
     }
 
-    /// Drops the error, and the panic of its payload's destructor. Not to be called under a lock:
-    /// the payload is the user's.
+    /// Drops the error, and swallows a panic of the payload's destructor. Must not be called under
+    /// a lock: the destructor is the user's.
     pub(crate) fn discard(self) {
         if let Ok(payload) = self.try_into_panic() {
             thread::forget_if_it_panics(payload);
@@ -159,12 +159,12 @@ impl JoinError {
     }
 
     pub(crate) fn would_deadlock() -> Self {
-        JoinError(Kind::WouldDeadlock)
+        JoinError(ErrorKind::WouldDeadlock)
     }
 
     /// Resumes the panic, unless a group reports it.
     pub(super) fn resume(self) {
-        if let Kind::Panicked(Payload(payload)) = self.0 {
+        if let ErrorKind::Panicked(PanicPayload(payload)) = self.0 {
             if !is_with_group(&*payload) {
                 thread::resume(payload);
             }
@@ -182,7 +182,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_panic(&self) -> bool {
-        matches!(self.0, Kind::Panicked(_))
+        matches!(self.0, ErrorKind::Panicked(_))
     }
 
     /// Whether the closure was dropped unrun, or the future before its end.
@@ -196,7 +196,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.0, Kind::Dropped(_))
+        matches!(self.0, ErrorKind::Dropped(_))
     }
 
     /// Returns the origin of the cancellation, or `None` if the task panicked, was refused, or
@@ -204,7 +204,7 @@ impl JoinError {
     #[must_use]
     pub fn cancelled_by(&self) -> Option<CancelledBy> {
         match self.0 {
-            Kind::Dropped(Cause::Cancelled(by, _)) => Some(by),
+            ErrorKind::Dropped(Cause::Cancelled(by, _)) => Some(by),
             _ => None,
         }
     }
@@ -214,8 +214,8 @@ impl JoinError {
     /// # Examples
     ///
     /// ```
-    /// use filch::executor::Reason;
-    /// use filch::pool::{LockedPool, Shutdown};
+    /// use filch::executor::{Reason, Shutdown};
+    /// use filch::pool::LockedPool;
     ///
     /// let pool = LockedPool::new(1)?;
     /// pool.shutdown(Shutdown::Drain).unwrap();
@@ -225,7 +225,7 @@ impl JoinError {
     #[must_use]
     pub fn refused(&self) -> Option<Reason> {
         match self.0 {
-            Kind::Dropped(Cause::Refused(reason)) => Some(reason),
+            ErrorKind::Dropped(Cause::Refused(reason)) => Some(reason),
             _ => None,
         }
     }
@@ -233,7 +233,7 @@ impl JoinError {
     /// Whether the task had not begun by its [deadline](crate::executor::TaskBuilder::deadline).
     #[must_use]
     pub fn is_expired(&self) -> bool {
-        matches!(self.0, Kind::Dropped(Cause::Expired))
+        matches!(self.0, ErrorKind::Dropped(Cause::Expired))
     }
 
     /// Whether the wait could not end on this thread: the task would wait for itself, or the stack
@@ -258,7 +258,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
-        matches!(self.0, Kind::WouldDeadlock)
+        matches!(self.0, ErrorKind::WouldDeadlock)
     }
 
     /// The reason that was given for the cancellation, or that the executor has for its refusal.
@@ -278,8 +278,8 @@ impl JoinError {
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Dropped(Cause::Cancelled(_, reason)) => reason.as_deref(),
-            Kind::Dropped(Cause::Refused(reason)) => Some(reason.as_str()),
+            ErrorKind::Dropped(Cause::Cancelled(_, reason)) => reason.as_deref(),
+            ErrorKind::Dropped(Cause::Refused(reason)) => Some(reason.as_str()),
             _ => None,
         }
     }
@@ -288,7 +288,8 @@ impl JoinError {
     ///
     /// # Panics
     ///
-    /// Panics if it was none; [`try_into_panic`](Self::try_into_panic) does not.
+    /// Panics if the task did not panic. [`try_into_panic`](Self::try_into_panic) returns the error
+    /// instead.
     ///
     /// # Examples
     ///
@@ -321,7 +322,7 @@ impl JoinError {
     /// ```
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         match self.0 {
-            Kind::Panicked(Payload(payload)) => Ok(payload),
+            ErrorKind::Panicked(PanicPayload(payload)) => Ok(payload),
             other => Err(JoinError(other)),
         }
     }
@@ -330,17 +331,19 @@ impl JoinError {
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Panicked(payload) => match payload.message() {
+            ErrorKind::Panicked(payload) => match payload.message() {
                 Some(message) => write!(f, "the task panicked: {message}"),
                 None => f.write_str("the task panicked"),
             },
-            Kind::Dropped(Cause::Cancelled(_, Some(reason))) => {
+            ErrorKind::Dropped(Cause::Cancelled(_, Some(reason))) => {
                 write!(f, "the task was cancelled: {reason}")
             }
-            Kind::Dropped(Cause::Cancelled(_, None)) => f.write_str("the task was cancelled"),
-            Kind::Dropped(Cause::Refused(reason)) => write!(f, "the task was refused: {reason}"),
-            Kind::Dropped(Cause::Expired) => f.write_str("the task expired before it began"),
-            Kind::WouldDeadlock => {
+            ErrorKind::Dropped(Cause::Cancelled(_, None)) => f.write_str("the task was cancelled"),
+            ErrorKind::Dropped(Cause::Refused(reason)) => {
+                write!(f, "the task was refused: {reason}")
+            }
+            ErrorKind::Dropped(Cause::Expired) => f.write_str("the task expired before it began"),
+            ErrorKind::WouldDeadlock => {
                 f.write_str("the task would wait for itself, or too deep on the stack")
             }
         }

@@ -1,8 +1,8 @@
 //! Futures as tasks: each time one is woken, a job polls it.
 
 use super::any::{AnyTask, Common, Count, Reference, Unfinished};
-use super::cancel::{CancelToken, Link};
-use super::cell::{Core, Counted, Task, go_on};
+use super::cancel::{CancelLink, CancelToken};
+use super::cell::{Counted, Task, TaskCore, go_on};
 use super::context::Captured;
 use super::current;
 use super::error::{CancelledBy, Cause, JoinError, Reason};
@@ -28,7 +28,7 @@ const NOWHERE: usize = usize::MAX;
 
 /// The allocation.
 struct FutureCell<F: Future> {
-    core: Core<F::Output>,
+    core: TaskCore<F::Output>,
     polling: Unwatched<dyn Polling>,
     /// What `polling` knows it by.
     number: u64,
@@ -36,7 +36,7 @@ struct FutureCell<F: Future> {
     index: AtomicUsize,
     has_token: bool,
     /// Where it keeps its link to the token.
-    link: Mutex<Option<Link>>,
+    link: Mutex<Option<CancelLink>>,
     /// The origin of the first request to cancel it.
     cause: Mutex<Option<Cause>>,
     /// I9.
@@ -76,7 +76,7 @@ impl NewFuture<'_> {
         };
         let (home, limited) = (polling.home(), polling.limited());
         let state = State::future(limited.is_some(), deadline.is_some());
-        let core = Core::new(state, home, limited, deadline);
+        let core = TaskCore::new(state, home, limited, deadline);
         let cell = FutureCell {
             core,
             polling,
@@ -94,7 +94,7 @@ impl NewFuture<'_> {
         let pointer = NonNull::from(Box::leak(Box::new(cell)));
         let task = AnyTask(Reference(pointer as NonNull<dyn Unfinished>));
         let handle = JoinHandle::new(Reference(pointer as NonNull<dyn Task<F::Output>>));
-        // SAFETY: I4 — the handle keeps it.
+        // SAFETY: I4 — the handle's reference keeps the task.
         let cell = unsafe { pointer.as_ref() };
         let begun = match cell.register(token) {
             // If it has been cancelled already, the job is a tombstone.
@@ -169,7 +169,8 @@ where
         }
     }
 
-    /// It has got a job. Ends it if its executor has dropped all others meanwhile.
+    /// Ends the future if its executor has dropped all jobs. Called when the future has just got
+    /// one, which may have come too late for that.
     fn end_if_over(&self) {
         if let Some(by) = self.polling.is_over() {
             self.any().cancel(by);
@@ -211,9 +212,9 @@ where
     ///
     /// 1. The caller has claimed it.
     unsafe fn drop_body(&self) -> (Option<Membership>, Result<(), thread::Payload>) {
-        // SAFETY: I9 — 1.
+        // SAFETY: I9 — by 1 the claim is ours, so no other thread uses the body.
         let member = unsafe { self.body.with(|body| body.member.take()) };
-        // SAFETY: I9 — 1., and the claim stays ours.
+        // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
         let dropped = thread::catch(|| match &member {
             // A destructor that waits for the group waits for itself.
@@ -229,7 +230,7 @@ where
     ///
     /// 1. The caller has claimed it.
     unsafe fn end(&self, cause: Cause, count: Count<'_>, is_polled: bool) {
-        // SAFETY: I9 — 1.
+        // SAFETY: I9 — by 1 the claim is ours.
         let (member, dropped) = unsafe { self.drop_body() };
         let error = JoinError::dropped(cause.clone());
         let ended = Ended::of(&Err::<(), _>(&error));
@@ -257,7 +258,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    fn core(&self) -> &Core<F::Output> {
+    fn core(&self) -> &TaskCore<F::Output> {
         &self.core
     }
 
@@ -292,7 +293,7 @@ where
     }
 
     fn run(&self, count: Count<'_>) -> bool {
-        // SAFETY: I9 — claimed just now.
+        // SAFETY: I9 — this call has just claimed the future.
         self.core.state.claim_to_poll() && unsafe { self.run_in_time(count) }
     }
 
@@ -359,7 +360,7 @@ where
         if !self.core.state.is_claimed() && self.core.state.claim() {
             let reason = Some("nobody could wake it".into());
             let cause = Cause::Cancelled(CancelledBy::Executor, reason);
-            // SAFETY: I9 — claimed just now.
+            // SAFETY: I9 — this call has just claimed the future.
             thread::completes(|| unsafe { self.cancel_claimed(cause, None) });
         }
     }

@@ -37,15 +37,15 @@ per_thread! {
 
 /// Runs `f` on the thread that has this queue.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
-    struct Gone(Option<*const dyn Own>);
+    struct RestoreOwn(Option<*const dyn Own>);
 
-    impl Drop for Gone {
+    impl Drop for RestoreOwn {
         fn drop(&mut self) {
             let _ = OWN.try_with(|it| it.set(self.0));
         }
     }
 
-    let _gone = Gone(OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None));
+    let _gone = RestoreOwn(OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None));
     f()
 }
 
@@ -128,7 +128,7 @@ impl AnyTask {
         self.0.note_cause(&cause);
         let outcome = self.state().ask();
         if outcome == Cancel::Dequeued {
-            // SAFETY: I1 — claimed just now.
+            // SAFETY: I1 — `Dequeued` says that this call has claimed the task.
             unsafe { self.0.cancel_claimed(cause, None) };
         }
         outcome
@@ -162,7 +162,7 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
-    /// Whether `run_here` would find a place.
+    /// Returns whether `run_here` would find a place.
     pub(super) fn may_run_here(&self) -> bool {
         let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
         current::may_run(self.home()) || self.limited().is_some_and(may_pass)
@@ -188,20 +188,21 @@ impl Drop for Watched {
     }
 }
 
-/// Whether this thread may run tasks that this limits, as soon as there is a place.
+/// Returns whether this thread may run tasks that this limits, as soon as there is a place.
 pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
 }
 
-/// Whether this thread may run the task, now or as soon as there is a place, but has not the stack
-/// for it.
+/// Returns whether this thread may run the task, now or as soon as there is a place, but has not
+/// the stack for it.
 pub(super) fn is_too_deep(task: &AnyTask) -> bool {
     depth::is_exhausted()
         && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))
         && !task.is_claimed()
 }
 
-/// Whether no place becomes free before this thread goes on: those that have one wait for it.
+/// Returns whether no place becomes free before this thread goes on: those that have one wait for
+/// it.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }

@@ -46,20 +46,20 @@ pub struct TaskGroup {
 
 /// A group, as those that spawn into it know it.
 #[derive(Clone, Default)]
-pub(crate) struct Group(Arc<Shared>);
+pub(crate) struct Group(Arc<GroupState>);
 
 #[derive(Default)]
-struct Shared {
+struct GroupState {
     /// Members that have not come to their end.
     pending: AtomicUsize,
     /// How many tasks are in `waiting`.
     listed: AtomicUsize,
     ends: EventCount,
-    rest: Mutex<Rest>,
+    rest: Mutex<GroupRest>,
 }
 
 #[derive(Default)]
-struct Rest {
+struct GroupRest {
     /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to
     /// run.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
@@ -96,15 +96,15 @@ impl TaskGroup {
         self.group.0.pending.load(GROUP.acquire())
     }
 
-    /// Waits until every task of the group has run or was dropped unrun, those included that come
-    /// meanwhile.
+    /// Waits until every task of the group has run or was dropped unrun. Tasks that join the group
+    /// meanwhile count, too.
     ///
-    /// On a worker it runs those that have not begun and were given to the same executor, and those
-    /// of a [queue](crate::fair::Queue) as soon as the queue may run one more. While it sleeps
-    /// another thread may take its place, as in
+    /// A worker that waits runs the group's tasks of its own executor that have not begun. It runs
+    /// a task of a [queue](crate::fair::Queue) as soon as the queue's limit allows it. While the
+    /// worker sleeps, another thread may take its place, as in
     /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). All that the tasks did happens before
     /// this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again
-    /// for as many.
+    /// for as many tasks as have ended.
     ///
     /// # Errors
     ///
@@ -255,8 +255,8 @@ impl Group {
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Whether there is a task that can begin only in a place that does not become free before this
-    /// thread goes on.
+    /// Returns whether there is a task that can begin only in a place that does not become free
+    /// before this thread goes on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {
@@ -268,7 +268,7 @@ impl Group {
         })
     }
 
-    /// Whether there is a task that this thread may run, but has not the stack for.
+    /// Returns whether there is a task that this thread may run, but has not the stack for.
     fn is_too_deep(&self) -> bool {
         depth::is_exhausted()
             && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
@@ -278,7 +278,7 @@ impl Group {
         self.0.rest.lock().waiting.values().any(|it| may_run_here(it))
     }
 
-    /// The newest that this thread may run, of those that were given to the same executor.
+    /// Takes the newest task that this thread may run, of those that were given to one executor.
     fn next_here(&self) -> Option<AnyTask> {
         let mut rest = self.0.rest.lock();
         let kin = *rest.waiting.iter().find(|(_, tasks)| may_run_here(tasks))?.0;
@@ -306,13 +306,13 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
         drop(rest);
-        // Not under the lock: a task may be the last that has its executor, of which the destructor
-        // is the user's.
+        // Not under the lock: a task may hold the last reference to its executor, whose destructor
+        // is the user's code.
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
-    /// Waits, without running anything, until nothing is pending. `false` if the deadline comes
-    /// first.
+    /// Waits, without running anything, until nothing is pending. Returns `false` if the deadline
+    /// comes first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
         Bed::hesitate(|| self.is_done());
         Bed::with(|park| {

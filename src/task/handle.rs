@@ -1,7 +1,7 @@
 //! Waiting for a task, and cancelling it.
 
 use super::any::{AnyTask, Reference};
-use super::cell::{Core, Task};
+use super::cell::{Task, TaskCore};
 use super::current;
 use super::error::CancelledBy;
 use super::error::JoinError;
@@ -24,14 +24,16 @@ use core::time::Duration;
 ///
 /// # Waiting on a worker
 ///
-/// A thread that runs a job of an executor and waits for a task of the same executor runs the task
-/// itself if it has not begun, in whatever queue it is. It runs no other task meanwhile, so waiting
-/// adds no dependency that was not asked for. If the task runs elsewhere already, the thread
-/// sleeps, and another takes its place if there is other work: in its [pool](crate::ThreadPool), up
-/// to [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose queue it
-/// serves. In an ordered [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread runs the
-/// tasks before it first, which have to end before it begins in any case. A future is not polled by
-/// a thread that waits for it: in a future, `.await` its handle.
+/// A thread that runs a job of an executor may wait for a task of the same executor. If the task
+/// has not begun, the thread runs it itself, in whatever queue the task is. It runs no other task
+/// meanwhile, so waiting adds no dependency that the tasks did not have. In an ordered
+/// [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread first runs the tasks that are
+/// queued before it, which must end before it begins.
+///
+/// If the task runs elsewhere already, the thread sleeps. If there is other work, another thread
+/// takes its place: in its [pool](crate::ThreadPool), up to
+/// [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose queue it serves.
+/// A thread that waits for a future does not poll it: in a future, `.await` its handle.
 ///
 /// # Examples
 ///
@@ -150,7 +152,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task is done, or cancelled.
+    /// Returns whether the task is done, or cancelled.
     ///
     /// # Examples
     ///
@@ -219,7 +221,7 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().expect("the result of the task has been taken")
     }
 
-    fn core(&self) -> &Core<T> {
+    fn core(&self) -> &TaskCore<T> {
         self.task().core()
     }
 
@@ -242,8 +244,8 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // The claimer wakes us when it is done; a thread that frees a place, when there is
-                // one.
+                // The claimer wakes us when the task is done, and a thread that frees a place when
+                // there is a place.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);
                 }
@@ -251,7 +253,7 @@ impl<T> JoinHandle<T> {
         });
     }
 
-    /// Sleeps until the task is done. `false` if the deadline comes first.
+    /// Sleeps until the task is done. Returns `false` if the deadline comes first.
     fn sleep(&mut self, deadline: Option<Instant>) -> bool {
         Bed::hesitate(|| self.is_finished());
         Bed::with(|park| {
@@ -270,26 +272,27 @@ impl<T> JoinHandle<T> {
         })
     }
 
-    /// Leaves a waker. `false` if the task is done.
+    /// Registers a waker. Returns `false`, and registers none, if the task is done.
     fn wait(&mut self, waker: Waker) -> bool {
         if !self.stop_waiting() {
             return false;
         }
         let core = self.core();
-        // SAFETY: I3 — ours, and forgotten in the next line.
+        // SAFETY: I3 — `WAITED_FOR` is not set, so the place is the handle's. The waker is
+        // forgotten in the next line.
         unsafe { core.waker.put(&waker) };
         mem::forget(waker);
         if core.state.wait() {
             self.waits = true;
             return true;
         }
-        // SAFETY: I3 — it was done before.
+        // SAFETY: I3 — `DONE` was set before `WAITED_FOR`, so the waker is still the handle's.
         drop(unsafe { core.waker.take() });
         false
     }
 
-    /// Takes the waker back, if there is one. `false` if the task is done: then the finisher has
-    /// it.
+    /// Takes the waker back, if there is one. Returns `false` if the task is done: then the thread
+    /// that has finished it has the waker.
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;

@@ -50,7 +50,7 @@ pub(crate) struct Kind {
     pub(crate) drop: unsafe fn(*mut Capture, *const Kind),
 }
 
-/// The bits of the pointer to a kind that are not of its address.
+/// The low bits of a pointer to a kind. Its alignment leaves them free for a tag.
 pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 
 /// The kind of jobs that hold an `AnyTask`. A static, so that it is told from all others by its
@@ -58,9 +58,9 @@ pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
 /// A closure that lies in the words themselves.
-struct Inline<F>(PhantomData<F>);
+struct InlineJob<F>(PhantomData<F>);
 
-impl<F: FnOnce() -> bool> Inline<F> {
+impl<F: FnOnce() -> bool> InlineJob<F> {
     const FITS: bool =
         size_of::<F>() <= size_of::<Capture>() && align_of::<F>() <= align_of::<Capture>();
     const KIND: Kind = Kind { run: Self::run, drop: Self::drop };
@@ -69,7 +69,7 @@ impl<F: FnOnce() -> bool> Inline<F> {
     ///
     /// 1. The words hold an `F` that is not used afterwards.
     unsafe fn run(capture: *mut Capture, _: *const Kind) -> bool {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads it.
         let f = unsafe { capture.cast::<F>().read() };
         f()
     }
@@ -78,7 +78,7 @@ impl<F: FnOnce() -> bool> Inline<F> {
     ///
     /// 1. As for `run`.
     unsafe fn drop(capture: *mut Capture, _: *const Kind) {
-        // SAFETY: 1.
+        // SAFETY: 1 — the words hold an `F`, and no other call reads or drops it.
         unsafe { capture.cast::<F>().drop_in_place() };
     }
 }
@@ -102,8 +102,8 @@ impl Job {
     /// A job of a closure that tells whether there was something to run.
     #[inline]
     pub(super) fn from_attempt<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
-        if Inline::<F>::FITS {
-            Job::holding(&Inline::<F>::KIND, f)
+        if InlineJob::<F>::FITS {
+            Job::holding(&InlineJob::<F>::KIND, f)
         } else {
             let f = Box::new(f);
             Job::boxed(f)
@@ -112,8 +112,8 @@ impl Job {
 
     #[inline]
     fn boxed<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
-        const { assert!(Inline::<F>::FITS) };
-        Job::holding(&Inline::<F>::KIND, f)
+        const { assert!(InlineJob::<F>::FITS) };
+        Job::holding(&InlineJob::<F>::KIND, f)
     }
 
     /// `kind` is that of `F`, which fits.
@@ -182,7 +182,7 @@ impl Job {
 ///
 /// 1. The words hold an `AnyTask` that is not used afterwards.
 unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
-    // SAFETY: 1.
+    // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
     task.run()
 }
@@ -191,7 +191,7 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
 ///
 /// 1. As for `run_task`.
 unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
-    // SAFETY: 1.
+    // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
     // If it has not run, no thread will run it.
     task.drop_counted(CancelledBy::Executor.into(), None);
@@ -205,7 +205,7 @@ impl Job {
         Job::holding(&TASK, task)
     }
 
-    /// Whether it is of a task that has not begun, and it is too late for it to.
+    /// Returns whether it is of a task that has not begun, and it is too late for it to.
     #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.task().is_some_and(AnyTask::is_expired)
@@ -225,7 +225,7 @@ impl Job {
     /// The task whose job it is, if it is one's.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
-        // SAFETY: I6 — of that kind.
+        // SAFETY: I6 — it is called only on a job of this kind, whose words hold an `AnyTask`.
         let task = || unsafe { &*self.capture.as_ptr().cast::<AnyTask>() };
         ptr::eq(self.kind.as_ptr(), &TASK).then(task)
     }

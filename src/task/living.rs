@@ -10,26 +10,25 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The futures of an executor that have gone to sleep and have not ended, and, of one that may not
-/// drop its jobs, those that have not begun: for the executor to end them, also those without a
-/// waker.
+/// The futures that an executor ends when it ends itself, also those that no waker refers to.
 ///
-/// It does not keep them: a future goes with its last waker, job and handle.
+/// These are the futures that sleep. If the executor does not drop its jobs, they include those
+/// that have not begun. The list keeps no future alive: its last waker, job or handle frees it.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 
 enum Roll {
-    Open(Slots<Weak>),
-    /// No future comes any more: why.
+    Open(Slots<WeakTask>),
+    /// The executor has ended, for this cause, and takes no more futures.
     Closed(Cause),
 }
 
-/// A future that is not kept. It takes itself off the roll, under the lock, before it is freed
-/// (I4).
-struct Weak(NonNull<dyn Unfinished>);
+/// A pointer that does not keep the future alive. The future takes itself off the roll, under the
+/// lock, before it is freed (I4).
+struct WeakTask(NonNull<dyn Unfinished>);
 
 // SAFETY: I4 — under the lock the task is there, and it is `Sync`.
-unsafe impl Send for Weak {}
+unsafe impl Send for WeakTask {}
 
 impl Default for Roll {
     fn default() -> Self {
@@ -38,15 +37,15 @@ impl Default for Roll {
 }
 
 impl Living {
-    /// Adds a future, and returns its index. If no future comes any more, returns why.
+    /// Adds a future, and returns its index. If the executor has ended, returns the cause.
     pub(super) fn add(&self, task: NonNull<dyn Unfinished>) -> Result<usize, Cause> {
         match &mut *self.0.lock() {
-            Roll::Open(slots) => Ok(slots.add(Weak(task))),
+            Roll::Open(slots) => Ok(slots.add(WeakTask(task))),
             Roll::Closed(cause) => Err(cause.clone()),
         }
     }
 
-    /// The future ends.
+    /// Removes a future that ends.
     pub(super) fn remove(&self, index: usize) {
         if let Roll::Open(slots) = &mut *self.0.lock() {
             slots.remove(index);
@@ -66,7 +65,7 @@ impl Living {
         let Roll::Open(slots) = &mut *roll else { return 0 };
         let slots = mem::take(slots);
         *roll = Roll::Closed(cause.clone());
-        let tasks: Vec<_> = slots.into_items().into_iter().filter_map(Weak::upgrade).collect();
+        let tasks: Vec<_> = slots.into_items().into_iter().filter_map(WeakTask::upgrade).collect();
         drop(roll);
         for task in tasks {
             let cancelled = thread::catch(|| task.cancel(cause.clone()));
@@ -79,13 +78,13 @@ impl Living {
         ended
     }
 
-    /// Another executor comes in its place, of which there are no futures yet.
+    /// Opens the roll again, empty, for an executor that takes the place of one that has ended.
     pub(crate) fn reset(&self) {
         *self.0.lock() = Roll::default();
     }
 }
 
-impl Weak {
+impl WeakTask {
     /// The task, unless it is about to be freed. To be called under the lock.
     fn upgrade(self) -> Option<AnyTask> {
         // SAFETY: I4 — the task is still to take itself off the roll, for which it needs the lock.

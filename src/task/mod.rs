@@ -70,9 +70,9 @@ mod waker;
 
 pub(crate) use any::{AnyTask, Gate, Limited};
 pub(crate) use awaited::{OnStack, StackKind};
-pub(crate) use cancel::Link;
+pub(crate) use cancel::CancelLink;
 pub use cancel::{CancelToken, Cancelled};
-pub(crate) use closure::{Settings, task_of};
+pub(crate) use closure::{TaskSettings, task_of};
 pub(crate) use context::Captured;
 pub use context::{ContextFlow, Flow};
 pub use current::is_cancelled;

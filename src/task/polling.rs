@@ -13,19 +13,20 @@ pub(crate) trait Polling: Send + Sync {
     /// The futures to end with the executor.
     fn living(&self) -> &Living;
 
-    /// Whether all jobs are dropped that it has when `living` is ended, and after that. If so, a
-    /// future with a job need not be among the living.
+    /// Returns whether, once `living` is ended, the executor drops the jobs that it has, and all
+    /// later ones. If so, a future with a job need not be among the living.
     fn drops_jobs(&self) -> bool {
         false
     }
 
-    /// Whether it drops its jobs, and the origin of that. A submitter asks after its submission,
-    /// since its job may have come too late to be dropped.
+    /// Returns the origin of the cancellation if the executor drops its jobs. A submitter asks after
+    /// its submission, since its job may have come too late to be dropped.
     fn is_over(&self) -> Option<CancelledBy> {
         None
     }
 
-    /// Accepts a future, or says why not. The number is for `begin`, `forget` and `ended`.
+    /// Accepts a future, and returns its number for `begin`, `forget` and `ended`; or returns the
+    /// reason of the refusal.
     fn accept(&self) -> Result<u64, Reason> {
         Ok(0)
     }

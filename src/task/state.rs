@@ -121,7 +121,7 @@ impl State {
         State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
     }
 
-    /// There is no first job. The caller is the only thread that knows the future.
+    /// Notes that a new future has no job. The caller is the only thread that knows the future.
     pub(super) fn have_no_job(&self) {
         self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: no other thread knows it
     }
@@ -130,7 +130,7 @@ impl State {
         self.0.load(Relaxed) & FUTURE != 0 // Relaxed: never changes
     }
 
-    /// Whether it is counted, or has a deadline.
+    /// Returns whether it is counted, or has a deadline.
     #[inline]
     pub(super) fn wants_care(&self) -> bool {
         self.0.load(Relaxed) & (COUNTED | HAS_DEADLINE) != 0 // Relaxed: as in `is_counted`
@@ -153,7 +153,7 @@ impl State {
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
-    /// Whether it has been woken since the poll began that the caller does.
+    /// Returns whether it has been woken since the poll began that the caller does.
     pub(super) fn is_woken(&self) -> bool {
         self.0.load(Relaxed) & WOKEN != 0 // Relaxed: a hint
     }
@@ -196,8 +196,8 @@ impl State {
         self.0.load(POLLED.acquire());
     }
 
-    /// Whether there is a job that polls the future, which may be the caller. Does not change while
-    /// it is claimed.
+    /// Returns whether there is a job that polls the future, which may be the caller. Does not
+    /// change while it is claimed.
     pub(super) fn has_job(&self) -> bool {
         self.0.load(Relaxed) & HAS_JOB != 0 // Relaxed: the caller's claim is in the same word
     }
@@ -223,24 +223,24 @@ impl State {
         self.0.fetch_update(Relaxed, Relaxed, counted).is_ok()
     }
 
-    /// Whether it is counted. Final once it has been claimed.
+    /// Returns whether it is counted. Final once it has been claimed.
     pub(super) fn is_counted(&self) -> bool {
         self.0.load(Relaxed) & COUNTED != 0 // Relaxed: as in `be_counted`
     }
 
-    /// Leaves it to the thread that comes to its job to take it off the count. `false` if one has
-    /// come.
+    /// Leaves the task in its queue's count: the thread that comes to its job takes it off. Returns
+    /// `false` if a thread has come to the job already.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: one of two sees the other's bit
     }
 
-    /// The caller has come to its job. Returns whether it is left to the caller to take it off the
-    /// count.
+    /// Notes that the caller has come to the task's job. Returns whether the caller has to take the
+    /// task off the count.
     pub(super) fn is_left(&self) -> bool {
         self.0.fetch_or(POPPED, Relaxed) & LEFT != 0 // Relaxed: as in `leave`
     }
 
-    /// Its closure goes back to the caller, who drops the job next.
+    /// Notes that the closure goes back to the caller, which drops the job next.
     pub(super) fn hand_back(&self) {
         self.0.fetch_or(HANDED_BACK, Relaxed); // Relaxed: no other thread has the job
     }
@@ -272,19 +272,21 @@ impl State {
         Finished { is_held: before & HELD != 0, is_waited_for: before & WAITED_FOR != 0 }
     }
 
-    /// Whether the result is there.
+    /// Returns whether the result is there.
     #[inline]
     pub(super) fn is_done(&self) -> bool {
         self.0.load(RESULT.acquire()) & DONE != 0
     }
 
-    /// The handle has left a waker. `false` if the task is done: then no thread has seen the waker.
+    /// Notes that the handle has left a waker. Returns `false` if the task is done: then no thread
+    /// has seen the waker.
     pub(super) fn wait(&self) -> bool {
         let order = both(RESULT.acquire(), WAITER.release());
         self.0.fetch_or(WAITED_FOR, order) & DONE == 0
     }
 
-    /// The handle wants its waker back. `false` if the task is done: then the finisher has it.
+    /// Takes the waker back for the handle. Returns `false` if the task is done: then the thread
+    /// that has finished it has the waker.
     pub(super) fn stop_waiting(&self) -> bool {
         self.0.fetch_and(!WAITED_FOR, RESULT.acquire()) & DONE == 0
     }

@@ -12,12 +12,12 @@ pub(super) trait Wakes: Unfinished + Sized + 'static {
 
 /// Returns a waker of the task. It is the reference that the caller has.
 pub(super) fn raw<W: Wakes>(task: &W) -> RawWaker {
-    RawWaker::new(ptr::from_ref(task).cast(), &Table::<W>::TABLE)
+    RawWaker::new(ptr::from_ref(task).cast(), &WakerTable::<W>::TABLE)
 }
 
-struct Table<W>(PhantomData<W>);
+struct WakerTable<W>(PhantomData<W>);
 
-impl<W: Wakes> Table<W> {
+impl<W: Wakes> WakerTable<W> {
     const TABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
 
@@ -25,7 +25,7 @@ impl<W: Wakes> Table<W> {
     ///
     /// 1. A waker keeps the task.
     unsafe fn of<'a>(data: *const ()) -> &'a W {
-        // SAFETY: I4 — 1.
+        // SAFETY: I4 — by 1 a waker keeps the task, and every `data` came from `raw`, for this `W`.
         let task = unsafe { &*data.cast::<W>() };
         task.common().watch.used();
         task
@@ -46,7 +46,7 @@ impl<W: Wakes> Table<W> {
     }
 
     unsafe fn wake_by_ref(data: *const ()) {
-        // SAFETY: I4 — the waker keeps it.
+        // SAFETY: I4 — the waker's reference keeps the task.
         unsafe { Self::of(data) }.wake();
     }
 

@@ -50,7 +50,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// # Examples
 ///
-/// See the [module](self).
+/// The [module](self) shows a page of both texts.
 #[must_use]
 pub fn queues(report: &Report) -> String {
     let queues = &*report.queues;
@@ -103,7 +103,7 @@ pub fn queues(report: &Report) -> String {
 ///
 /// # Examples
 ///
-/// See the [module](self).
+/// The [module](self) shows a page of both texts.
 #[must_use]
 pub fn pool(metrics: &PoolMetrics) -> String {
     let mut text = Text(String::new());
@@ -114,7 +114,7 @@ pub fn pool(metrics: &PoolMetrics) -> String {
     let local: usize = metrics.workers.iter().map(|it| it.local_queue_depth).sum();
     text.one("local_queue_depth", "gauge", "Jobs in the workers' deques.", local);
     text.one("panics_total", "counter", "Detached jobs that have panicked.", metrics.panic_count);
-    text.one("polls_total", "counter", "Jobs that have run.", metrics.poll_count());
+    text.one("tasks_run_total", "counter", "Jobs that have run.", metrics.tasks_run());
     let sum = |of: fn(&crate::pool::WorkerMetrics) -> u64| metrics.workers.iter().map(of).sum();
     let parks: u64 = sum(|it| it.park_count);
     text.one("parks_total", "counter", "Times that a worker went to sleep.", parks);

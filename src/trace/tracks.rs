@@ -87,7 +87,8 @@ impl Mine {
     }
 
     fn is_over(&self) -> bool {
-        // Relaxed: a timeline at the same address was made after this one had ended.
+        // Relaxed: a later timeline at the same address is made after this flag was set, so a
+        // thread that knows the later one sees the flag.
         self.side.is_over.load(Relaxed)
     }
 }
@@ -207,7 +208,7 @@ impl Known {
 }
 
 impl Drop for Tracks {
-    /// Lets threads drop their tracks of this timeline, when they next add one for another.
+    /// Makes each thread drop its track of this timeline when it next adds a track for another one.
     fn drop(&mut self) {
         for track in &self.known.lock().tracks {
             track.side.is_over.store(true, Relaxed); // Relaxed: it guards nothing

@@ -1,14 +1,14 @@
 //! What `{:?}` shows of what people have in their own structures: how much is in it, and whether it
 //! still takes more; what errors say.
 
-use filch::executor::{Inline, Reason, SpawnError};
-use filch::fair::{FairScheduler, PushError, QueueError, WeightedFair, WorkQueue};
+use filch::executor::{Inline, Reason, Rejected, ShutdownError, WouldDeadlock};
+use filch::fair::{FairScheduler, QueueError, WeightedFair, WorkQueue};
 use filch::idle::{EventCount, Searchers, ThreadPark};
-use filch::pool::{ShutdownError, WouldDeadlock};
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
 use filch::task::{CancelToken, TaskGroup};
 use filch::trace::Timeline;
-use filch::{Injector, Job, LockedPool, Steal, ThreadPool, Worker};
+use filch::{Injector, Job, Steal, ThreadPool, Worker};
 use std::fmt::{Debug, Display};
 
 fn shows(value: impl Debug, expected: &str) {
@@ -126,8 +126,7 @@ fn errors_say_what_is_wrong() {
     injector.close();
     says(injector.try_push(1).unwrap_err(), "the injector is closed");
     let reason = Reason::Full;
-    says(SpawnError { f: (), reason }, "the executor is full");
-    says(PushError { input: (), reason }, "the executor is full");
+    says(Rejected { item: (), reason }, "the executor is full");
     says(Reason::Closed, "no further jobs");
     says(WouldDeadlock, "cannot wait for the pool");
     says(ShutdownError::WouldDeadlock, "cannot wait for the pool");

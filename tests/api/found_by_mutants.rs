@@ -1,9 +1,8 @@
 //! What is promised and nobody had asked for, until `cargo xtask mutants` changed it and nothing
 //! failed.
 
-use filch::executor::{Inline, Rejected, ThreadPerJob, from_fn};
+use filch::executor::{Inline, Rejected, Shutdown, ThreadPerJob, from_fn};
 use filch::fair::{Priority, Queue};
-use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::{Executor, FairScheduler, Injector, Job, ThreadPool, Worker};
 use std::collections::HashSet;

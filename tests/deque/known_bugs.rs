@@ -174,7 +174,7 @@ fn deques_that_steal_in_a_ring_lose_nothing() {
                 let mut taken = Vec::new();
                 for round in 0..rounds {
                     let item = Box::new(round * RING + number);
-                    taken.extend(worker.try_push(item).err().map(|full| full.into_inner()));
+                    taken.extend(worker.try_push(item).err().map(|full| full.0));
                     let _ = victim.steal_batch(&worker);
                     taken.extend(victim.steal_batch_with_limit_and_pop(&worker, 3).success());
                     taken.extend(worker.drain().take(round % 4));

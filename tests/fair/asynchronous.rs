@@ -2,9 +2,8 @@
 
 use crate::common::waiting::{done, ended};
 use filch::ThreadPool;
-use filch::executor::Reason;
+use filch::executor::{Reason, Shutdown};
 use filch::fair::{FairScheduler, QueueError, WorkQueue};
-use filch::pool::Shutdown;
 use filch::task::{CancelToken, CancelledBy};
 use std::future::pending;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ fn no_more_inputs_are_under_way_than_may() {
     assert!((1..=3).contains(&most.load(SeqCst)));
     work.shutdown(Shutdown::Drain).unwrap();
     let refused = work.try_push(7).unwrap_err();
-    assert_eq!((refused.input, refused.reason), (7, Reason::Closed));
+    assert_eq!((refused.item, refused.reason), (7, Reason::Closed));
 }
 
 #[test]

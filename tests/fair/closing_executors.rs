@@ -2,11 +2,11 @@
 
 use crate::common::waiting::{MINUTE, done, in_a_minute};
 use filch::Job;
-use filch::executor::Executor;
+use filch::ThreadPool;
+use filch::executor::{Executor, Shutdown};
 use filch::fair::{FairScheduler, Queue};
-use filch::pool::{self, Shutdown};
+use filch::pool::{self, LockedPool};
 use filch::task::TaskGroup;
-use filch::{LockedPool, ThreadPool};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};

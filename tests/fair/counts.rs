@@ -2,11 +2,11 @@
 //! another queue.
 
 use crate::common::waiting::{MINUTE, done, ended};
-use filch::executor::{Inline, from_fn};
+use filch::executor::{Inline, Shutdown, from_fn};
 use filch::fair::FairScheduler;
-use filch::pool::{self, Shutdown};
+use filch::pool::{self, LockedPool};
 use filch::task::{Cancel, CancelToken};
-use filch::{Executor, LockedPool, ThreadPool};
+use filch::{Executor, ThreadPool};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

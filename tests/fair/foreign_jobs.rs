@@ -4,7 +4,8 @@
 use crate::foreign_jobs_beside_queues::{FEW, From, begins_soon, scheduler, tasks_before};
 use filch::executor::from_fn;
 use filch::fair::Clock;
-use filch::{Executor, FairScheduler, Job, LockedPool, ThreadPool};
+use filch::pool::LockedPool;
+use filch::{Executor, FairScheduler, Job, ThreadPool};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};

@@ -4,14 +4,14 @@ use crate::common::scaled;
 use crate::common::simulated::us;
 use crate::fairness::{RESOLUTION, Service};
 use filch::fair::{self, Clock as _, Pick, Policy, Queue, Ready, RoundRobin};
-use filch::sim::{self, Handle, Stepper};
+use filch::sim::{self, Stepper, StepperHandle};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
 /// Takes turns, and notes when it is told of which pick, and of how much service.
 struct Notes {
     inner: RoundRobin,
-    clock: Handle,
+    clock: StepperHandle,
     /// The notes of picks that it has not been told of.
     open: Mutex<Vec<u128>>,
     /// When, what, in µs.

@@ -1,8 +1,9 @@
 //! Which executor a task is of: waiting threads run it or not, and a wait is refused or not.
 
 use filch::executor::{ExecutorId, Limited, Rejected, TaskBuilder, ThreadPerJob};
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
-use filch::{Executor, FairScheduler, Job, LockedPool, ThreadPool};
+use filch::{Executor, FairScheduler, Job, ThreadPool};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, mpsc};

@@ -2,9 +2,8 @@
 //! its number. B7–B11 are about pools: `tests/pool/known_bugs.rs`.
 
 use crate::common::scaled;
-use filch::executor::{self, Reason};
+use filch::executor::{self, Reason, Shutdown};
 use filch::fair::{FairScheduler, Priority, Queue, QueueError, RoundRobin, WorkQueue};
-use filch::pool::Shutdown;
 use filch::sim::{self, Stepper};
 use filch::task::{self, Cancel, CancelToken};
 use filch::{Job, ThreadPool};
@@ -427,7 +426,7 @@ fn an_executor_that_has_ended_strands_nothing() {
     let handle = paused.spawn(|| 7);
     pool.shutdown(Shutdown::Drain).unwrap();
     let refused = fair.default_queue().try_spawn(|| 8).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::Closed, 8));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 8));
     paused.resume();
     assert!(handle.join().unwrap_err().is_cancelled());
     assert_eq!(paused.metrics().pending, 0);

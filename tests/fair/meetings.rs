@@ -6,9 +6,9 @@
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::{MINUTE, done, ended};
-use filch::executor::{Reason, Rejected, from_fn};
+use filch::executor::{Reason, Rejected, Shutdown, from_fn};
 use filch::fair::{FairScheduler, Queue};
-use filch::pool::{self, Shutdown};
+use filch::pool;
 use filch::sim::Stepper;
 use filch::task::{Cancel, TaskGroup};
 use filch::{Executor, Job, JoinHandle, ThreadPool};
@@ -419,7 +419,7 @@ fn a_scheduler_over_its_own_queue_refuses_tasks() {
     let fair = FairScheduler::over(to(&own));
     *own.lock().unwrap() = Some(fair.queue("its own").build().unwrap());
     let refused = fair.default_queue().try_spawn(|| 7).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::WouldDeadlock, 7));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::WouldDeadlock, 7));
     fair.wait_idle().unwrap();
     own.lock().unwrap().take();
     // One that is over a queue of another, which is over a queue of the first.

@@ -3,7 +3,8 @@
 
 use crate::queues_over_any_executor::{self as suite, queues_over};
 use filch::executor::{Inline, ThreadPerJob};
-use filch::{FairScheduler, LockedPool, ThreadPool};
+use filch::pool::LockedPool;
+use filch::{FairScheduler, ThreadPool};
 use std::sync::mpsc::channel;
 use std::thread::sleep;
 use std::time::Duration;

@@ -96,6 +96,6 @@ fn the_page_of_a_pool_has_the_numbers_of_its_metrics_and_stands_beside_that_of_a
     let samples = read(&page);
     let value = |name| samples.iter().find(|it| it.0 == name).map(|it| it.2);
     assert_eq!(value("filch_pool_workers"), Some(pool.parallelism().get() as f64));
-    assert_eq!(value("filch_pool_polls_total"), Some(metrics.poll_count() as f64));
+    assert_eq!(value("filch_pool_tasks_run_total"), Some(metrics.tasks_run() as f64));
     assert_eq!(value("filch_pool_panics_total"), Some(0.0));
 }

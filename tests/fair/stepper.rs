@@ -73,7 +73,7 @@ fn what_has_begun_ends_with_the_stepper_and_the_rest_is_dropped() {
     assert_eq!(Arc::strong_count(&runs), 1, "and both are dropped");
     let refused = handle.execute(counting(&runs)).unwrap_err();
     assert_eq!(refused.reason, Reason::Closed);
-    refused.job.run();
+    refused.item.run();
     assert_eq!(runs.load(SeqCst), 2, "it was handed back");
 }
 

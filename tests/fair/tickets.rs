@@ -43,7 +43,7 @@ impl Executor for Tray {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let taken = |room: usize| room.checked_sub(1);
         if self.room.fetch_update(SeqCst, SeqCst, taken).is_err() {
-            return Err(Rejected { job, reason: Reason::Full });
+            return Err(Rejected { item: job, reason: Reason::Full });
         }
         self.jobs.lock().unwrap().push_back(job);
         Ok(())

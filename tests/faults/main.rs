@@ -12,8 +12,9 @@ use common::bomb::Bomb;
 use filch::executor::{Executor, Reason, Rejected};
 use filch::fair::{Clock, FairScheduler, WorkQueue};
 use filch::idle::EventCount;
+use filch::pool::LockedPool;
 use filch::task::ContextFlow;
-use filch::{Injector, Job, LockedPool, ThreadPool, Worker};
+use filch::{Injector, Job, ThreadPool, Worker};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -208,7 +209,7 @@ struct Moody(ThreadPool, AtomicU64);
 impl Executor for Moody {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         match self.1.fetch_add(1, SeqCst) % 3 {
-            0 => Err(Rejected { job, reason: Reason::Full }),
+            0 => Err(Rejected { item: job, reason: Reason::Full }),
             _ => self.0.execute(job),
         }
     }

@@ -1,11 +1,11 @@
 //! Traits of other crates, by their users; and tokio's timers and sockets in futures of a pool.
 
 use crate::waiting::{done, ended};
-use filch::executor::Inline;
-use filch::pool::Shutdown;
+use filch::executor::{Inline, Shutdown};
+use filch::pool::LockedPool;
 use filch::sim::{self, Stepper};
 use filch::task::ContextFlow;
-use filch::{FairScheduler, LockedPool, ThreadPool};
+use filch::{FairScheduler, ThreadPool};
 use futures_util::task::{Spawn, SpawnExt};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};

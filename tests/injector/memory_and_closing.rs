@@ -164,7 +164,7 @@ fn a_closed_injector_gives_back_what_comes() {
     assert!(injector.close() && !injector.close());
     let refused = injector.try_push(tally.item(1)).unwrap_err();
     assert_eq!((refused.0.number, tally.all_drops()), (1, 0));
-    assert!(catch_unwind(AssertUnwindSafe(|| injector.push(refused.into_inner()))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| injector.push(refused.0))).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| injector.push_batch([tally.item(2)]))).is_err());
     assert_eq!(injector.steal().success().map(|it| it.number), Some(0));
     assert!(injector.steal().is_empty());

@@ -3,9 +3,9 @@
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 
 use crate::common::bomb::Bomb;
-use filch::executor::Reason;
-use filch::pool::{Shutdown, WouldDeadlock};
-use filch::{Executor, Job, LockedPool, Rejected, ThreadPool};
+use filch::executor::{Reason, Shutdown, WouldDeadlock};
+use filch::pool::LockedPool;
+use filch::{Executor, Job, Rejected, ThreadPool};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};
@@ -47,7 +47,7 @@ macro_rules! promises {
             }
         }
         mod $module {
-            $(#[test] fn $promise() { super::$promise::<filch::$Pool>() })*
+            $(#[test] fn $promise() { super::$promise::<super::$Pool>() })*
         }
     };
 }
@@ -215,7 +215,7 @@ fn a_refused_job_is_handed_back_whole<P: Pool>() {
     assert_eq!(rejected.reason, Reason::Closed);
     assert_eq!(rejected.to_string(), "the executor takes no further jobs");
     assert_eq!((Arc::strong_count(&captured), captured.load(SeqCst)), (2, 0), "dropped, or run");
-    rejected.into_job().run();
+    rejected.item.run();
     assert_eq!((Arc::strong_count(&captured), captured.load(SeqCst)), (1, 1));
 }
 

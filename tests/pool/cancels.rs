@@ -2,9 +2,10 @@
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::FairScheduler;
+use filch::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
-use filch::pool::{Shutdown, ShutdownError, WouldDeadlock};
-use filch::{Executor, LockedPool, ThreadPool};
+use filch::pool::LockedPool;
+use filch::{Executor, ThreadPool};
 use std::cell::Cell;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

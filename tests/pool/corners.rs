@@ -5,9 +5,10 @@
 
 use crate::common::bomb::Bomb;
 use crate::heap;
+use filch::executor::{Shutdown, ShutdownError};
 use filch::idle::{Park, ThreadPark};
-use filch::pool::{self, Shutdown, ShutdownError, Start, WorkerMetrics};
-use filch::{Executor, LockedPool, ThreadPool};
+use filch::pool::{self, LockedPool, Start, WorkerMetrics};
+use filch::{Executor, ThreadPool};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::Waker;

@@ -4,7 +4,7 @@ use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::{done, wait_for};
 use filch::ThreadPool;
-use filch::pool::Shutdown;
+use filch::executor::Shutdown;
 use filch::task::{CancelToken, CancelledBy};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! filch's own executors, by the suite for all. `tests/foreign/executors.rs` has other people's.
 
 use crate::every_executor::over_executors;
+use filch::ThreadPool;
 use filch::executor::{Inline, ThreadPerJob};
-use filch::{LockedPool, ThreadPool};
+use filch::pool::LockedPool;
 
 over_executors! {
     inline: Inline;

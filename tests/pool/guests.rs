@@ -2,11 +2,11 @@
 //! jobs in their waits only.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
-use filch::executor::{Inline, Reason, TaskBuilder};
-use filch::pool::{self, Shutdown, Start, WouldDeadlock, Yield};
+use filch::executor::{Inline, Reason, Shutdown, TaskBuilder, WouldDeadlock};
+use filch::pool::{self, LockedPool, Start, Yield};
 use filch::sim::{self, Stepper};
 use filch::task::{self, CancelToken};
-use filch::{FairScheduler, LockedPool, ThreadPool};
+use filch::{FairScheduler, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};

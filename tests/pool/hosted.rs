@@ -4,8 +4,8 @@
 use crate::common::waiting::{done, wait_for};
 use crate::waiting::Meeting;
 use filch::ThreadPool;
-use filch::executor::Reason;
-use filch::pool::{self, Shutdown, ShutdownError, Yield};
+use filch::executor::{Reason, Shutdown, ShutdownError};
+use filch::pool::{self, Yield};
 use filch::task::CancelToken;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -5,8 +5,8 @@
 //! named after the thread that tells of them. Nothing here is timed: what is lost shows as a test
 //! that does not end.
 
-use filch::executor::Reason;
-use filch::pool::{Shutdown, Start, WouldDeadlock};
+use filch::executor::{Reason, Shutdown, WouldDeadlock};
+use filch::pool::Start;
 use filch::task::{self, Cancel};
 use filch::{Executor, Job, ThreadPool};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -59,7 +59,7 @@ fn b8_whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
     let none = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7).build().unwrap();
     for _ in 0..3 {
         let refused = none.task().try_spawn(|| 7).expect_err("nobody would run it");
-        assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 7));
+        assert_eq!((refused.reason, (refused.item)()), (Reason::Full, 7));
     }
 }
 
@@ -104,7 +104,7 @@ fn b10_an_idle_worker_steals_and_lives_on() {
         .unwrap();
         pool.wait_idle().unwrap();
         let metrics = pool.metrics();
-        assert_eq!((metrics.poll_count(), metrics.num_workers), (11 * round, 2));
+        assert_eq!((metrics.tasks_run(), metrics.num_workers), (11 * round, 2));
     }
     let steals: u64 = pool.metrics().workers.iter().map(|it| it.steal_count).sum();
     assert!(steals >= 500, "only a thief can have run them");
@@ -242,7 +242,7 @@ fn cancelling_a_queued_job_cancels_that_job() {
         assert_eq!(task.join().ok(), (number % 2 == 1).then_some(number));
     }
     pool.wait_idle().unwrap();
-    assert_eq!(pool.metrics().poll_count(), 6, "tombstones are no turns");
+    assert_eq!(pool.metrics().tasks_run(), 6, "tombstones are no turns");
 }
 
 /// switchyard#5, choir#7, tokio#1768: a wake-up that is lost when a job comes while a worker goes
@@ -283,6 +283,6 @@ fn what_waits_is_counted_and_what_is_refused_comes_back() {
     let flag = Arc::clone(&has_run);
     let refused = pool.execute(Job::new(move || flag.store(true, SeqCst))).unwrap_err();
     assert_eq!(refused.reason, Reason::Closed);
-    refused.into_job().run();
+    refused.item.run();
     assert!(has_run.load(SeqCst));
 }

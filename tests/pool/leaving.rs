@@ -2,9 +2,9 @@
 
 use crate::common::alone::alone;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
-use filch::executor::Reason;
+use filch::executor::{Reason, Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
-use filch::pool::{self, LockedPool, Shutdown, ShutdownError, WouldDeadlock};
+use filch::pool::{self, LockedPool};
 use filch::{JoinHandle, ThreadPool};
 use std::cell::RefCell;
 use std::panic::panic_any;

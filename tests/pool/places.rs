@@ -5,8 +5,9 @@ use crate::common::waiting::{MINUTE, done};
 use crate::every_executor::block_on;
 use crate::waiting::{Meeting, two_of_five};
 use filch::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
+use filch::pool::LockedPool;
 use filch::task::TaskGroup;
-use filch::{FairScheduler, Job, JoinHandle, LockedPool, ThreadPool};
+use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -289,6 +290,6 @@ fn a_thread_that_blocks_while_its_pool_drains_is_replaced() {
         filch::pool::blocking(|| hears.recv_timeout(MINUTE)).expect("nobody comes for it");
     });
     begins.recv().unwrap();
-    pool.shutdown(filch::pool::Shutdown::Drain).unwrap();
+    pool.shutdown(filch::executor::Shutdown::Drain).unwrap();
     done(blocks);
 }

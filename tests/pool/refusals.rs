@@ -2,8 +2,7 @@
 
 use crate::common::SANITIZED;
 use crate::common::waiting::done;
-use filch::executor::Reason;
-use filch::pool::Shutdown;
+use filch::executor::{Reason, Shutdown};
 use filch::{Executor, ThreadPool};
 use std::process::Command;
 use std::{env, io, thread};

@@ -5,7 +5,7 @@ use crate::common::waiting::{MINUTE, done};
 use crate::heap;
 use crate::waiting::{Meeting, tight};
 use filch::ThreadPool;
-use filch::pool::Shutdown;
+use filch::executor::Shutdown;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};

@@ -3,7 +3,7 @@
 
 use crate::common::waiting::MINUTE;
 use crate::waiting::Meeting;
-use filch::pool::Shutdown;
+use filch::executor::Shutdown;
 use filch::{JoinHandle, ThreadPool};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, mpsc};

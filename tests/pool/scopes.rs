@@ -5,7 +5,7 @@ use crate::common::waiting::{MINUTE, done};
 use crate::heap;
 use crate::waiting::{Meeting, tight};
 use filch::ThreadPool;
-use filch::pool::Shutdown;
+use filch::executor::Shutdown;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

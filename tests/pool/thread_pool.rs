@@ -3,9 +3,9 @@
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 
 use crate::common::bomb::Bomb;
-use filch::executor::{Executor, Reason};
+use filch::executor::{Executor, Reason, Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
-use filch::pool::{self, Shutdown, ShutdownError, Start, WouldDeadlock};
+use filch::pool::{self, Start};
 use filch::{Job, ThreadPool};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,7 +78,7 @@ fn a_stack_that_the_system_does_not_give_is_an_error() {
     for _ in 0..2 {
         let refused = lazy.execute(Job::new(|| ())).unwrap_err();
         assert_eq!(refused.reason, Reason::Full);
-        refused.into_job().run();
+        refused.item.run();
     }
     lazy.wait_idle().unwrap();
 }
@@ -114,7 +114,7 @@ fn after_shutdown_everything_is_handed_back() {
         let same = Arc::clone(&captured);
         let refused = pool.execute(Job::new(move || drop(same))).unwrap_err();
         assert_eq!((refused.reason, Arc::strong_count(&captured)), (Reason::Closed, 2));
-        assert_eq!((pool.task().try_spawn(|| 7).unwrap_err().f)(), 7);
+        assert_eq!((pool.task().try_spawn(|| 7).unwrap_err().item)(), 7);
         assert!(pool.spawn(|| 7).join().unwrap_err().is_cancelled());
         let rest = pool.spawn_batch((0..50).map(|_| || ())).unwrap_err();
         assert_eq!(rest.rejected.len(), 50);
@@ -160,7 +160,7 @@ fn a_job_that_panics_when_it_is_dropped_holds_up_nobody() {
     pool.shutdown(Shutdown::Cancel).unwrap();
     assert!(last.join().unwrap_err().is_cancelled());
     let metrics = pool.metrics();
-    assert_eq!((metrics.panic_count, metrics.poll_count()), (10, 1), "none of them has run");
+    assert_eq!((metrics.panic_count, metrics.tasks_run()), (10, 1), "none of them has run");
 }
 
 #[test]
@@ -499,11 +499,11 @@ fn metrics_add_up() {
     pool.wait_idle().unwrap();
     let metrics = pool.metrics();
     assert_eq!((metrics.num_workers, metrics.num_blocked, metrics.global_queue_depth), (2, 0, 0));
-    assert_eq!(metrics.poll_count(), 32);
+    assert_eq!(metrics.tasks_run(), 32);
     assert!(metrics.workers.iter().all(|it| it.local_queue_depth == 0 && it.park_count > 0));
     pool.shutdown(Shutdown::Drain).unwrap();
     let after = pool.metrics();
-    assert_eq!((after.num_workers, after.poll_count()), (0, 32), "those of the dead are kept");
+    assert_eq!((after.num_workers, after.tasks_run()), (0, 32), "those of the dead are kept");
     assert_eq!(after.workers.iter().map(|it| it.index).collect::<Vec<_>>(), [None]);
 }
 
@@ -521,5 +521,5 @@ fn a_waiting_worker_runs_its_task_out_of_any_queue() {
     tasks.send(pool.spawn(|| 2)).unwrap();
     assert_eq!(waiter.join().unwrap(), 7);
     pool.wait_idle().unwrap();
-    assert_eq!(pool.metrics().poll_count(), 1, "tombstones are no turns");
+    assert_eq!(pool.metrics().tasks_run(), 1, "tombstones are no turns");
 }

@@ -3,7 +3,8 @@
 
 use crate::common::waiting::{MINUTE, done, ended};
 use filch::ThreadPool;
-use filch::pool::{self, Shutdown, Start};
+use filch::executor::Shutdown;
+use filch::pool::{self, Start};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

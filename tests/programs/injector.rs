@@ -164,7 +164,7 @@ impl Pair {
         }
         let item = self.make(1).remove(0);
         let number = item.number;
-        assert_eq!(self.injector.try_push(item).unwrap_err().into_inner().number, number);
+        assert_eq!(self.injector.try_push(item).unwrap_err().0.number, number);
         self.check();
     }
 

@@ -6,8 +6,8 @@
 
 use crate::common::closures::{Counted, Counts};
 use filch::JoinHandle;
-use filch::executor::Reason;
-use filch::pool::{Shutdown, ThreadPool};
+use filch::executor::{Reason, Shutdown};
+use filch::pool::ThreadPool;
 use filch::task::{Cancel, CancelToken, TaskGroup};
 #[cfg(fuzzing)]
 use filch_fuzz::from;

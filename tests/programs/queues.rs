@@ -5,11 +5,11 @@
 //! libFuzzer. A miscount fails; what hangs does not end.
 
 use crate::common::closures::{Counted, Counts, PRIORITIES};
-use filch::executor::ThreadPerJob;
+use filch::executor::{Shutdown, ThreadPerJob};
 use filch::fair::{FairScheduler, Queue, RoundRobin};
-use filch::pool::Shutdown;
+use filch::pool::LockedPool;
 use filch::task::CancelToken;
-use filch::{Executor, JoinHandle, LockedPool, ThreadPool};
+use filch::{Executor, JoinHandle, ThreadPool};
 #[cfg(fuzzing)]
 use filch_fuzz::from;
 use proptest::prelude::*;

@@ -146,7 +146,7 @@ fn executor(shelf: &Arc<Mutex<Shelf>>) -> Box<dyn Executor> {
     Box::new(from_fn(NonZeroUsize::MIN, move |job| {
         let mut shelf = shelf.lock().unwrap();
         if shelf.refuses {
-            return Err(Rejected { job, reason: Reason::Full });
+            return Err(Rejected { item: job, reason: Reason::Full });
         }
         shelf.jobs.push_back(job);
         Ok(())

@@ -160,8 +160,7 @@ impl Thief {
             Ways::Batches => 4 + random.below(4),
         };
         match way {
-            0 | 1 => victim.steal().map(|item| taken.extend([item])),
-            2 => victim.steal_if(limit / 8).map(|item| taken.extend([item])),
+            0..=2 => victim.steal().map(|item| taken.extend([item])),
             3 => victim.steal_into(taken, limit).map(|count| assert!(count <= limit)),
             4 => victim.steal_batch(own),
             5 => victim.steal_batch_with_limit(own, limit),

@@ -3,9 +3,8 @@
 //! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end; shares
 //! are for `tests/fair/fairness.rs`, on a virtual clock.
 
-use filch::executor::{Executor, Reason};
+use filch::executor::{Executor, Reason, Shutdown};
 use filch::fair::{FairScheduler, Queue, QueueError, RoundRobin, WorkQueue};
-use filch::pool::Shutdown;
 use filch::task::{self, CancelToken, TaskGroup};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
@@ -109,7 +108,7 @@ pub(crate) fn a_closed_queue_runs_what_it_has_and_refuses_the_rest(fair: FairSch
     let task = queue.spawn(|| 7);
     assert!(queue.close());
     let refused = queue.try_spawn(|| 8).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::Closed, 8));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::Closed, 8));
     assert!(queue.spawn(|| 9).join().unwrap_err().is_cancelled());
     queue.resume();
     assert_eq!(task.join().unwrap(), 7);
@@ -135,7 +134,7 @@ pub(crate) fn a_full_queue_hands_back(fair: FairScheduler, _: Make) {
     let queue = fair.queue("q").capacity(2).paused().build().unwrap();
     let tasks = [queue.try_spawn(|| 1).unwrap(), queue.try_spawn(|| 2).unwrap()];
     let refused = queue.try_spawn(|| 3).unwrap_err();
-    assert_eq!((refused.reason, (refused.f)()), (Reason::Full, 3));
+    assert_eq!((refused.reason, (refused.item)()), (Reason::Full, 3));
     let refused = queue.spawn_batch([|| (), || ()]).unwrap_err();
     assert_eq!(refused.rejected.len(), 2);
     queue.resume();

@@ -3,8 +3,9 @@
 
 use crate::common::waiting::{MINUTE, done};
 use filch::executor::{self, Executor, TaskBuilder};
+use filch::pool::LockedPool;
 use filch::task::{JoinError, TaskGroup};
-use filch::{FairScheduler, Job, JoinHandle, LockedPool, ThreadPool};
+use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::{Arc, mpsc};

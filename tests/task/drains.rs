@@ -3,11 +3,11 @@
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
-use filch::executor::{Inline, TaskBuilder, from_fn, spawn_future};
+use filch::executor::{Inline, Shutdown, ShutdownError, TaskBuilder, from_fn, spawn_future};
 use filch::fair::WorkQueue;
-use filch::pool::{Shutdown, ShutdownError};
+use filch::pool::LockedPool;
 use filch::task::TaskGroup;
-use filch::{Executor, FairScheduler, JoinHandle, LockedPool, ThreadPool};
+use filch::{Executor, FairScheduler, JoinHandle, ThreadPool};
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

@@ -3,11 +3,11 @@
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::done;
-use filch::executor::{Inline, spawn_future};
+use filch::executor::{Inline, Shutdown, spawn_future};
 use filch::idle::{Park, ThreadPark};
-use filch::pool::{Shutdown, blocking};
+use filch::pool::{LockedPool, blocking};
 use filch::task::CancelledBy;
-use filch::{FairScheduler, JoinHandle, LockedPool, ThreadPool};
+use filch::{FairScheduler, JoinHandle, ThreadPool};
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;

@@ -2,7 +2,7 @@
 
 use crate::common::waiting::{MINUTE, done, ended};
 use crate::futures_meet::sleeps;
-use filch::pool::{Shutdown, ShutdownError};
+use filch::executor::{Shutdown, ShutdownError};
 use filch::task::{CancelledBy, JoinError};
 use filch::{FairScheduler, ThreadPool};
 use std::future::poll_fn;

@@ -4,12 +4,13 @@ use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::users::{USER, User};
 use crate::common::waiting::{MINUTE, done, ended};
+use filch::executor::Shutdown;
 use filch::executor::{Executor, Inline, Reason, Rejected, TaskBuilder, from_fn, spawn_future};
 use filch::fair::Queue;
-use filch::pool::Shutdown;
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
 use filch::task::{Cancel, CancelToken, CancelledBy, TaskGroup, is_cancelled};
-use filch::{FairScheduler, Job, JoinHandle, LockedPool, ThreadPool};
+use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
 use std::future::{Future, pending, poll_fn};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -237,7 +238,7 @@ impl Bounded {
         from_fn(NonZeroUsize::MIN, move |job| {
             let (jobs, room) = &mut *same.0.lock().unwrap();
             if jobs.len() >= *room {
-                return Err(Rejected { job, reason: Reason::Full });
+                return Err(Rejected { item: job, reason: Reason::Full });
             }
             jobs.push(job);
             Ok(())
@@ -313,7 +314,7 @@ fn refused_futures_come_back() {
         assert_eq!(refused.reason, reason);
         assert!(dropped.try_recv().is_err(), "it is the caller's");
         group.wait().expect("what was refused is no business of the group");
-        let task = TaskBuilder::on(executor).spawn_future(refused.f);
+        let task = TaskBuilder::on(executor).spawn_future(refused.item);
         assert_eq!(task.join().unwrap_err().refused(), Some(reason));
         assert_eq!(dropped.try_recv(), Ok(here()));
     }

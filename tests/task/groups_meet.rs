@@ -8,14 +8,15 @@ use crate::common::closures::keep_quiet;
 use crate::common::users::{USER, User};
 use crate::common::waiting::{MINUTE, done, ended};
 use crate::heap;
+use filch::executor::Shutdown;
 use filch::executor::{
     Executor, ExecutorId, Inline, Reason, Rejected, TaskBuilder, ThreadPerJob, from_fn,
 };
 use filch::fair::{FairScheduler, Queue};
-use filch::pool::Shutdown;
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
 use filch::task::{CancelToken, JoinError, TaskGroup};
-use filch::{Job, JoinHandle, LockedPool, ThreadPool};
+use filch::{Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -47,7 +48,7 @@ impl Executor for Held {
         if self.refuses.load(SeqCst) {
             // Time for somebody to run it.
             thread::sleep(Duration::from_millis(20));
-            return Err(Rejected { job, reason: Reason::Closed });
+            return Err(Rejected { item: job, reason: Reason::Closed });
         }
         self.jobs.lock().unwrap().push(job);
         Ok(())
@@ -141,7 +142,7 @@ fn q1_accepting_meets_closing() {
         let same = Arc::clone(&is_open);
         let gate = from_fn(NonZeroUsize::MIN, move |job| match same.load(SeqCst) {
             true => pool.execute(job),
-            false => Err(Rejected { job, reason: Reason::Closed }),
+            false => Err(Rejected { item: job, reason: Reason::Closed }),
         });
         meets_closing(&gate, || is_open.store(false, SeqCst));
     }
@@ -388,7 +389,7 @@ fn what_is_handed_back_was_never_in_the_group() {
     pool.shutdown(Shutdown::Drain).unwrap();
     let group = TaskGroup::new();
     let refused = pool.task().group(&group).try_spawn(|| 7).unwrap_err();
-    assert_eq!(((refused.f)(), group.pending()), (7, 0));
+    assert_eq!(((refused.item)(), group.pending()), (7, 0));
     group.wait().unwrap();
 }
 

@@ -286,7 +286,7 @@ fn a_refused_closure_comes_back() {
     struct Full;
     impl Executor for Full {
         fn execute(&self, job: Job) -> Result<(), Rejected> {
-            Err(Rejected { job, reason: Reason::Full })
+            Err(Rejected { item: job, reason: Reason::Full })
         }
         fn parallelism(&self) -> NonZeroUsize {
             NonZeroUsize::MIN
@@ -296,13 +296,13 @@ fn a_refused_closure_comes_back() {
     let same = Arc::clone(&captured);
     let error = TaskBuilder::on(&Full).try_spawn(move || *same).unwrap_err();
     assert_eq!((error.reason, Arc::strong_count(&captured)), (Reason::Full, 2));
-    assert_eq!((error.f)(), 7);
+    assert_eq!((error.item)(), 7);
     let task = TaskBuilder::on(&Full).spawn(|| 7);
     assert!(task.join().unwrap_err().is_cancelled());
     let group = TaskGroup::new();
     let refused = TaskBuilder::on(&Full).group(&group).spawn_detached(|| ()).unwrap_err();
     assert_eq!(group.pending(), 1);
-    refused.into_job().run();
+    refused.item.run();
     group.wait().unwrap();
 }
 

@@ -136,7 +136,7 @@ fn q3_a_hook_of_an_ended_pool_leaves_nobody_untold() {
     let end = pool.end().unwrap();
     let waker = Waker::from(Arc::new(Loud(AtomicUsize::new(0))));
     let (_first, child) = (await_with(&waker, &end), end.child());
-    pool.shutdown(filch::pool::Shutdown::Drain).unwrap();
+    pool.shutdown(filch::executor::Shutdown::Drain).unwrap();
     assert!(child.is_cancelled());
 }
 

@@ -36,7 +36,7 @@ impl Executor for Valve {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         assert!(!self.panics.swap(false, SeqCst), "expected: no room");
         match *self.refuses.lock().unwrap() {
-            Some(reason) => Err(Rejected { job, reason }),
+            Some(reason) => Err(Rejected { item: job, reason }),
             None => self.pool.execute(job),
         }
     }

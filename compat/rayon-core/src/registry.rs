@@ -3,8 +3,9 @@
 use crate::ThreadPoolBuilder;
 use crate::error::{Kind, ThreadPoolBuildError};
 use filch::Injector;
+use filch::executor::Shutdown;
 use filch::fair::Queue;
-use filch::pool::{self, Shutdown};
+use filch::pool;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{name, pool};
+use filch::executor::Shutdown;
 use filch::fair::FairScheduler;
-use filch::pool::Shutdown;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The layer, its service, and where a request is admitted.
 
 use crate::{Error, ResponseFuture};
-use filch::executor::SpawnError;
+use filch::executor::Rejected;
 use filch::fair::Queue;
 use filch::task::CancelToken;
 use std::fmt;
@@ -160,9 +160,7 @@ where
         }
         match task.try_spawn_future(work) {
             Ok(task) => ResponseFuture::of(task),
-            Err(SpawnError { reason, .. }) => {
-                ResponseFuture::refused(Error::refused(reason, &queue))
-            }
+            Err(Rejected { reason, .. }) => ResponseFuture::refused(Error::refused(reason, &queue)),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Policies: which queue is served next.
 
-mod least;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
+pub(super) mod least;
 mod round_robin;
 mod weighted_fair;
 
-pub use least::{Least, Times};
 pub use round_robin::RoundRobin;
 pub use weighted_fair::WeightedFair;
 
@@ -62,7 +62,7 @@ pub trait Policy: Send + Sync + 'static {
     ///
     /// # Examples
     ///
-    /// See [`Policy`].
+    /// [`Policy`] shows a policy that picks the queue with the earliest deadline.
     fn pick(&self, ready: Ready<'_>) -> Option<Pick>;
 
     /// Is called when a new queue has taken this slot, before any thread serves it.

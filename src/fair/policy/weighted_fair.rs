@@ -1,4 +1,14 @@
 //! Weighted fair queuing: shares of time, by weight.
+//!
+//! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
+//! 2²⁰ units. The remainder below a unit is kept, so a weight of 2³² is exact in the long run. At
+//! any moment it may be a unit off on either side, 4 µs each at that weight; the promise includes
+//! that as ε. A queue's virtual time is kept between 2⁶¹ units behind the system's and 2⁶² ahead of
+//! it (36 and 73 minutes at weight 1). So the promise holds for leases shorter than 73 minutes
+//! times the weight; a longer lease is charged as one of that length. The lower bound is for W
+//! leases that are charged hours in advance and take a minute. Without it, a queue more than half a
+//! turn behind would read as ahead, and starve
+//! (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};

@@ -9,8 +9,8 @@ use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Held by the thread that accesses a slot. A lock in each slot would take memory for items of no
-/// size, of which a deque may have more than there is memory.
+/// Held by the thread that accesses a slot. A lock in each slot would give items of no size a size,
+/// and a deque may hold more of those than memory has room for.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Room for one `T`.
@@ -63,12 +63,13 @@ impl<T> Slot<T> {
     /// Copies the contents.
     #[inline(always)]
     pub(crate) fn copy(&self) -> Copied<T> {
-        // SAFETY: as in `store`. The contents may be uninitialised, as a `MaybeUninit` may.
+        // SAFETY: the lock is held, so no other thread accesses the value. The contents may be
+        // uninitialised, as a `MaybeUninit` may.
         Copied(locked(|| unsafe { ptr::read(self.0.get()) }))
     }
 
-    /// Copies the contents into another slot, which the caller owns. They do not pass through the
-    /// stack, which an item may exceed.
+    /// Copies the contents into another slot, which the caller owns, without a copy on the stack: an
+    /// item may be larger than the stack.
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
         // SAFETY: the lock is held, so no other thread accesses either value, and they are two.
@@ -78,7 +79,7 @@ impl<T> Slot<T> {
     /// Exchanges the contents of two slots that the caller owns.
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
-        // SAFETY: as in `copy_to`.
+        // SAFETY: the lock is held, so no other thread accesses either value, and they are two.
         locked(|| unsafe { ptr::swap_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
 

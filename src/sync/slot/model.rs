@@ -12,7 +12,7 @@ use std::vec::Vec;
 
 /// An item as loom sees it.
 #[derive(Debug)]
-struct Payload<T> {
+struct WatchedItem<T> {
     item: UnsafeCell<MaybeUninit<T>>,
     /// Not loom's: it must not add a happens-before edge. Only a second taker, which is a bug,
     /// finds it set.
@@ -25,10 +25,10 @@ struct Payload<T> {
 /// Room for one item: a pointer to its payload.
 #[derive(Debug)]
 pub struct Slot<T> {
-    payload: AtomicPtr<Payload<T>>,
+    payload: AtomicPtr<WatchedItem<T>>,
     /// Every payload that this slot ever pointed to. So a stale copy never dangles, and a
     /// second taker meets an assertion, not freed memory.
-    seen: RefCell<Vec<Arc<Payload<T>>>>,
+    seen: RefCell<Vec<Arc<WatchedItem<T>>>>,
 }
 
 // SAFETY: `payload` is atomic. `seen` is never borrowed twice at once: loom runs one thread at
@@ -40,7 +40,7 @@ unsafe impl<T: Send> Send for Slot<T> {}
 
 /// The payload that a slot pointed to when it was copied, or none.
 #[derive(Debug)]
-pub struct Copied<T>(Option<Arc<Payload<T>>>);
+pub struct Copied<T>(Option<Arc<WatchedItem<T>>>);
 
 impl<T> Copied<T> {
     /// Returns the words of the item. `None` for a slot that was never written, of which the
@@ -77,7 +77,7 @@ impl<T> Slot<T> {
 
     /// Stores an item, and forgets the old contents without dropping them.
     pub fn store(&self, item: T) {
-        let payload = Payload {
+        let payload = WatchedItem {
             item: UnsafeCell::new(MaybeUninit::uninit()),
             taken: AtomicBool::new(false),
             // SAFETY: these words stay a `MaybeUninit`, so the item is not duplicated.

@@ -43,7 +43,6 @@ pub(crate) enum Step {
     /// Takes at most this many out of a `Drain`, then drops it.
     Drain(usize, usize),
     Steal(usize),
-    StealIf(usize, usize),
     StealInto(usize, usize),
     /// The four batch steals, from the first deque into the second.
     StealBatch(usize, usize),
@@ -104,7 +103,7 @@ impl Step {
     }
 
     /// The number of kinds of steps; frequent ones count twice.
-    pub(crate) const KINDS: u8 = 24;
+    pub(crate) const KINDS: u8 = 23;
 
     /// A step for any four numbers.
     pub(crate) fn numbered(kind: u8, deque: u8, other: u8, amount: u8) -> Self {
@@ -120,16 +119,15 @@ impl Step {
             10 => Step::StealBatchAndPop(deque, other),
             11 => Step::StealBatchWithLimitAndPop(deque, other, number.max(1)),
             12 => Step::StealInto(deque, number.max(1)),
-            13 => Step::StealIf(deque, number),
-            14 => Step::Drain(deque, number),
-            15 => Step::Extend(deque, number),
-            16 => Step::TryPush(deque),
-            17 => Step::PushWasEmpty(deque),
-            18 => Step::Reserve(deque, number),
-            19 => Step::ShrinkToFit(deque),
-            20 => Step::CloneStealer(deque),
-            21 => Step::DropStealer(deque),
-            22 => Step::DropWorker(deque),
+            13 => Step::Drain(deque, number),
+            14 => Step::Extend(deque, number),
+            15 => Step::TryPush(deque),
+            16 => Step::PushWasEmpty(deque),
+            17 => Step::Reserve(deque, number),
+            18 => Step::ShrinkToFit(deque),
+            19 => Step::CloneStealer(deque),
+            20 => Step::DropStealer(deque),
+            21 => Step::DropWorker(deque),
             _ => Step::Build(deque, Settings::numbered(other as u8, amount)),
         }
     }

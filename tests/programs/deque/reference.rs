@@ -112,9 +112,8 @@ impl Reference {
             }
             Step::Pop(deque) => self.pop_many(deque, 1),
             Step::Drain(deque, count) => self.pop_many(deque, count),
-            Step::Steal(from) => self.steal(from, 1, 1),
-            Step::StealIf(from, least) => self.steal(from, 1, least),
-            Step::StealInto(from, limit) => self.steal(from, limit, 1),
+            Step::Steal(from) => self.steal(from, 1),
+            Step::StealInto(from, limit) => self.steal(from, limit),
             Step::StealBatch(from, to) => self.steal_batch(from, to, MAX_BATCH, false),
             Step::StealBatchWithLimit(from, to, limit) => self.steal_batch(from, to, limit, false),
             Step::StealBatchAndPop(from, to) => self.steal_batch(from, to, MAX_BATCH, true),
@@ -187,10 +186,10 @@ impl Reference {
         self.with_worker(deque, |it| Answer::Items((0..count).map_while(|_| it.pop()).collect()))
     }
 
-    fn steal(&mut self, from: usize, limit: usize, least: usize) -> Answer {
+    fn steal(&mut self, from: usize, limit: usize) -> Answer {
         self.with_handle(from, |it| {
             let len = it.items.len();
-            if len < least.max(1) {
+            if len == 0 {
                 return Answer::Empty;
             }
             Answer::Items(it.items.drain(..limit.min(len)).collect())

@@ -116,9 +116,6 @@ impl System {
             Step::Pop(deque) => return self.drain(deque, 1),
             Step::Drain(deque, count) => return self.drain(deque, count),
             Step::Steal(from) => return Some(answer(self.deques[from].stealer()?.steal())),
-            Step::StealIf(from, least) => {
-                return Some(answer(self.deques[from].stealer()?.steal_if(least)));
-            }
             Step::StealInto(from, limit) => return self.steal_into(from, limit),
             Step::StealBatch(from, to) => {
                 let (stealer, dest) = self.pair(from, to)?;

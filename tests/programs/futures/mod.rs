@@ -8,12 +8,12 @@
 mod world;
 
 use crate::common::waiting::{MINUTE, wait_for};
-use filch::executor::{Executor, TaskBuilder};
+use filch::executor::{Executor, Shutdown, TaskBuilder};
 use filch::fair::Queue;
-use filch::pool::Shutdown;
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
 use filch::task::{Cancel, TaskGroup};
-use filch::{FairScheduler, LockedPool, ThreadPool};
+use filch::{FairScheduler, ThreadPool};
 #[cfg(fuzzing)]
 use filch_fuzz::from;
 use proptest::prelude::*;

@@ -3,10 +3,10 @@
 use super::faults::{Faults, Marked};
 use super::ledger::on_ground;
 use crate::common::closures::{Counted, Counts};
-use filch::executor::{Executor, Reason, Rejected, ThreadPerJob};
+use filch::executor::{Executor, Reason, Rejected, Shutdown, ThreadPerJob};
 use filch::fair::{Builder, FairScheduler};
-use filch::pool::Shutdown;
-use filch::{Job, LockedPool, ThreadPool};
+use filch::pool::LockedPool;
+use filch::{Job, ThreadPool};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -157,7 +157,7 @@ impl<const N: usize> Executor for Unit<N> {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let unit = UNITS[N].lock().unwrap().clone();
         let Some((pool, number)) = unit else {
-            return Err(Rejected { job, reason: Reason::Closed });
+            return Err(Rejected { item: job, reason: Reason::Closed });
         };
         pool.execute(Job::new(move || {
             on_ground(number);

@@ -5,7 +5,7 @@ use super::tasks::{Plan, Target, Task};
 use super::world::{Holder, Pending, World};
 use super::{Body, Which};
 use crate::common::closures::{Counted, Counts};
-use filch::executor::{Reason, SpawnError};
+use filch::executor::{Reason, Rejected};
 use filch::task::{CancelToken, TaskGroup};
 use filch::{Job, ThreadPool};
 use std::future::poll_fn;
@@ -50,7 +50,7 @@ pub(super) fn spawn(
     let builder = if let Some(group) = group { builder.group(group) } else { builder };
     match builder.try_spawn(move || task.run()) {
         Ok(handle) => world.pending.push(Pending { handle, blocks, tenant: on }),
-        Err(SpawnError { f, reason }) => {
+        Err(Rejected { item: f, reason }) => {
             let capacity = world.tenants[on].capacity.unwrap_or(usize::MAX);
             let is_right = match reason {
                 Reason::Full => count >= capacity || world.faults.have_fired(),

@@ -12,7 +12,7 @@ use super::world::{Pending, Tenant, World};
 use super::{Body, Settings, Step, Which};
 use crate::common::closures::PRIORITIES;
 use filch::FairScheduler;
-use filch::pool::Shutdown;
+use filch::executor::Shutdown;
 use filch::task::CancelToken;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,7 +1,7 @@
 //! What is known of queues and tasks from outside, exactly: one thread runs at a time.
 
 use filch::fair::Clock as _;
-use filch::sim::Handle;
+use filch::sim::StepperHandle;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -143,12 +143,12 @@ impl Entries {
 
 /// What a program knows.
 pub(super) struct Books {
-    clock: Handle,
+    clock: StepperHandle,
     entries: Mutex<Entries>,
 }
 
 impl Books {
-    pub(super) fn new(clock: Handle) -> Self {
+    pub(super) fn new(clock: StepperHandle) -> Self {
         Books { clock, entries: Mutex::default() }
     }
 

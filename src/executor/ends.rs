@@ -1,13 +1,14 @@
-//! How a pool can end, and the errors of waiting for it.
+//! How an executor can end, and the errors of waiting for its end.
 
 use core::fmt;
 
-/// What becomes of the jobs that a pool has accepted and has not begun, when it shuts down.
+/// The fate of the jobs that an executor has accepted and has not begun when it shuts down.
 ///
 /// # Examples
 ///
 /// ```
-/// use filch::pool::{Shutdown, ShutdownError, ThreadPool};
+/// use filch::ThreadPool;
+/// use filch::executor::{Shutdown, ShutdownError};
 /// use std::sync::mpsc;
 /// use std::time::Duration;
 ///
@@ -31,9 +32,9 @@ use core::fmt;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shutdown {
-    /// They run.
+    /// The jobs run.
     Drain,
-    /// They are dropped; their handles say that they were cancelled. A running job is not
+    /// The jobs are dropped; their handles say that they were cancelled. A running job is not
     /// interrupted. It goes on to the end, with the second closures of its `join`s. The jobs of its
     /// scopes may run or be dropped.
     ///
@@ -44,13 +45,13 @@ pub enum Shutdown {
     Cancel,
 }
 
-/// A thread of a pool asked to wait for that pool, or a thread that drops the pool's jobs did: it
-/// would wait for itself.
+/// The error of a wait that would wait for itself: its thread is one of the pool, or drops the
+/// pool's jobs.
 ///
 /// # Examples
 ///
 /// ```
-/// use filch::{pool::WouldDeadlock, ThreadPool};
+/// use filch::{executor::WouldDeadlock, ThreadPool};
 ///
 /// let pool = ThreadPool::new(1)?;
 /// let same_pool = pool.clone();
@@ -68,12 +69,13 @@ impl fmt::Display for WouldDeadlock {
 
 impl core::error::Error for WouldDeadlock {}
 
-/// Why a pool, a scheduler or a queue has not shut down in time.
+/// The reason why a pool, a scheduler or a queue has not shut down in time.
 ///
 /// # Examples
 ///
 /// ```
-/// use filch::pool::{Shutdown, ShutdownError, ThreadPool};
+/// use filch::ThreadPool;
+/// use filch::executor::{Shutdown, ShutdownError};
 /// use std::sync::mpsc;
 /// use std::time::Duration;
 ///
