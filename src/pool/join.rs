@@ -12,7 +12,6 @@ use super::thread_pool::ThreadPool;
 use crate::sync::place::Place;
 use crate::sync::{Index, thread};
 use crate::task::{Captured, Job, OnStack, StackKind};
-use alloc::vec::Vec;
 use core::mem;
 
 /// The second half, on the stack of its owner (I8).
@@ -296,7 +295,7 @@ impl Local {
 
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
-        let (mut above, mut is_there) = (Vec::new(), false);
+        let (mut above, mut is_there) = (self.above.take(), false);
         // Jobs below it must not be moved: they would seem to have come later than they did.
         while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
@@ -308,7 +307,8 @@ impl Local {
                 None => break,
             }
         }
-        self.deque.push_batch(above.into_iter().rev());
+        self.deque.push_batch(above.drain(..).rev());
+        self.above.set(above);
         self.shared.notify_of_jobs();
         is_there
     }

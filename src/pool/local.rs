@@ -1,5 +1,6 @@
 //! The state that only a worker itself uses, and the worker that a thread is.
 
+use super::helping::Views;
 use super::registry::Seat;
 use super::shared::Shared;
 use crate::deque::Worker;
@@ -8,6 +9,7 @@ use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Index, thread};
 use crate::task::Job;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 
@@ -54,6 +56,10 @@ pub(super) struct Local {
     pub(super) busy_since: Cell<Instant>,
     /// How many jobs it had run when it woke up the last time.
     pub(super) polls_at_wake: Cell<u64>,
+    /// The memory of a search for what a wait can help with.
+    pub(super) views: Cell<Views>,
+    /// The memory for the jobs above a half that is taken back.
+    pub(super) above: Cell<Vec<Job>>,
 }
 
 impl Local {
@@ -92,6 +98,8 @@ impl Local {
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
             polls_at_wake: Cell::new(u64::MAX),
+            views: Cell::default(),
+            above: Cell::default(),
         }
     }
 
