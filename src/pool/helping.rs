@@ -228,6 +228,18 @@ impl Services {
         self.0[0].close();
     }
 
+    /// Pushes an item as `join` offers a half. Returns its index.
+    pub fn offer<T>(deque: &Worker<T>, item: T) -> Index {
+        let place = deque.next_place();
+        deque.push(item);
+        place
+    }
+
+    /// Takes the newest item back, of which the index is known. Returns whether it was still there.
+    pub fn take_back<T>(deque: &Worker<T>, place: Index) -> Option<bool> {
+        deque.take_back(place)
+    }
+
     /// Takes an item that has come of these workers' services that end a latch, or of services
     /// within it.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
