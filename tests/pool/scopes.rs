@@ -1,9 +1,9 @@
 //! What a scope runs while it waits, what it allocates, and what becomes of it on the way.
 
 use crate::common::alone::alone;
-use crate::common::waiting::{MINUTE, done, wait_for};
+use crate::common::waiting::{MINUTE, Meeting, done, wait_for};
 use crate::heap;
-use crate::waiting::{Meeting, tight};
+use crate::waiting::tight;
 use filch::ThreadPool;
 use filch::pool::Shutdown;
 use std::cell::Cell;
