@@ -114,6 +114,34 @@ fn one_of_two() -> ThreadPool {
     builder.start(Start::Eager).build().unwrap()
 }
 
+/// Counts the leaves of a tree that has one leaf at each branch.
+fn chain(pool: &ThreadPool, is_large_first: bool, leaves: usize) -> usize {
+    if leaves == 1 {
+        thread::yield_now();
+        return 1;
+    }
+    let (small, large) = (|| 1, || chain(pool, is_large_first, leaves - 1));
+    let (a, b) = if is_large_first { pool.join(large, small) } else { pool.join(small, large) };
+    a + b
+}
+
+/// No other thread takes the place of one that waits: it helps, or nobody does.
+#[test]
+fn three_workers_share_skewed_trees_of_joins() {
+    for is_large_first in [false, true] {
+        explore("three_workers_share_skewed_trees_of_joins", move || {
+            let builder = ThreadPool::builder().num_threads(3).max_threads(3);
+            let pool = builder.start(Start::Eager).build().unwrap();
+            let same = pool.clone();
+            let task = pool.spawn(move || {
+                let half = || chain(&same, is_large_first, 3);
+                same.join(half, half)
+            });
+            assert_eq!(task.join().unwrap(), (3, 3));
+        });
+    }
+}
+
 /// What one waits for beside its place is run by who has that, also if the pool is closed on the
 /// way.
 #[test]

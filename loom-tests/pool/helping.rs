@@ -69,6 +69,32 @@ fn a_half_is_run_by_its_owner_or_by_a_helper() {
     });
 }
 
+/// The owner takes its offered halves back at their indices, and reads none. A thief comes, and a
+/// worker that waits for what the owner serves.
+#[test]
+fn a_half_is_taken_back_by_its_owner_or_taken_by_another() {
+    // Halves, and whether the other threads come.
+    for (halves, steals, helps) in [(2, true, false), (2, false, true), (1, true, true)] {
+        let name = "a_half_is_taken_back_by_its_owner_or_taken_by_another";
+        model(name, Preemptions(3), move || {
+            let (deque, services) = (Worker::new_lifo(), Arc::new(Services::default()));
+            services.begin(&deque, FIRST, 0, 1);
+            let (same, server) = (deque.stealer(), (services.clone(), deque.stealer()));
+            let thief = steals.then(|| spawn(move || same.steal().success()));
+            let helper = helps.then(|| spawn(move || Services::help(&[server], FIRST)));
+            let places: Vec<_> = (0..halves).map(|it| Services::offer(&deque, it)).collect();
+            let back = |place| Services::take_back(&deque, place) == Some(true);
+            let ours: Vec<bool> = places.into_iter().rev().map(back).collect();
+            services.end();
+            let others = thief.into_iter().chain(helper).filter_map(|it| it.join().unwrap());
+            let mut run: Vec<u32> = others.collect();
+            run.extend((0..halves).rev().zip(ours).filter(|it| it.1).map(|it| it.0));
+            run.sort_unstable();
+            assert_eq!(run, (0..halves).collect::<Vec<_>>());
+        });
+    }
+}
+
 /// What is known of a worker: what it serves, and its deque.
 type Server = (Arc<Services>, Stealer<u32>);
 

@@ -35,8 +35,9 @@ pub enum Shutdown {
     /// The jobs run.
     Drain,
     /// The jobs are dropped; their handles say that they were cancelled. A running job is not
-    /// interrupted. It goes on to the end, with the second closures of its `join`s. The jobs of its
-    /// scopes may run or be dropped.
+    /// interrupted. It goes on to the end, with the second closures of its `join`s. A `join` from
+    /// outside runs both closures, too: on its caller, if the pool has dropped them. The jobs of a
+    /// scope may run or be dropped, and the scope says so at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the rest when they look for a job, but none in a wait. Meanwhile each of these

@@ -53,6 +53,12 @@
 //!   if it waits for a task of another scheduler, unless that scheduler is over the executor or over
 //!   a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs
 //!   nothing: on the only thread of a pool that can have no other, it always times out.
+//! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
+//!   another worker's deque, and at no job behind that (`pool/helping.rs`, `View::take`). It knows
+//!   the outermost 64 of the jobs that another worker runs one within the other, with halves or
+//!   jobs of scopes for which others wait (`sync/mod.rs`, `KNOWN_SERVICES`). A wait for a
+//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup) runs awaited tasks that
+//!   have not begun. It never helps those that run elsewhere: it only gives its place away.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
 //!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. When
 //!   such tasks have taken half of the stack that was left where the first was waited for, a

@@ -31,7 +31,6 @@ use crate::deque::Stealer;
 use crate::deque::Worker;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::OnStack;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::iter;
 use core::mem::{self, MaybeUninit};
@@ -78,42 +77,52 @@ pub(super) trait Server<T> {
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
-/// Takes an item that has come of a service that ends the latch. If it `goes_on`, the service may
-/// also end a latch within that one, at any depth. `is_such` gets an item's words, the latch of its
-/// service, and in how many other services of its worker that is.
+/// The memory of a search, which a worker keeps from one wait to the next.
+#[derive(Default)]
+pub(super) struct Views {
+    all: Vec<View>,
+    /// To visit: a latch, and the view of the service that ends it.
+    next: Vec<(Latch, Option<usize>)>,
+}
+
+/// Takes an item that has come of a service that ends the latch. With `views` it goes on: the
+/// service may also end a latch within that one, at any depth. `is_such` gets an item's words, the
+/// latch of its service, and in how many other services of its worker that is.
 pub(super) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
     latch: Latch,
-    goes_on: bool,
+    views: Option<&mut Views>,
     is_such: fn(&MaybeUninit<T>, Latch, usize) -> bool,
 ) -> Option<T> {
-    let others = seats.iter().filter(|it| !ptr::eq(it.services(), own));
-    let views = others.flat_map(View::all_of);
-    if !goes_on {
-        return views
-            .filter(|it| it.latch == latch)
-            .find_map(|it| it.take(false, is_such, &|| true));
-    }
-    let mut views: Vec<View<'_, S>> = views.collect();
+    let others = seats.iter().enumerate().filter(|it| !ptr::eq(it.1.services(), own));
+    let found = others.flat_map(|(seat, it)| View::all_of(seat, it.services()));
+    let Some(Views { all, next }) = views else {
+        let mut direct = found.filter(|it| it.latch == latch);
+        return direct.find_map(|it| it.take(seats, false, is_such, &|| true));
+    };
+    all.clear();
+    all.extend(found);
     // Sorted by the latch that they are within. The services that end the latch itself come of it,
     // too.
-    views.iter_mut().filter(|it| it.latch == latch).for_each(|it| it.within = latch);
-    views.sort_unstable_by_key(|it| it.within);
-    // To visit: a latch, and the service that ends it.
-    let mut next = vec![(latch, None)];
-    let (mut seen, mut parents) = (vec![false; views.len()], vec![None; views.len()]);
+    all.iter_mut().filter(|it| it.latch == latch).for_each(|it| it.within = latch);
+    all.sort_unstable_by_key(|it| it.within);
+    next.clear();
+    next.push((latch, None));
     while let Some((within, parent)) = next.pop() {
-        let first = views.partition_point(|it| it.within < within);
-        for (index, view) in views.iter().enumerate().skip(first) {
-            if view.within != within || mem::replace(&mut seen[index], true) {
+        let first = all.partition_point(|it| it.within < within);
+        for index in first..all.len() {
+            let view = &mut all[index];
+            if view.within != within || mem::replace(&mut view.is_seen, true) {
                 break;
             }
-            parents[index] = parent;
+            view.parent = parent;
+            let view = &all[index];
             // The memory of a latch may have been used again for a stranger, unless its service is
             // still open. In this order.
-            let path = iter::successors(parent, |&it: &usize| parents[it]);
-            let job = view.take(true, is_such, &|| path.clone().all(|it| views[it].is_still()));
+            let path = iter::successors(parent, |&it: &usize| all[it].parent);
+            let is_so = || path.clone().all(|it| all[it].is_still(seats));
+            let job = view.take(seats, true, is_such, &is_so);
             if job.is_some() {
                 return job;
             }
@@ -158,54 +167,54 @@ impl Service {
 }
 
 /// A service that was open.
-struct View<'a, S> {
-    server: &'a S,
-    service: &'a Service,
+struct View {
+    /// The index of its worker's seat.
+    seat: usize,
     /// In how many other services of its worker it is.
     depth: usize,
     word: u64,
     latch: Latch,
     within: Latch,
+    is_seen: bool,
+    /// The view from which the search came to this one.
+    parent: Option<usize>,
 }
 
-impl<'a, S> View<'a, S> {
-    fn all_of<T>(server: &'a S) -> impl Iterator<Item = View<'a, S>>
-    where
-        S: Server<T>,
-    {
-        server.services().open().enumerate().filter_map(move |(depth, service)| {
+impl View {
+    fn all_of(seat: usize, services: &Services) -> impl Iterator<Item = View> {
+        services.open().enumerate().filter_map(move |(depth, service)| {
             let word = service.word.load(SERVED.acquire());
             let latch = service.latch.load(SERVED.acquire());
             let within = service.within.load(SERVED.acquire());
-            (word != 0).then_some(View { server, service, depth, word, latch, within })
+            let view = View { seat, depth, word, latch, within, is_seen: false, parent: None };
+            (word != 0).then_some(view)
         })
     }
 
     /// Takes the oldest item of the worker's deque, if it is one of this service: it was pushed
     /// since the service began and while it was open, and it `is_so`. Otherwise takes a half that
     /// the worker holds, if `raids`, or else asks for it.
-    fn take<T>(
+    fn take<T, S: Server<T>>(
         &self,
+        seats: &[S],
         raids: bool,
         is_such: fn(&MaybeUninit<T>, Latch, usize) -> bool,
         is_so: &dyn Fn() -> bool,
-    ) -> Option<T>
-    where
-        S: Server<T>,
-    {
-        let began = self.word as u32;
-        let is_so = || self.is_still() && is_so();
-        let stolen = self.server.stealer().steal_some(|place, words| {
+    ) -> Option<T> {
+        let (server, began) = (&seats[self.seat], self.word as u32);
+        let is_so = || self.is_still(seats) && is_so();
+        let stolen = server.stealer().steal_some(|place, words| {
             is_at_or_above(place, began) && is_such(words, self.latch, self.depth) && is_so()
         });
         // The worker's halves have come of its innermost service, and so of each that is open.
-        stolen.or_else(|| self.server.take_held(raids, &is_so))
+        stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
     /// Returns whether it was still open when the data were written that the caller has read.
-    fn is_still(&self) -> bool {
+    fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
+        let service = &seats[self.seat].services().0[self.depth];
         // Relaxed: behind acquiring reads.
-        self.service.word.load(Relaxed) == self.word
+        service.word.load(Relaxed) == self.word
     }
 }
 
@@ -222,15 +231,27 @@ impl Services {
         self.0[0].close();
     }
 
+    /// Pushes an item as `join` offers a half. Returns its index.
+    pub fn offer<T>(deque: &Worker<T>, item: T) -> Index {
+        let place = deque.next_place();
+        deque.push(item);
+        place
+    }
+
+    /// Takes the newest item back, of which the index is known. Returns whether it was still there.
+    pub fn take_back<T>(deque: &Worker<T>, place: Index) -> Option<bool> {
+        deque.take_back(place)
+    }
+
     /// Takes an item that has come of these workers' services that end a latch, or of services
     /// within it.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
-        steal_from_servers(servers, ptr::null(), latch, true, |_, _, _| true)
+        steal_from_servers(servers, ptr::null(), latch, Some(&mut Views::default()), |_, _, _| true)
     }
 
     /// Takes an item that has come of these workers' services that end a latch.
     pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
-        steal_from_servers(servers, ptr::null(), latch, false, |_, _, _| true)
+        steal_from_servers(servers, ptr::null(), latch, None, |_, _, _| true)
     }
 }
 

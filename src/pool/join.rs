@@ -12,7 +12,6 @@ use super::thread_pool::ThreadPool;
 use crate::sync::place::Place;
 use crate::sync::{Index, thread};
 use crate::task::{Captured, Job, OnStack, StackKind};
-use alloc::vec::Vec;
 use core::mem;
 
 /// The second half, on the stack of its owner (I8).
@@ -105,16 +104,15 @@ impl ThreadPool {
     /// jobs of scopes within the second closure, and nothing else. If there is only other work,
     /// another thread takes the caller's place until the wait ends, as in
     /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Allocates
-    /// nothing, unless the caller waits.
+    /// nothing, except where a wait needs more memory than any before on its worker.
     ///
-    /// On any other thread the pool runs both closures, or the caller does if the pool is closed.
+    /// On any other thread the pool runs both closures. The caller runs them if the pool is closed,
+    /// or if [`Shutdown::Cancel`](super::Shutdown::Cancel) drops them before they begin.
     ///
     /// # Panics
     ///
     /// Resumes the panic of the first closure, or else of the second, once neither runs any more.
-    /// If the first panics, the second may be dropped unrun. On a thread that is none of this
-    /// pool's it also panics if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops both
-    /// before they begin.
+    /// If the first panics, the second may be dropped unrun.
     ///
     /// # Examples
     ///
@@ -159,16 +157,21 @@ impl ThreadPool {
         if let Some(guest) = self.guest() {
             return guest.run(|| self.join(a, b));
         }
-        let mut results = None;
-        let place = &mut results;
-        self.scope(|scope| {
+        let mut call = (Some((a, b)), None);
+        let (pool, place) = (self, &mut call);
+        // An error says that `shutdown(Cancel)` has dropped the job, whose closures are still here.
+        let _ = self.scope_of(None, |scope| {
             scope.spawn(move || {
-                let is_worker = Local::of(self.shared()).is_some();
-                // Elsewhere the pool is closed, and the job runs here.
-                *place = Some(if is_worker { self.join(a, b) } else { (a(), b()) });
+                // On a thread that is no worker the pool is closed.
+                if Local::of(pool.shared()).is_some() {
+                    place.1 = place.0.take().map(|(a, b)| pool.join(a, b));
+                }
             });
         });
-        results.expect("the scope has waited for it")
+        call.1.unwrap_or_else(|| {
+            let (a, b) = call.0.expect("no worker has taken them");
+            (a(), b())
+        })
     }
 }
 
@@ -294,7 +297,7 @@ impl Local {
 
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
-        let (mut above, mut is_there) = (Vec::new(), false);
+        let (mut above, mut is_there) = (self.above.take(), false);
         // Jobs below it must not be moved: they would seem to have come later than they did.
         while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
@@ -306,7 +309,8 @@ impl Local {
                 None => break,
             }
         }
-        self.deque.push_batch(above.into_iter().rev());
+        self.deque.push_batch(above.drain(..).rev());
+        self.above.set(above);
         self.shared.notify_of_jobs();
         is_there
     }

@@ -1,5 +1,6 @@
 //! A worker's private state, and the pointer by which a thread finds the worker that it runs.
 
+use super::helping::Views;
 use super::registry::Seat;
 use super::shared::Shared;
 use crate::deque::Worker;
@@ -8,6 +9,7 @@ use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Index, thread};
 use crate::task::Job;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 
@@ -55,6 +57,10 @@ pub(super) struct Local {
     pub(super) busy_since: Cell<Instant>,
     /// The number of jobs that the worker had run when it last woke up.
     pub(super) runs_at_wake: Cell<u64>,
+    /// The memory of a search for jobs that a wait can help with.
+    pub(super) views: Cell<Views>,
+    /// The memory for the jobs above a half that is taken back.
+    pub(super) above: Cell<Vec<Job>>,
 }
 
 impl Local {
@@ -94,6 +100,8 @@ impl Local {
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
             runs_at_wake: Cell::new(u64::MAX),
+            views: Cell::default(),
+            above: Cell::default(),
         }
     }
 

@@ -44,9 +44,10 @@ impl ThreadPool {
     /// # Panics
     ///
     /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended. Panics if a
-    /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown). As in [`std::thread::scope`],
-    /// a panic that the [`join`](super::ScopedJoinHandle::join) of a handle has returned does not
-    /// count.
+    /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown), on a worker as on any other
+    /// thread; [`scope_with`](ThreadPool::scope_with) returns an error instead. As in
+    /// [`std::thread::scope`], a panic that the [`join`](super::ScopedJoinHandle::join) of a handle
+    /// has returned does not count.
     ///
     /// # Examples
     ///

@@ -119,14 +119,17 @@ impl Local {
         if latch == NOTHING {
             return None;
         }
+        let mut views = raids.then(|| self.views.take());
         let job = self.shared.registry.with(|seats| {
             let is_ours = |_, words: &_| Job::are_of(words, latch);
             let own = &raw const self.seat.services;
             seats
                 .iter()
                 .find_map(|it| it.stealer.steal_some(is_ours))
-                .or_else(|| steal_from_servers(seats, own, latch, raids, Job::are_within))
-        })?;
+                .or_else(|| steal_from_servers(seats, own, latch, views.as_mut(), Job::are_within))
+        });
+        views.into_iter().for_each(|it| self.views.set(it));
+        let job = job?;
         self.seat.counters.stole(1);
         Some(job)
     }

@@ -2,6 +2,7 @@
 
 use filch::JoinHandle;
 use filch::task::JoinError;
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
@@ -34,5 +35,22 @@ pub(crate) fn wait_for(condition: impl Fn() -> bool) {
     while !condition() {
         assert!(Instant::now() < end, "it hangs");
         std::thread::yield_now();
+    }
+}
+
+/// So many threads come together, or it fails.
+#[derive(Default)]
+pub(crate) struct Meeting {
+    here: Mutex<usize>,
+    bell: Condvar,
+}
+
+impl Meeting {
+    pub(crate) fn of(&self, parties: usize) {
+        let mut here = self.here.lock().unwrap();
+        *here += 1;
+        self.bell.notify_all();
+        let wait = self.bell.wait_timeout_while(here, MINUTE, |here| *here < parties);
+        assert!(!wait.unwrap().1.timed_out(), "nobody comes");
     }
 }

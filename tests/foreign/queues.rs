@@ -2,14 +2,31 @@
 
 use crate::pools::{on_rayon, on_tokio};
 use crate::queues_over_any_executor::queues_over;
-use filch::executor::from_fn;
+use crate::waits_without_strangers::{EVERYWHERE, IN_A_QUEUE, others_run_while_two_wait};
+use filch::executor::{Executor, from_fn};
+use filch::{FairScheduler, ThreadPool};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 queues_over! {
     one_rayon_thread: on_rayon(1);
     three_rayon_threads: on_rayon(3);
     one_tokio_thread: on_tokio(1);
     three_tokio_threads: on_tokio(3);
+}
+
+/// As over a pool of filch's, with as many threads as may wait and run at once.
+#[test]
+fn in_a_queue_no_stranger_runs_in_a_wait() {
+    let elsewhere = ThreadPool::new(1).unwrap();
+    let schedulers = [FairScheduler::over(on_rayon(6)), FairScheduler::over(on_tokio(6))];
+    for form in EVERYWHERE.into_iter().chain(IN_A_QUEUE) {
+        for fair in &schedulers {
+            let queue: Arc<dyn Executor> = Arc::new(fair.queue("theirs").build().unwrap());
+            (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &elsewhere));
+            fair.wait_idle().unwrap();
+        }
+    }
 }
 
 /// A runtime that is dropped drops the closures that it has not begun, and says nothing.
@@ -19,7 +36,7 @@ fn a_runtime_that_goes_strands_nothing() {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).max_blocking_threads(1).build().unwrap();
         let handle = runtime.handle().clone();
-        let fair = filch::FairScheduler::over(from_fn(NonZeroUsize::MIN, move |job| {
+        let fair = FairScheduler::over(from_fn(NonZeroUsize::MIN, move |job| {
             drop(handle.spawn_blocking(|| job.run()));
             Ok(())
         }));

@@ -15,3 +15,9 @@ mod queues_over_any_executor;
 #[path = "../common/waiting.rs"]
 #[allow(dead_code)] // for all tests
 mod waiting;
+#[path = "../suites/waits_without_strangers.rs"]
+mod waits_without_strangers;
+
+mod common {
+    pub(crate) use crate::waiting;
+}

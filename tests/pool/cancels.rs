@@ -5,6 +5,7 @@ use filch::FairScheduler;
 use filch::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
 use filch::pool::LockedPool;
+use filch::task::CancelToken;
 use filch::{Executor, ThreadPool};
 use std::cell::Cell;
 use std::process::Command;
@@ -192,6 +193,49 @@ fn a_pool_is_closed_while_a_tree_of_joins_grows() {
         stop.store(true, SeqCst);
         assert!(ended(tree).is_ok());
         pool.shutdown(Shutdown::Cancel).unwrap();
+    });
+}
+
+/// A caller from outside still has the closures of a join whose job is dropped.
+#[test]
+fn a_join_from_outside_whose_job_is_dropped_runs_on_its_caller() {
+    in_a_minute(|| {
+        for has_token in [false, true] {
+            let pool = ThreadPool::new(1).unwrap();
+            let release = occupy(&pool);
+            let (same, token) = (pool.clone(), CancelToken::new());
+            let caller = thread::spawn(move || {
+                let here = || thread::current().id();
+                match has_token {
+                    false => same.join(here, here),
+                    true => same.join_with(&token, here, here).unwrap(),
+                }
+            });
+            wait_for(|| pool.metrics().global_queue_depth > 0);
+            let early = pool.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+            assert_eq!(early, Err(ShutdownError::StillRunning));
+            let id = caller.thread().id();
+            assert_eq!(caller.join().unwrap(), (id, id));
+            drop(release);
+            pool.shutdown(Shutdown::Cancel).unwrap();
+        }
+    });
+}
+
+#[test]
+fn joins_from_outside_run_both_closures_while_their_pool_is_cancelled() {
+    in_a_minute(|| {
+        for round in 0..200 {
+            let pool = ThreadPool::new(2).unwrap();
+            let join = || pool.join(|| 1, || pool.join(|| 2, || 3));
+            thread::scope(|threads| {
+                for _ in 0..2 {
+                    threads.spawn(|| (0..20).for_each(|_| assert_eq!(join(), (1, (2, 3)))));
+                }
+                (0..round % 40).for_each(|_| thread::yield_now());
+                pool.shutdown(Shutdown::Cancel).unwrap();
+            });
+        }
     });
 }
 

@@ -4,9 +4,12 @@
 use crate::common::waiting::done;
 use crate::waiting::tight;
 use filch::executor::{Executor, TaskBuilder};
+use filch::fair::Queue;
+use filch::task::TaskGroup;
 use filch::{FairScheduler, ThreadPool};
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +39,9 @@ enum Form {
     Scope,
     ScopedHandles,
     Handles,
+    Group,
+    QueueJoin,
+    QueueScope,
 }
 
 /// Counts the leaves of a skewed tree. Some of them sleep, so that others are stolen.
@@ -78,13 +84,44 @@ fn leaves(at: &(ThreadPool, Arc<dyn Executor>), form: Form, node: u64, count: us
                 });
                 halves.into_iter().map(|it| it.join().unwrap()).sum()
             }
+            Form::Group => {
+                let (group, sum) = (TaskGroup::new(), Arc::new(AtomicUsize::new(0)));
+                for it in [low, high] {
+                    let (same, sum) = (at.clone(), Arc::clone(&sum));
+                    let half = move || _ = sum.fetch_add(leaves(&same, form, it.0, it.1), SeqCst);
+                    TaskBuilder::on(&*at.1).group(&group).spawn_detached(half).unwrap();
+                }
+                group.wait().unwrap();
+                sum.load(SeqCst)
+            }
+            Form::QueueJoin => Queue::with_current(|queue| {
+                let halves = (|| grow(low.0, low.1), || grow(high.0, high.1));
+                let (low, high) = queue.unwrap().join(halves.0, halves.1);
+                low + high
+            }),
+            Form::QueueScope => Queue::with_current(|queue| {
+                let mut counts = [0; 2];
+                queue.unwrap().scope(|scope| {
+                    for (count, it) in counts.iter_mut().zip([low, high]) {
+                        scope.spawn(move || *count = grow(it.0, it.1));
+                    }
+                });
+                counts.iter().sum()
+            }),
         }
     };
     as_node(node, body)
 }
 
-fn what_runs_descends_from_what_waits(pool: &ThreadPool, executor: Arc<dyn Executor>) {
-    for form in [Form::Join, Form::Scope, Form::ScopedHandles, Form::Handles] {
+const EVERYWHERE: [Form; 5] =
+    [Form::Join, Form::Scope, Form::ScopedHandles, Form::Handles, Form::Group];
+
+fn what_runs_descends_from_what_waits(
+    forms: &[Form],
+    pool: &ThreadPool,
+    executor: Arc<dyn Executor>,
+) {
+    for &form in forms {
         let at = (pool.clone(), executor.clone());
         let task = TaskBuilder::on(&*executor).spawn(move || leaves(&at, form, 1, 400));
         assert_eq!(done(task), 400);
@@ -94,16 +131,17 @@ fn what_runs_descends_from_what_waits(pool: &ThreadPool, executor: Arc<dyn Execu
 #[test]
 fn what_runs_on_a_pool_descends_from_what_waits() {
     for pool in [tight(1), tight(2), tight(4), ThreadPool::new(3).unwrap()] {
-        what_runs_descends_from_what_waits(&pool, Arc::new(pool.clone()));
+        what_runs_descends_from_what_waits(&EVERYWHERE, &pool, Arc::new(pool.clone()));
     }
 }
 
 #[test]
 fn what_runs_in_a_queue_descends_from_what_waits() {
+    let forms: Vec<_> = EVERYWHERE.into_iter().chain([Form::QueueJoin, Form::QueueScope]).collect();
     for pool in [tight(2), tight(4), ThreadPool::new(3).unwrap()] {
         let fair = FairScheduler::over(pool.clone());
         let queue = fair.queue("theirs").build().unwrap();
-        what_runs_descends_from_what_waits(&pool, Arc::new(queue));
+        what_runs_descends_from_what_waits(&forms, &pool, Arc::new(queue));
         fair.wait_idle().unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! Halves of `join`s that a worker holds, since no other worker wanted work: others get at them all
 //! the same.
 
-use crate::common::waiting::{MINUTE, done};
-use crate::waiting::{Meeting, tight};
+use crate::common::waiting::{MINUTE, Meeting, done};
+use crate::waiting::tight;
 use filch::{ThreadPool, pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

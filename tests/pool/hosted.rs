@@ -1,8 +1,7 @@
 //! Pools whose threads another starts, broadcasts that also run in waits, and what layers over
 //! pools need.
 
-use crate::common::waiting::{done, wait_for};
-use crate::waiting::Meeting;
+use crate::common::waiting::{Meeting, done, wait_for};
 use filch::ThreadPool;
 use filch::executor::{Reason, Shutdown, ShutdownError};
 use filch::pool::{self, Yield};

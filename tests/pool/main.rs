@@ -27,3 +27,5 @@ mod scopes;
 mod thread_pool;
 mod turns;
 mod waiting;
+#[path = "../suites/waits_without_strangers.rs"]
+mod waits_without_strangers;

@@ -1,138 +1,37 @@
 //! Places of threads that wait: others take them, and what a thread waits beside does not run on
 //! it.
 
-use crate::common::waiting::{MINUTE, done};
-use crate::every_executor::block_on;
-use crate::waiting::{Meeting, two_of_five};
-use filch::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
+use crate::common::waiting::{MINUTE, Meeting, done};
+use crate::waiting::two_of_five;
+use crate::waits_without_strangers::{
+    EVERYWHERE, IN_A_QUEUE, ON_A_POOL, others_run_while_two_wait,
+};
+use filch::executor::{Executor, ExecutorId, Rejected};
 use filch::pool::LockedPool;
-use filch::task::TaskGroup;
 use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
-use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
-thread_local! {
-    /// Whether this thread has what a stranger might want.
-    static HOLDS: Cell<bool> = const { Cell::new(false) };
-}
-
-fn holding(f: impl FnOnce()) {
-    HOLDS.set(true);
-    f();
-    HOLDS.set(false);
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    Handle,
-    HandleForATime,
-    Group,
-    GroupForATime,
-    BlockOn,
-    Scope,
-    ScopedHandle,
-    Join,
-}
-
-/// Waits for `x`; `meanwhile` is called before, or at the same time.
-fn wait_for(
-    form: Form,
-    executor: &dyn Executor,
-    pool: &ThreadPool,
-    x: impl FnOnce() + Send + 'static,
-    meanwhile: impl FnOnce() + Send,
-) {
-    let (task, group) = (TaskBuilder::on(executor), TaskGroup::new());
-    match form {
-        Form::Handle | Form::HandleForATime | Form::BlockOn => {
-            let x = task.spawn(x);
-            meanwhile();
-            holding(|| match form {
-                Form::Handle => x.join().unwrap(),
-                Form::BlockOn => filch::pool::blocking(|| block_on(x).unwrap()),
-                _ => done(x),
-            });
-        }
-        Form::Group | Form::GroupForATime => {
-            task.group(&group).spawn_detached(x).unwrap();
-            meanwhile();
-            holding(|| match form {
-                Form::Group => group.wait().unwrap(),
-                _ => group.wait_timeout(MINUTE).expect("it hangs").unwrap(),
-            });
-        }
-        Form::Scope => holding(|| {
-            pool.scope(|scope| {
-                scope.spawn(x);
-                meanwhile();
-            });
-        }),
-        Form::ScopedHandle => holding(|| {
-            pool.scope(|scope| {
-                let x = scope.spawn_with_handle(x);
-                meanwhile();
-                x.join().unwrap();
-            });
-        }),
-        Form::Join => holding(|| _ = pool.join(meanwhile, x)),
-    }
-}
-
-/// Four may run at once. Two tasks wait for two others, which go on when two more run with them.
-fn others_run_while_two_wait<E: Executor + Clone + 'static>(
-    form: Form,
-    executor: &E,
-    pool: &ThreadPool,
-) {
-    let all = Arc::new(Meeting::default());
-    let tasks = [(); 2].map(|()| {
-        let (same, pool, all) = (executor.clone(), pool.clone(), Arc::clone(&all));
-        TaskBuilder::on(executor).spawn(move || {
-            let begun = Arc::new(Meeting::default());
-            let (begins, ends) = (Arc::clone(&begun), Arc::clone(&all));
-            let x = move || {
-                begins.of(2);
-                ends.of(4);
-            };
-            let stranger = move || {
-                assert!(!HOLDS.get(), "a stranger runs in a wait");
-                all.of(4);
-            };
-            let meanwhile = || {
-                begun.of(2);
-                TaskBuilder::on(&same).spawn_detached(stranger).unwrap();
-            };
-            wait_for(form, &same, &pool, x, meanwhile);
-        })
-    });
-    tasks.into_iter().for_each(done);
-}
-
-const EVERYWHERE: [Form; 5] =
-    [Form::Handle, Form::HandleForATime, Form::BlockOn, Form::Group, Form::GroupForATime];
-
-/// Those that need a pool.
-const ON_A_POOL: [Form; 3] = [Form::Scope, Form::ScopedHandle, Form::Join];
-
 #[test]
 fn on_a_pool_others_run_while_two_wait() {
     for form in EVERYWHERE.into_iter().chain(ON_A_POOL) {
         let pool = ThreadPool::new(4).unwrap();
-        (0..10).for_each(|_| others_run_while_two_wait(form, &pool, &pool));
+        let executor: Arc<dyn Executor> = Arc::new(pool.clone());
+        (0..10).for_each(|_| others_run_while_two_wait(form, &executor, &pool));
+        drop(executor);
         assert_eq!(pool.metrics().num_blocked, 0);
     }
 }
 
 #[test]
 fn in_a_queue_over_a_pool_others_run_while_two_wait() {
-    for form in EVERYWHERE.into_iter().chain(ON_A_POOL) {
+    for form in EVERYWHERE.into_iter().chain(ON_A_POOL).chain(IN_A_QUEUE) {
         let pool = ThreadPool::new(4).unwrap();
         let fair = FairScheduler::over(pool.clone());
-        let queue = fair.queue("theirs").build().unwrap();
+        let queue: Arc<dyn Executor> = Arc::new(fair.queue("theirs").build().unwrap());
         (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &pool));
         fair.wait_idle().unwrap();
     }
@@ -140,11 +39,11 @@ fn in_a_queue_over_a_pool_others_run_while_two_wait() {
 
 #[test]
 fn in_a_queue_of_a_queue_others_run_while_two_wait() {
-    for form in EVERYWHERE.into_iter().chain(ON_A_POOL) {
+    for form in EVERYWHERE.into_iter().chain(ON_A_POOL).chain(IN_A_QUEUE) {
         let pool = ThreadPool::new(4).unwrap();
         let outer = FairScheduler::over(pool.clone());
         let inner = FairScheduler::over(outer.queue("outer").build().unwrap());
-        let queue = inner.queue("inner").build().unwrap();
+        let queue: Arc<dyn Executor> = Arc::new(inner.queue("inner").build().unwrap());
         (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &pool));
         inner.wait_idle().unwrap();
     }
@@ -213,9 +112,9 @@ impl Executor for Roomy {
 
 #[test]
 fn in_a_queue_over_a_locked_pool_with_threads_to_spare_others_run_while_two_wait() {
-    for form in EVERYWHERE {
+    for form in EVERYWHERE.into_iter().chain(IN_A_QUEUE) {
         let fair = FairScheduler::over(Roomy(LockedPool::new(6).unwrap()));
-        let queue = fair.queue("theirs").build().unwrap();
+        let queue: Arc<dyn Executor> = Arc::new(fair.queue("theirs").build().unwrap());
         let elsewhere = ThreadPool::new(1).unwrap();
         (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &elsewhere));
         fair.wait_idle().unwrap();
@@ -226,26 +125,9 @@ fn in_a_queue_over_a_locked_pool_with_threads_to_spare_others_run_while_two_wait
 #[test]
 fn on_a_locked_pool_no_stranger_runs_in_a_wait() {
     for form in EVERYWHERE {
-        let pool = Arc::new(LockedPool::new(6).unwrap());
+        let pool: Arc<dyn Executor> = Arc::new(LockedPool::new(6).unwrap());
         let elsewhere = ThreadPool::new(1).unwrap();
-        (0..10).for_each(|_| others_run_while_two_wait(form, &Shared(pool.clone()), &elsewhere));
-    }
-}
-
-#[derive(Clone)]
-struct Shared(Arc<LockedPool>);
-
-impl Executor for Shared {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        self.0.execute(job)
-    }
-
-    fn parallelism(&self) -> NonZeroUsize {
-        self.0.parallelism()
-    }
-
-    fn id(&self) -> Option<ExecutorId> {
-        self.0.id()
+        (0..10).for_each(|_| others_run_while_two_wait(form, &pool, &elsewhere));
     }
 }
 

@@ -1,9 +1,9 @@
 //! Handles to jobs of scopes: who runs the closure, where its panic goes, and what waits run.
 
 use crate::common::alone::alone;
-use crate::common::waiting::{MINUTE, done};
+use crate::common::waiting::{MINUTE, Meeting, done};
 use crate::heap;
-use crate::waiting::{Meeting, tight};
+use crate::waiting::tight;
 use filch::ThreadPool;
 use filch::executor::Shutdown;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

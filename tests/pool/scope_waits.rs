@@ -1,8 +1,7 @@
 //! Waits of scopes and joins where no further thread comes: what they wait for must not lie where
 //! nobody looks.
 
-use crate::common::waiting::MINUTE;
-use crate::waiting::Meeting;
+use crate::common::waiting::{MINUTE, Meeting};
 use filch::executor::Shutdown;
 use filch::{JoinHandle, ThreadPool};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

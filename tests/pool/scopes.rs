@@ -1,9 +1,9 @@
 //! What a scope runs while it waits, what it allocates, and what becomes of it on the way.
 
 use crate::common::alone::alone;
-use crate::common::waiting::{MINUTE, done};
+use crate::common::waiting::{MINUTE, Meeting, done, wait_for};
 use crate::heap;
-use crate::waiting::{Meeting, tight};
+use crate::waiting::tight;
 use filch::ThreadPool;
 use filch::executor::Shutdown;
 use std::cell::Cell;
@@ -311,6 +311,12 @@ fn a_join_and_a_scope_allocate_nothing_and_a_large_job_once() {
             let add = |number: usize| _ = sum.fetch_add(number, SeqCst);
             // The deque has its memory, and the thread what it keeps.
             let joins = || (0..10).for_each(|_| _ = same.join(|| add(1), || add(1)));
+            // A scope offers the half, and the job lies above it.
+            let above = || {
+                same.scope(|_| same.spawn_detached(|| ()).unwrap());
+                add(1);
+            };
+            let below = || (0..3).for_each(|_| _ = same.join(above, || add(1)));
             let small = || same.scope(|it| (0..10).for_each(|_| it.spawn(|| add(1))));
             let large = || {
                 let three = std::hint::black_box([1; 3]);
@@ -320,14 +326,45 @@ fn a_join_and_a_scope_allocate_nothing_and_a_large_job_once() {
                 });
             };
             joins();
+            below();
             small();
             large();
-            let counts = [blocks(joins), blocks(small), blocks(large)];
-            assert_eq!(sum.load(SeqCst), 2 * (20 + 10 + 30));
+            let counts = [blocks(joins), blocks(below), blocks(small), blocks(large)];
+            assert_eq!(sum.load(SeqCst), 2 * (20 + 6 + 10 + 30));
             counts
         }));
         // The first four large ones lie with the scope.
-        assert_eq!(counts, [0, 0, 6]);
+        assert_eq!(counts, [0, 0, 0, 6]);
+    });
+}
+
+/// As `waiting::help_by_turns`, without a lock, which may allocate.
+fn by_turns(pool: &ThreadPool, levels: &[AtomicUsize]) {
+    let Some((level, further)) = levels.split_first() else { return };
+    let meet = || {
+        level.fetch_add(1, SeqCst);
+        wait_for(|| level.load(SeqCst) == 2);
+    };
+    let second = || {
+        meet();
+        by_turns(pool, further);
+    };
+    pool.join(meet, second);
+}
+
+/// Each of two workers waits for the other, and takes the half that the other holds.
+#[test]
+fn a_join_that_waits_allocates_nothing_in_a_worker_that_has_waited_before() {
+    alone(|| {
+        let pool = tight(2);
+        let same = pool.clone();
+        let blocks = done(pool.spawn(move || {
+            let levels: Vec<_> = (0..120).map(|_| AtomicUsize::new(0)).collect();
+            // More levels than a worker has known services.
+            by_turns(&same, &levels[..100]);
+            blocks(|| by_turns(&same, &levels[100..]))
+        }));
+        assert_eq!(blocks, 0);
     });
 }
 

@@ -1,37 +1,20 @@
 //! What a worker does while it waits for a half of a `join`: it helps, or gives its place away, and
 //! runs no stranger.
 
-use crate::common::waiting::{MINUTE, done, ended};
+use crate::common::waiting::{MINUTE, Meeting, done, ended};
 use filch::ThreadPool;
 use filch::executor::Shutdown;
 use filch::pool::{self, Start};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// A pool of as many threads as there may be: a worker that waits can only help.
 pub(crate) fn tight(threads: usize) -> ThreadPool {
     let builder = ThreadPool::builder().num_threads(threads).max_threads(threads);
     builder.start(Start::Eager).build().unwrap()
-}
-
-/// So many threads come together, or it fails.
-#[derive(Default)]
-pub(crate) struct Meeting {
-    here: Mutex<usize>,
-    bell: Condvar,
-}
-
-impl Meeting {
-    pub(crate) fn of(&self, parties: usize) {
-        let mut here = self.here.lock().unwrap();
-        *here += 1;
-        self.bell.notify_all();
-        let wait = self.bell.wait_timeout_while(here, MINUTE, |here| *here < parties);
-        assert!(!wait.unwrap().1.timed_out(), "nobody comes");
-    }
 }
 
 #[test]

@@ -42,8 +42,41 @@ enum Body {
     Spawn(Vec<Body>),
     /// In a scope, or by `join` if there are two.
     Scope(Vec<Body>),
+    Tree(Tree),
     Block,
     Yield,
+}
+
+/// A tree that is cut in two at each branch: a part of one in `skew` leaves, and the rest.
+#[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
+#[derive(Clone, Copy, Debug)]
+struct Tree {
+    #[cfg_attr(fuzzing, arbitrary(with = from::<1, 40, _>))]
+    leaves: usize,
+    #[cfg_attr(fuzzing, arbitrary(with = from::<2, 40, _>))]
+    skew: usize,
+    is_large_first: bool,
+    /// For its halves a branch waits by `join`, or as a scope.
+    is_joined: bool,
+}
+
+impl Tree {
+    /// Returns its root, with the halves as bodies.
+    fn root(self) -> Body {
+        if self.leaves == 1 {
+            return Body::Yield;
+        }
+        let small = (self.leaves / self.skew).max(1);
+        let halves = [small, self.leaves - small].map(|leaves| Body::Tree(Tree { leaves, ..self }));
+        let mut bodies = Vec::from(halves);
+        if self.is_large_first {
+            bodies.reverse();
+        }
+        if !self.is_joined {
+            bodies.push(Body::Return);
+        }
+        Body::Scope(bodies)
+    }
 }
 
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
@@ -73,6 +106,7 @@ fn body() -> impl Strategy<Value = Body> {
         1 => Just(Body::Panic),
         1 => Just(Body::Block),
         1 => Just(Body::Yield),
+        1 => tree().prop_map(Body::Tree),
     ];
     leaf.prop_recursive(3, 24, 6, |inner| {
         prop_oneof![
@@ -80,6 +114,17 @@ fn body() -> impl Strategy<Value = Body> {
             prop::collection::vec(inner, 0..4).prop_map(Body::Scope),
         ]
     })
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    (1..=40_usize, 2..=40_usize, any::<bool>(), any::<bool>()).prop_map(
+        |(leaves, skew, is_large_first, is_joined)| Tree {
+            leaves,
+            skew,
+            is_large_first,
+            is_joined,
+        },
+    )
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -147,6 +192,7 @@ fn run(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> usize {
             };
             1 + handles.into_iter().enumerate().map(waits).sum::<usize>()
         }
+        Body::Tree(tree) => run(pool, counts, tree.root()),
         Body::Scope(mut bodies) if bodies.len() == 2 => {
             let (b, a) = (bodies.pop().unwrap(), bodies.pop().unwrap());
             let (a, b) = (task(pool, counts, a), task(pool, counts, b));

@@ -46,6 +46,8 @@ struct Row {
     to_rival: f64,
     /// To somebody else, where the table has one.
     to_other: Option<f64>,
+    /// To the second rival for which there is a goal.
+    to_second: Option<f64>,
 }
 
 fn main() -> ExitCode {
@@ -271,9 +273,11 @@ fn measure(scenario: Scenario, against: &'static str, rounds: usize) -> Row {
         named => names.iter().position(|it| *it == named).expect("it takes part"),
     };
     let other = names.iter().position(|it| *it == "LockedPool").or((count > 2).then_some(2));
+    let second = names.iter().position(|it| *it == pool::SECOND_GOAL.0);
     let (against, to_rival, to_other) = (names[rival], ratio(rival), other.map(ratio));
+    let to_second = second.map(ratio);
     let times = names.into_iter().zip(times.into_iter().map(spread)).collect();
-    Row { name, goal, against, to_rival, to_other, times }
+    Row { name, goal, against, to_rival, to_other, to_second, times }
 }
 
 impl Row {
@@ -309,8 +313,13 @@ fn report(columns: Columns, rows: &[Row], rounds: usize) -> String {
         let (to_rival, goal) = (row.to_rival, row.goal);
         let floor = floor::of(row.name).map_or("-".to_owned(), |it| format!("{:.2}", floors[it].1));
         let _ = write!(text, " {floor:>8} {to_rival:>8.2} {to_other:>8} {goal:>6.2}");
-        let _ = write!(text, "  {}", verdict(row));
-        let _ = writeln!(text, " (to {})", row.against);
+        let _ = write!(text, "  {} (to {})", verdict(to_rival, goal), row.against);
+        if let Some(ratio) = row.to_second {
+            let (name, goal) = pool::SECOND_GOAL;
+            let _ =
+                write!(text, "; {ratio:.2}, goal {goal:.2}: {} (to {name})", verdict(ratio, goal));
+        }
+        text.push('\n');
     }
     text.push_str("\nThe floor on this processor, ns:\n");
     for (what, time) in floors {
@@ -319,8 +328,8 @@ fn report(columns: Columns, rows: &[Row], rounds: usize) -> String {
     text
 }
 
-fn verdict(row: &Row) -> &'static str {
-    if row.to_rival <= row.goal { "ok" } else { "above goal" }
+fn verdict(ratio: f64, goal: f64) -> &'static str {
+    if ratio <= goal { "ok" } else { "above goal" }
 }
 
 fn circumstances(rounds: usize) -> String {
@@ -363,7 +372,8 @@ fn tsv(columns: Columns, rows: &[Row]) -> String {
         }
         let to_other = row.to_other.map_or("-".to_owned(), |it| format!("{it:.3}"));
         let (to_rival, goal, against) = (row.to_rival, row.goal, row.against);
-        let _ = writeln!(text, "\t{to_rival:.3}\t{against}\t{to_other}\t{goal}\t{}", verdict(row));
+        let verdict = verdict(to_rival, goal);
+        let _ = writeln!(text, "\t{to_rival:.3}\t{against}\t{to_other}\t{goal}\t{verdict}");
     }
     text
 }
