@@ -103,6 +103,13 @@ fn no_file_is_too_long_to_read() {
 }
 
 #[test]
+fn the_package_for_rayon_is_small() {
+    let files = rust_files("compat/rayon-core/src");
+    let lines: usize = files.iter().map(|file| file.text.lines().count()).sum();
+    assert!(lines < 1500, "it has {lines} lines: a part of filch lacks a public hook");
+}
+
+#[test]
 fn every_file_says_first_what_it_is() {
     let mut findings = Findings::of("a file opens with `//!` and a sentence");
     for file in all_code() {
