@@ -197,7 +197,9 @@
 //! rayon-core = { path = "../filch/compat/rayon-core" }
 //! ```
 //!
-//! Then a thread that waits in a parallel iterator runs no strangers. And in a task of a
+//! Then a thread that waits in a parallel iterator runs no strangers. A thread that waits for a
+//! scope also runs the jobs that it has spawned into enclosing ones since that scope began
+//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
 //! ```text

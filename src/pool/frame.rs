@@ -4,6 +4,7 @@ use super::closure::{Closure, Room};
 use super::countdown::Countdown;
 use super::failures::Failures;
 use crate::sync::lock::Mutex;
+use crate::sync::{AtomicBool, Relaxed};
 use crate::task::current::Waiter;
 use crate::task::{CancelToken, Job, JoinError, Kind};
 use core::task::Waker;
@@ -20,6 +21,8 @@ pub(super) struct Core {
     pub(super) depth: usize,
     /// The latch that the innermost of them ends.
     pub(super) within: usize,
+    /// Its owner runs its jobs in waits for inner scopes, too.
+    pub(super) runs_in_inner_waits: AtomicBool,
     /// The thread that waits at its end.
     pub(super) waiter: Waiter,
     /// The token that ends it early.
@@ -78,6 +81,16 @@ impl Core {
 pub(super) fn is_of_worker(job: &Job) -> bool {
     // SAFETY: I7 — the scope waits for the job.
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
+}
+
+/// Returns whether a job is of a scope that this worker has opened, and runs in its waits for inner
+/// scopes.
+pub(super) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
+    job.scope().is_some_and(|core| {
+        // SAFETY: I7 — the scope waits for the job.
+        let core = unsafe { &*core.cast::<Core>() };
+        core.owner == owner && core.runs_in_inner_waits.load(Relaxed) // Relaxed: a permission
+    })
 }
 
 /// Wakes the owner of a job's scope, if that is a worker that waits.

@@ -8,13 +8,13 @@
 use super::closure::{Closure, Room};
 use super::countdown::Countdown;
 use super::failures::Failures;
-use super::frame::Core;
+use super::frame::{Core, runs_in_inner_waits_of};
 use super::local::Local;
 use super::thread_pool::ThreadPool;
 use crate::executor::Executor;
 use crate::idle::Park;
 use crate::sync::lock::Mutex;
-use crate::sync::thread;
+use crate::sync::{AtomicBool, Relaxed, thread};
 use crate::task::current::Waiter;
 use crate::task::{Bed, CancelToken, Capture, JoinError, Kind};
 use core::marker::PhantomData;
@@ -86,6 +86,7 @@ impl ThreadPool {
             owner: local.map_or(0, |it| ptr::from_ref(it).addr()),
             depth: local.map_or(0, |it| it.depth.get()),
             within: local.map_or(0, |it| it.seat.services.innermost()),
+            runs_in_inner_waits: AtomicBool::new(false),
             waiter: Waiter::this_thread(),
             token,
             bell: Mutex::default(),
@@ -160,6 +161,38 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             (None, Some(_)) => self.push_unless_cut(f),
             (Some(context), _) => self.push_unless_cut(context.around(f)),
         }
+    }
+
+    /// Lets the worker that has opened this scope run its jobs in waits for inner scopes, too.
+    ///
+    /// By default, a worker that waits for a scope runs no job of the scopes around it. After this
+    /// call it also runs the jobs that it has spawned into this scope since the inner scope began:
+    /// the newest first, until the inner scope's jobs have ended. The order is then that of rayon.
+    ///
+    /// No such job may want a lock that its spawner holds across the inner scope. It may run on the
+    /// thread that holds the lock, and would wait for ever.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (pool, order) = (filch::ThreadPool::new(1)?, std::sync::Mutex::new(Vec::new()));
+    /// let push = |number| order.lock().unwrap().push(number);
+    /// let on_worker = || {
+    ///     pool.scope(|outer| {
+    ///         outer.run_in_inner_waits();
+    ///         pool.scope(|inner| {
+    ///             inner.spawn(|| push(1));
+    ///             outer.spawn(|| push(2));
+    ///             inner.spawn(|| push(3));
+    ///         });
+    ///     });
+    /// };
+    /// pool.scope(|scope| scope.spawn(on_worker));
+    /// assert_eq!(order.into_inner().unwrap(), [3, 2, 1]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn run_in_inner_waits(&self) {
+        self.core.runs_in_inner_waits.store(true, Relaxed); // Relaxed: a permission
     }
 
     /// Spawns a closure without regard to token and context.
@@ -297,7 +330,8 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in our deque, and those on the shelf.
+    /// Runs the jobs of the scope that are in our deque, and those on the shelf. Of the jobs between
+    /// them it runs those that an enclosing scope of ours permits, and lays the rest aside.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {
@@ -307,6 +341,8 @@ impl Local {
                     self.deque.push(job);
                     self.shared.notify_of_jobs();
                     return;
+                } else if runs_in_inner_waits_of(&job, core.owner) {
+                    self.run(job);
                 } else {
                     self.shared.lay_aside(job);
                 }

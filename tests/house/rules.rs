@@ -132,6 +132,13 @@ fn a_type_has_a_name_of_its_own() {
 }
 
 #[test]
+fn the_package_for_rayon_is_small() {
+    let files = rust_files("compat/rayon-core/src");
+    let lines: usize = files.iter().map(|file| file.text.lines().count()).sum();
+    assert!(lines < 1500, "it has {lines} lines: a part of filch lacks a public hook");
+}
+
+#[test]
 fn every_file_says_first_what_it_is() {
     let mut findings = Findings::of("a file opens with `//!` and a sentence");
     for file in all_code() {

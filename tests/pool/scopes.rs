@@ -9,7 +9,7 @@ use filch::executor::Shutdown;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 thread_local! {
@@ -111,6 +111,60 @@ fn a_job_of_an_enclosing_scope_waits_for_that() {
             assert_eq!((ours.load(SeqCst), theirs.load(SeqCst)), (1, 0));
         });
         theirs.into_inner()
+    }));
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn jobs_of_an_enclosing_scope_run_in_the_wait_if_that_scope_permits_it() {
+    // None that is older than the inner scope; and none when the inner scope's jobs have ended.
+    for (is_permitted, order) in [(true, [-2, 2, -1, 3, 1, 0]), (false, [-2, -1, 3, 1, 0, 2])] {
+        let pool = tight(1);
+        let same = pool.clone();
+        let ran = done(pool.spawn(move || {
+            let ran = Mutex::new(Vec::new());
+            let push = |number: i32| ran.lock().unwrap().push(number);
+            same.scope(|outer| {
+                if is_permitted {
+                    outer.run_in_inner_waits();
+                }
+                outer.spawn(|| push(0));
+                same.scope(|inner| {
+                    outer.spawn(|| push(1));
+                    inner.spawn(|| push(-1));
+                    outer.spawn(|| push(2));
+                    inner.spawn(|| push(-2));
+                });
+                outer.spawn(|| push(3));
+            });
+            ran.into_inner().unwrap()
+        }));
+        assert_eq!(ran, order);
+    }
+}
+
+#[test]
+fn a_scope_permits_that_its_own_worker_runs_its_jobs_and_no_other() {
+    let pool = tight(2);
+    let same = pool.clone();
+    let count = done(pool.spawn(move || {
+        let ([stolen, ended], ran) = (<[Meeting; 2]>::default(), AtomicUsize::new(0));
+        same.scope(|outer| {
+            outer.run_in_inner_waits();
+            outer.spawn(|| {
+                stolen.of(2);
+                holding(|| {
+                    same.scope(|inner| {
+                        inner.spawn(|| ());
+                        outer.spawn(|| stranger(&ran));
+                    });
+                });
+                ended.of(2);
+            });
+            stolen.of(2);
+            ended.of(2);
+        });
+        ran.into_inner()
     }));
     assert_eq!(count, 1);
 }

@@ -62,11 +62,12 @@ fn on_filch_and_rayon(name: &str) -> Result<[PathBuf; 2]> {
 }
 
 /// What two tenants get who query the same texts: on rayon's threads, and on filch's without queues
-/// and with.
+/// and with. The second program draws the rows of both.
 fn query() -> Result {
     let [on_filch, on_rayon] = on_filch_and_rayon("query")?;
+    let tsv = folders::reports()?.join("query.tsv");
     for program in [on_rayon, on_filch] {
-        let (end, _) = process::run(&mut Command::new(program), None)?;
+        let (end, _) = process::run(Command::new(program).env("FILCH_TSV", &tsv), None)?;
         if !end.is_success() {
             return Err("the query failed".into());
         }

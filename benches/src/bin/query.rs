@@ -1,5 +1,5 @@
 //! Two tenants query the same texts with rayon's iterators, at the same time, on the same threads.
-//! There are no queues here; compat/rayon-core/examples/query.rs has them beside it.
+//! There are no queues here; compat/rayon-core/examples/query has them beside it.
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -15,25 +14,82 @@ use std::{env, fs, thread};
 /// less.
 pub(crate) const TENANTS: [(&str, u64, usize); 2] = [("gold", 3, 2), ("free", 1, 6)];
 
+const USAGE: &str = "\
+usage: query [SECONDS [FOLDER]]
+  SECONDS  how long the clients ask in each setting, by default 3
+  FOLDER   the Rust, Markdown and text files in it are queried, by default those of filch";
+
 /// What is asked, and for how long.
 pub(crate) struct Load {
     texts: Vec<String>,
     time: Duration,
 }
 
+/// The answers that each tenant got in one setting.
+pub(crate) struct Outcome {
+    pub(crate) setting: String,
+    pub(crate) tenants: [Answers; 2],
+}
+
+pub(crate) struct Answers {
+    pub(crate) count: usize,
+    /// How long a query took.
+    pub(crate) median: Duration,
+    pub(crate) worst: Duration,
+}
+
+impl Answers {
+    /// Of queries that took these times; there is at least one.
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let count = times.len();
+        Answers { count, median: times[count / 2], worst: times[count - 1] }
+    }
+}
+
+impl Outcome {
+    /// A tenant's part of all answers.
+    pub(crate) fn share(&self, tenant: usize) -> f64 {
+        let all: usize = self.tenants.iter().map(|it| it.count).sum();
+        self.tenants[tenant].count as f64 / all as f64
+    }
+
+    fn print(&self) {
+        println!("\n{}", self.setting);
+        for (tenant, ((name, _, clients), it)) in TENANTS.iter().zip(&self.tenants).enumerate() {
+            let (count, share) = (it.count, self.share(tenant));
+            let [median, worst] = [it.median, it.worst].map(|it| it.as_secs_f64() * 1e3);
+            let (percent, bar) = (share * 100.0, "#".repeat((share * 30.0) as usize));
+            print!("  {name}, {clients} clients  {count:>6} answers  {percent:>3.0} %");
+            println!("   median {median:>7.1} ms  worst {worst:>7.1} ms   {bar}");
+        }
+    }
+
+    /// One line: the setting; of each tenant the answers, and the times in nanoseconds.
+    pub(crate) fn row(&self) -> String {
+        let of = |it: &Answers| {
+            format!("\t{}\t{}\t{}", it.count, it.median.as_nanos(), it.worst.as_nanos())
+        };
+        let [first, second] = self.tenants.each_ref().map(of);
+        format!("{}{first}{second}\n", self.setting)
+    }
+}
+
 impl Load {
     /// By the arguments of the program: seconds, and a folder.
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         let mut arguments = env::args().skip(1);
-        let seconds: f64 = arguments.next().map_or(Ok(3.0), |it| it.parse())?;
+        let seconds = arguments.next().unwrap_or("3".into());
+        let time = seconds.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
+        let time = time.ok_or(USAGE)?;
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
         let src = || root.map(|it| it.join("src")).filter(|it| it.join("lib.rs").is_file()).last();
-        let folder = arguments.next().map(PathBuf::from).or_else(src).ok_or("which folder?")?;
+        let folder = arguments.next().map(PathBuf::from).or_else(src).ok_or(USAGE)?;
         let mut texts = Vec::new();
-        texts_in(&folder, &mut texts)?;
+        texts_in(&folder, &mut texts).map_err(|error| format!("{}: {error}", folder.display()))?;
         let bytes: usize = texts.iter().map(String::len).sum();
         println!("{} files, {} KB, in {}", texts.len(), bytes >> 10, folder.display());
-        Ok(Load { texts, time: Duration::from_secs_f64(seconds) })
+        Ok(Load { texts, time })
     }
 
     /// How often each word is there: grouped in parallel, then sorted in parallel.
@@ -57,39 +113,38 @@ impl Load {
         groups
     }
 
-    /// Has all clients ask as often as they can, and shows how many answers each tenant got. `ask`
-    /// gets the tenant's index.
-    pub(crate) fn run(&self, title: &str, ask: impl Fn(usize) + Sync) {
-        let answers = [const { AtomicUsize::new(0) }; 2];
+    /// Has all clients ask as often as they can, and shows how many answers each tenant got, and
+    /// after which time. `ask` gets the tenant's index.
+    pub(crate) fn run(&self, setting: &str, ask: impl Fn(usize) + Sync) -> Outcome {
         let begin = Barrier::new(TENANTS.iter().map(|it| it.2).sum());
-        thread::scope(|clients| {
-            for (tenant, (_, _, count)) in TENANTS.iter().enumerate() {
-                for _ in 0..*count {
-                    let (ask, answers, begin) = (&ask, &answers, &begin);
-                    clients.spawn(move || {
-                        begin.wait();
-                        let start = Instant::now();
-                        while start.elapsed() < self.time {
-                            ask(tenant);
-                            answers[tenant].fetch_add(1, Relaxed);
-                        }
-                    });
-                }
+        let client = |tenant| {
+            let mut times = Vec::new();
+            begin.wait();
+            let start = Instant::now();
+            while times.is_empty() || start.elapsed() < self.time {
+                let asked = Instant::now();
+                ask(tenant);
+                times.push(asked.elapsed());
             }
+            times
+        };
+        let times = thread::scope(|threads| {
+            let client = &client;
+            let clients = [0, 1].map(|tenant| {
+                let clients = 0..TENANTS[tenant].2;
+                clients.map(|_| threads.spawn(move || client(tenant))).collect::<Vec<_>>()
+            });
+            clients.map(|it| it.into_iter().flat_map(|it| it.join().expect("it asks")).collect())
         });
-        let answers = answers.map(AtomicUsize::into_inner);
-        let all = answers.iter().sum::<usize>().max(1);
-        println!("\n{title}: {all} answers");
-        for ((name, _, clients), answers) in TENANTS.iter().zip(answers) {
-            let (share, bar) = (100 * answers / all, "#".repeat(40 * answers / all));
-            println!("  {name}, {clients} clients  {answers:>6} answers  {share:>3} %  {bar}");
-        }
+        let outcome = Outcome { setting: setting.to_owned(), tenants: times.map(Answers::of) };
+        outcome.print();
+        outcome
     }
 
     /// Without queues, on this pool.
-    pub(crate) fn run_on(&self, pool: &ThreadPool, whose: &str) {
-        let title = format!("on {whose} threads, without queues");
-        self.run(&title, |_| pool.install(|| drop(self.frequent_words())));
+    pub(crate) fn run_on(&self, pool: &ThreadPool, whose: &str) -> Outcome {
+        let setting = format!("on {whose} threads, without queues");
+        self.run(&setting, |_| pool.install(|| drop(self.frequent_words())))
     }
 }
 
@@ -108,6 +163,7 @@ fn texts_in(folder: &Path, texts: &mut Vec<String>) -> std::io::Result<()> {
 #[allow(dead_code)] // the example has a `main` of its own
 fn main() -> Result<(), Box<dyn Error>> {
     let load = Load::new()?;
-    load.run_on(&ThreadPoolBuilder::new().build()?, "rayon's");
-    Ok(())
+    let outcome = load.run_on(&ThreadPoolBuilder::new().build()?, "rayon's");
+    // For the chart of the example.
+    env::var_os("FILCH_TSV").map_or(Ok(()), |path| Ok(fs::write(path, outcome.row())?))
 }

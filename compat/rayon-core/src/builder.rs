@@ -229,10 +229,9 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         if options.use_current_thread && worker_index().is_some() {
             return Err(already());
         }
-        let num_threads = wanted(options.num_threads).min(max_num_threads());
         let handler = options.panic_handler;
         let mut builder = filch::ThreadPool::builder()
-            .num_threads(num_threads)
+            .num_threads(wanted(options.num_threads).min(max_num_threads()))
             .panic_handler(move |payload| handle(handler.as_deref(), payload));
         builder = options.stack_size.into_iter().fold(builder, Builder::stack_size);
         builder = options.start_handler.into_iter().fold(builder, Builder::on_thread_start);
@@ -242,7 +241,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             workers.push(worker);
             Ok(())
         })?;
-        let registry = Registry::new(pool, num_threads, options.is_breadth_first);
+        let registry = Registry::new(pool, options.is_breadth_first);
         let pool = ThreadPool(Open::new(&registry));
         let mut workers = workers.into_iter();
         let own = if options.use_current_thread { workers.next() } else { None };
@@ -291,10 +290,8 @@ fn handle(handler: Option<&PanicHandler>, payload: Box<dyn std::any::Any + Send>
 
 impl<S> fmt::Debug for ThreadPoolBuilder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let num_threads = &self.options.num_threads;
-        f.debug_struct("ThreadPoolBuilder")
-            .field("num_threads", num_threads)
-            .finish_non_exhaustive()
+        let mut debug = f.debug_struct("ThreadPoolBuilder");
+        debug.field("num_threads", &self.options.num_threads).finish_non_exhaustive()
     }
 }
 

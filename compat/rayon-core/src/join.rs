@@ -64,10 +64,7 @@ where
 }
 
 /// Calls [`join`] with closures that learn whether they have changed the thread.
-///
-/// # Panics
-///
-/// As `join`.
+/// Panics as `join` does.
 ///
 /// # Examples
 ///

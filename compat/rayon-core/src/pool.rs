@@ -57,11 +57,7 @@ impl ThreadPool {
         &self.registry().pool
     }
 
-    /// Calls `op` on a worker of this pool, and returns what it returns.
-    ///
-    /// # Panics
-    ///
-    /// Goes on with the panic of `op`.
+    /// Calls `op` on a worker of this pool, and returns what it returns. Panics as `op` does.
     pub fn install<OP, R>(&self, op: OP) -> R
     where
         OP: FnOnce() -> R + Send,
@@ -71,10 +67,7 @@ impl ThreadPool {
     }
 
     /// Calls a closure once on each thread, as [`broadcast`](crate::broadcast) does.
-    ///
-    /// # Panics
-    ///
-    /// Goes on with the panic of one of the calls.
+    /// Panics as `broadcast` does.
     pub fn broadcast<OP, R>(&self, op: OP) -> Vec<R>
     where
         OP: Fn(BroadcastContext<'_>) -> R + Sync,

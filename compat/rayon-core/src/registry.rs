@@ -2,10 +2,9 @@
 
 use crate::ThreadPoolBuilder;
 use crate::error::{Kind, ThreadPoolBuildError};
-use filch::Injector;
-use filch::executor::Shutdown;
+use filch::executor::{Executor, Shutdown};
 use filch::fair::Queue;
-use filch::pool;
+use filch::{Injector, pool};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -66,13 +65,9 @@ impl Here<'_> {
 }
 
 impl Registry {
-    pub(crate) fn new(
-        pool: filch::ThreadPool,
-        num_threads: usize,
-        is_breadth_first: bool,
-    ) -> Arc<Self> {
+    pub(crate) fn new(pool: filch::ThreadPool, is_breadth_first: bool) -> Arc<Self> {
+        let (num_threads, open) = (pool.parallelism().get(), AtomicUsize::new(0));
         let fifos = (0..num_threads).map(|_| Injector::new()).collect();
-        let open = AtomicUsize::new(0);
         Arc::new(Registry { pool, num_threads, fifos, is_breadth_first, open })
     }
 

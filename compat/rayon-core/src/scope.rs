@@ -153,12 +153,17 @@ impl<'scope> Base<'scope> {
         Base { registry, scope: AtomicPtr::default(), _scope: PhantomData }
     }
 
-    fn open<R>(&self, queue: Option<&fair::Queue>, op: impl FnOnce() -> R) -> R {
+    /// A FIFO scope's jobs do not run in waits for inner scopes: each stands for the oldest of a
+    /// thread, which may be older than the inner scope.
+    fn open<R>(&self, queue: Option<&fair::Queue>, is_fifo: bool, op: impl FnOnce() -> R) -> R {
         // Relaxed: a thread that spawns has got the scope from this one.
         let begin = |scope: *const ()| self.scope.store(scope.cast_mut(), Ordering::Relaxed);
         match (&self.registry, queue) {
             (Some(registry), _) => registry.pool.scope(|scope| {
                 begin((&raw const *scope).cast());
+                if !is_fifo {
+                    scope.run_in_inner_waits();
+                }
                 op()
             }),
             (None, Some(queue)) => {
@@ -220,7 +225,7 @@ impl Opens for Scope<'_> {
     }
 
     fn open<R>(&self, queue: Option<&fair::Queue>, op: impl FnOnce() -> R) -> R {
-        self.0.open(queue, op)
+        self.0.open(queue, false, op)
     }
 }
 
@@ -267,7 +272,7 @@ impl Opens for ScopeFifo<'_> {
     }
 
     fn open<R>(&self, queue: Option<&fair::Queue>, op: impl FnOnce() -> R) -> R {
-        self.base.open(queue, op)
+        self.base.open(queue, true, op)
     }
 }
 

@@ -4,6 +4,10 @@ pub use rayon_core::*;
 
 use std::thread;
 
+/// Programs of theirs that must not compile. They come from the registry, as the tests do.
+#[cfg(doctest)]
+mod compile_fail;
+
 /// What they call to catch a panic.
 pub mod unwind {
     use std::panic::{AssertUnwindSafe, catch_unwind};
