@@ -4,7 +4,7 @@ use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::lock::Mutex;
 use crate::sync::{Unwatched, thread};
-use crate::task::{CancelToken, CancelledBy, ExecutorId, Flow, Futures, Job, JoinHandle};
+use crate::task::{CancelToken, CancelledBy, Cause, ExecutorId, Flow, Futures, Job, JoinHandle};
 use crate::task::{Link, Living, Polling, Reason};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
@@ -49,11 +49,11 @@ impl Futures {
     pub fn over<E: Executor + 'static>(executor: E) -> Self {
         let living = Unwatched::new(Living::default());
         let end = executor.end().and_then(|token| {
-            let waker = Waker::from(Unwatched::new(Ended(Unwatched::clone(&living))));
-            match token.link_waker(waker) {
+            let ended = Unwatched::new(Ended(Unwatched::clone(&living), token.clone()));
+            match token.link_waker(Waker::from(Unwatched::clone(&ended))) {
                 Ok(link) => Some((token, link)),
                 Err(_) => {
-                    living.end(CancelledBy::Executor, thread::forget_if_it_panics);
+                    ended.wake();
                     None
                 }
             }
@@ -77,11 +77,12 @@ struct Over<E> {
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 /// Ends the futures of an executor when it is woken.
-struct Ended(Unwatched<Living>);
+struct Ended(Unwatched<Living>, CancelToken);
 
 impl Wake for Ended {
     fn wake(self: Unwatched<Self>) {
-        self.0.end(CancelledBy::Executor, thread::forget_if_it_panics);
+        let cause = Cause::Cancelled(CancelledBy::Executor, self.1.reason());
+        self.0.end(cause, thread::forget_if_it_panics);
     }
 }
 

@@ -11,7 +11,7 @@ use super::tiers::Tier;
 use super::waits::Waits;
 use crate::sync::thread;
 use crate::sync::{Arc, Relaxed};
-use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job, current};
+use crate::task::{AnyTask, Cause, Ended, Job, current};
 use core::cell::Cell;
 use core::mem;
 use core::time::Duration;
@@ -176,7 +176,7 @@ impl Shared {
             job.run();
             true
         } else if line.is_cancelled.load(Relaxed) {
-            self.drop_job(line, job, CancelledBy::Queue.into());
+            self.drop_job(line, job, line.cause());
             false
         } else if job.task().is_some_and(AnyTask::wants_care) && job.is_expired() {
             self.drop_job(line, job, Cause::Expired);

@@ -171,8 +171,8 @@ where
 
     /// It has got a job. Ends it if its executor has dropped all others meanwhile.
     fn end_if_over(&self) {
-        if let Some(by) = self.polling.is_over() {
-            self.any().cancel(by);
+        if let Some(cause) = self.polling.is_over() {
+            self.any().cancel(cause);
         }
     }
 
