@@ -36,6 +36,8 @@ pub(super) struct Counters {
     pub(super) waits_since: AtomicU64,
     /// The longest time for which the queue was ready and not served, in nanoseconds.
     pub(super) gap: AtomicU64,
+    /// Polls of futures.
+    pub(super) polls: AtomicU64,
 }
 
 impl Counters {
@@ -56,10 +58,10 @@ impl Counters {
         self.submitted.fetch_max(seen, Relaxed).max(seen) // Relaxed: no data is read because of it
     }
 
-    fn all(&self) -> [&AtomicU64; 13] {
+    fn all(&self) -> [&AtomicU64; 14] {
         let Counters { completed, panicked, cancelled, tombstones, inlined, refused, .. } = self;
         let Counters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
-        let Counters { submitted, .. } = self;
+        let Counters { submitted, polls, .. } = self;
         [
             completed,
             panicked,
@@ -74,6 +76,7 @@ impl Counters {
             waits_since,
             gap,
             submitted,
+            polls,
         ]
     }
 }
