@@ -5,7 +5,7 @@ use crate::idle::{Park, ThreadPark};
 use crate::sync::lock::Mutex;
 use crate::sync::{Unwatched, thread};
 use crate::task::{CancelLink, Living, Polling, Reason};
-use crate::task::{CancelToken, CancelledBy, ExecutorId, Flow, Futures, Job, JoinHandle};
+use crate::task::{CancelToken, CancelledBy, Cause, ExecutorId, Flow, Futures, Job, JoinHandle};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::task::Wake;
@@ -49,11 +49,11 @@ impl Futures {
     pub fn over<E: Executor + 'static>(executor: E) -> Self {
         let living = Unwatched::new(Living::default());
         let end = executor.end().and_then(|token| {
-            let waker = Waker::from(Unwatched::new(EndsFutures(Unwatched::clone(&living))));
-            match token.link_waker(waker) {
+            let ended = Unwatched::new(EndsFutures(Unwatched::clone(&living), token.clone()));
+            match token.link_waker(Waker::from(Unwatched::clone(&ended))) {
                 Ok(link) => Some((token, link)),
                 Err(_) => {
-                    living.end(CancelledBy::Executor, thread::forget_if_it_panics);
+                    ended.wake();
                     None
                 }
             }
@@ -77,11 +77,12 @@ struct Over<E> {
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 /// Ends the futures of an executor when it is woken.
-struct EndsFutures(Unwatched<Living>);
+struct EndsFutures(Unwatched<Living>, CancelToken);
 
 impl Wake for EndsFutures {
     fn wake(self: Unwatched<Self>) {
-        self.0.end(CancelledBy::Executor, thread::forget_if_it_panics);
+        let cause = Cause::Cancelled(CancelledBy::Executor, self.1.reason());
+        self.0.end(cause, thread::forget_if_it_panics);
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct QueueCounters {
     pub(super) waits_since: AtomicU64,
     /// The longest time for which the queue was ready and not served, in nanoseconds.
     pub(super) gap: AtomicU64,
+    /// Polls of futures.
+    pub(super) polls: AtomicU64,
 }
 
 impl QueueCounters {
@@ -56,11 +58,11 @@ impl QueueCounters {
         self.submitted.fetch_max(seen, Relaxed).max(seen) // Relaxed: no data is read because of it
     }
 
-    fn all(&self) -> [&AtomicU64; 13] {
+    fn all(&self) -> [&AtomicU64; 14] {
         let QueueCounters { completed, panicked, cancelled, tombstones, inlined, refused, .. } =
             self;
         let QueueCounters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
-        let QueueCounters { submitted, .. } = self;
+        let QueueCounters { submitted, polls, .. } = self;
         [
             completed,
             panicked,
@@ -75,6 +77,7 @@ impl QueueCounters {
             waits_since,
             gap,
             submitted,
+            polls,
         ]
     }
 }

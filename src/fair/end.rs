@@ -6,7 +6,7 @@ use super::line::Line;
 use super::shared::Shared;
 use crate::executor::{ExecutorId, Shutdown};
 use crate::sync::thread::per_thread;
-use crate::sync::{Arc, Relaxed, Unwatched, Weak, weak};
+use crate::sync::{Arc, Relaxed, Text, Unwatched, Weak, weak};
 use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job};
 use alloc::task::Wake;
 use core::cell::Cell;
@@ -45,11 +45,11 @@ impl Shared {
     }
 
     /// Drops the queued tasks and returns their number. The caller has a lease or a hold.
-    pub(super) fn discard(&self, line: &Line, by: CancelledBy) -> usize {
+    pub(super) fn discard(&self, line: &Line, by: Cause) -> usize {
         let mut dropped = 0;
         // Forks stay: the tasks that have forked them run them.
         while let Some(entry) = line.take_job() {
-            dropped += usize::from(self.drop_job(line, entry.job, by.into()));
+            dropped += usize::from(self.drop_job(line, entry.job, by.clone()));
         }
         dropped
     }
@@ -107,18 +107,18 @@ impl Shared {
 
     /// Cancels the queue and returns how many tasks it dropped. No task begins after this has
     /// returned. The caller has a hold or a handle.
-    pub(super) fn cancel(this: &Arc<Self>, line: &Line) -> usize {
+    pub(super) fn cancel(this: &Arc<Self>, line: &Line, reason: Option<Text>) -> usize {
         // Other threads may drop some of the tasks. The last of the leases and holds notifies the
         // threads that wait until the queue is idle, and this call may be the one that ends the
         // last task.
         line.life.begin_lease_anyway();
-        line.life.cancel();
+        line.cancel(reason);
         // Who submits a poll afterwards sees that, or we see the poll.
         LOOK.fence();
         // The queued tasks go first. If the running tasks were told first, they would stop, and
         // their threads would drop queued tasks that this call does not count.
-        let dropped = this.discard(line, CancelledBy::Queue);
-        let dropped = dropped + line.end_futures(this, CancelledBy::Queue);
+        let dropped = this.discard(line, line.cause());
+        let dropped = dropped + line.end_futures(this, line.cause());
         line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read no other data because of it
         this.tell_end(line);
         Shared::changed(this, line);
@@ -149,10 +149,10 @@ impl Shared {
                     if is_first {
                         this.take_out(this.tiers.get(line.tier()), line);
                     }
-                    this.discard(line, CancelledBy::Executor);
+                    this.discard(line, this.cause());
                     if this.is_ended.load(Relaxed) {
                         // Relaxed: as for jobs, there is a second round.
-                        line.end_futures(this, CancelledBy::Executor);
+                        line.end_futures(this, this.cause());
                     }
                     Shared::end_lease(this, line);
                 }
@@ -165,7 +165,7 @@ impl Shared {
         if Shared::hold(this, line, line.id()) {
             line.life.close();
             match how {
-                Shutdown::Cancel => _ = Shared::cancel(this, line),
+                Shutdown::Cancel => _ = Shared::cancel(this, line, None),
                 Shutdown::Drain => {
                     line.pause(false);
                     Shared::changed(this, line);
@@ -207,10 +207,18 @@ impl Shared {
     pub(super) fn watch_end(this: &Arc<Self>) {
         let Some(token) = this.panics.take(|| this.executor.end()).flatten() else { return };
         let waker = Waker::from(Unwatched::new(Gone(weak(this))));
+        // Before it can be told: `cause` asks the token.
+        *this.end.lock() = Some((token.clone(), None));
         match token.link_waker(waker) {
-            Ok(link) => *this.end.lock() = Some((token, link)),
+            Ok(link) => *this.end.lock() = Some((token, Some(link))),
             Err(_) => Shared::end(this),
         }
+    }
+
+    /// Returns the cause with which tasks end when the executor has ended.
+    pub(super) fn cause(&self) -> Cause {
+        let reason = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
+        Cause::Cancelled(CancelledBy::Executor, reason)
     }
 
     /// Drops all queued tasks, because the executor has ended.

@@ -48,7 +48,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn cancel(&self) -> usize {
-        let dropped = Shared::cancel(self.shared(), self.line());
+        let dropped = Shared::cancel(self.shared(), self.line(), self.0.token.reason());
         self.0.token.cancel();
         dropped
     }

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::sync::lock::Mutex;
-use crate::task::{AnyTask, CancelledBy, Job};
+use crate::task::{AnyTask, Cause, Job};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::mem;
@@ -23,7 +23,7 @@ struct Permits {
     /// The numbers of the futures that got a permit before their first job arrived here.
     early: BTreeSet<u64>,
     /// Set when the queue ends its futures: no future waits any more.
-    over: Option<CancelledBy>,
+    over: Option<Cause>,
     /// Some thread is giving permits to waiting futures.
     is_being_filled: bool,
 }
@@ -35,7 +35,7 @@ pub(super) enum Kept {
     Begins(Job),
     /// The future was cancelled meanwhile, or is to be, by the queue. The queue does not count on
     /// the job.
-    Ends(Job, Option<CancelledBy>),
+    Ends(Job, Option<Cause>),
 }
 
 /// The number of a future that needs no permit.
@@ -83,7 +83,7 @@ impl Flight {
         if permits.early.remove(&number) {
             return Kept::Begins(job);
         }
-        match (permits.over, permits.waiting.get_mut(&number)) {
+        match (permits.over.clone(), permits.waiting.get_mut(&number)) {
             (None, Some(kept)) => {
                 *kept = Some(job);
                 Kept::Waits
@@ -94,7 +94,7 @@ impl Flight {
 
     /// Has no future wait any more. Returns those that do, for the caller to cancel. A future whose
     /// first job has not arrived is cancelled by the thread that brings the job.
-    pub(super) fn close(&self, by: CancelledBy) -> Vec<AnyTask> {
+    pub(super) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
         let jobs = permits.waiting.values().flatten();

@@ -11,7 +11,7 @@ use super::tiers::Tier;
 use super::waits::Waits;
 use crate::sync::thread;
 use crate::sync::{Arc, Relaxed};
-use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job, current};
+use crate::task::{AnyTask, Cause, Ended, Job, current};
 use core::cell::Cell;
 use core::mem;
 use core::time::Duration;
@@ -51,13 +51,15 @@ pub(super) struct Progress {
     tombstones: u64,
     /// How many jobs had no task to run.
     swept: u64,
+    polls: u64,
 }
 
 impl Progress {
     pub(super) fn new(start: u64) -> Self {
         let [told, now] = [start; 2];
-        let [away, ended, ran, panicked, tombstones, swept] = [0; 6];
-        Progress { start, now, tasks: 0, told, away, ended, ran, panicked, tombstones, swept }
+        let [away, ended, ran, panicked, tombstones, swept, polls] = [0; 7];
+        let tasks = 0;
+        Progress { start, now, tasks, told, away, ended, ran, panicked, tombstones, swept, polls }
     }
 
     /// Takes over a reading of the clock. If the clock has gone back a little, no time has passed;
@@ -176,13 +178,13 @@ impl Shared {
             job.run();
             true
         } else if line.is_cancelled.load(Relaxed) {
-            self.drop_job(line, job, CancelledBy::Queue.into());
+            self.drop_job(line, job, line.cause());
             false
         } else if job.task().is_some_and(AnyTask::wants_care) && job.is_expired() {
             self.drop_job(line, job, Cause::Expired);
             false
         } else if job.task().is_some_and(AnyTask::is_counted) {
-            self.run_counted(line, job)
+            self.run_counted(line, job, progress)
         } else {
             progress.ended += 1;
             match thread::catch(|| job.try_run()) {
@@ -210,7 +212,7 @@ impl Shared {
 
     /// Runs the job of a counted task: it leaves the queue's count before its handle reports it
     /// done.
-    fn run_counted(&self, line: &Line, job: Job) -> bool {
+    fn run_counted(&self, line: &Line, job: Job, progress: &mut Progress) -> bool {
         let counters = &line.counters;
         let ended = Cell::new(None);
         let count = |how| {
@@ -247,6 +249,7 @@ impl Shared {
         if !has_run && ended.get().is_none() {
             self.sweep(line, &task);
         }
+        progress.polls += u64::from(has_run && task.is_future());
         has_run
     }
 
@@ -261,8 +264,9 @@ impl Shared {
         self.tell_ends(line, progress)
     }
 
-    /// Updates the counts of ended tasks, but not the time.
+    /// Updates the counts of polls and of ended tasks, but not the time.
     fn tell_ends(&self, line: &Line, progress: &mut Progress) -> Look {
+        add(&line.counters.polls, mem::take(&mut progress.polls));
         if progress.ended == 0 {
             return line.life.look();
         }

@@ -11,7 +11,7 @@ use crate::idle::EventCount;
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelLink, CancelToken, End, ExecutorId, Job, Living};
+use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, End, ExecutorId, Job, Living};
 use alloc::boxed::Box;
 use core::any::Any;
 
@@ -50,6 +50,8 @@ pub(super) struct Line {
     pauses: AtomicUsize,
     /// Tells running tasks that the queue is cancelled, so they may stop.
     pub(super) is_cancelled: AtomicBool,
+    /// The reason for which the queue was cancelled, if one was given.
+    reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the count.
     pub(super) litter: AtomicUsize,
     /// The threads that wait until the queue may run one more task.
@@ -99,6 +101,7 @@ impl Line {
             tier: AtomicUsize::new(0),
             pauses: AtomicUsize::new(0),
             is_cancelled: AtomicBool::new(false),
+            reason: Mutex::default(),
             litter: AtomicUsize::new(0),
             joiners: Joiners::default(),
             quiet: Once::empty(),
@@ -117,6 +120,7 @@ impl Line {
         let id = ExecutorId::new();
         let QueueSettings { name, weight, limit, capacity, tier, is_paused } = settings;
         *self.name.lock() = name;
+        *self.reason.lock() = None;
         self.end.forget();
         self.living.reset();
         self.counters.reset();
@@ -167,6 +171,21 @@ impl Line {
             false => _ = self.pauses.fetch_sub(1, Relaxed),
         }
         changes
+    }
+
+    /// Marks the queue as cancelled. The reason of the first call stays.
+    pub(super) fn cancel(&self, because: Option<Text>) {
+        let mut reason = self.reason.lock();
+        if !self.life.look().is_cancelled() {
+            *reason = because;
+        }
+        self.life.cancel();
+    }
+
+    /// Returns the cause with which tasks of the cancelled queue end. A caller that has seen the
+    /// mark takes the lock after `cancel`, and so sees the reason.
+    pub(super) fn cause(&self) -> Cause {
+        Cause::Cancelled(CancelledBy::Queue, self.reason.lock().clone())
     }
 
     /// Returns whether the queue is paused, so that a lease ends with its current task.

@@ -9,7 +9,7 @@ use super::shared::Shared;
 use crate::sync::Relaxed;
 use crate::task::current;
 use crate::task::{
-    AnyTask, Cancel, CancelledBy, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason,
+    AnyTask, Cancel, Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason,
 };
 use core::future::Future;
 
@@ -60,12 +60,12 @@ impl Polling for Polls {
         true
     }
 
-    fn is_over(&self) -> Option<CancelledBy> {
+    fn is_over(&self) -> Option<Cause> {
         if self.line().life.look().is_cancelled() {
-            return Some(CancelledBy::Queue);
+            return Some(self.line().cause());
         }
-        // Relaxed: the fence of `push_poll` orders it.
-        self.queue.shared.is_ended.load(Relaxed).then_some(CancelledBy::Executor)
+        let shared = &self.queue.shared;
+        shared.is_ended.load(Relaxed).then(|| shared.cause()) // Relaxed: `push_poll` has a fence
     }
 
     fn accept(&self) -> Result<u64, Reason> {
@@ -122,14 +122,14 @@ impl Polling for Polls {
 impl Line {
     /// Drops the queue's futures, because it was cancelled or its executor has ended. Returns their
     /// number.
-    pub(super) fn end_futures(&self, shared: &Shared, by: CancelledBy) -> usize {
+    pub(super) fn end_futures(&self, shared: &Shared, by: Cause) -> usize {
         // Those that are queued end with their jobs.
         let is_ended = |task: &&AnyTask| {
             // A panic is that of a destructor or a waker, so the task has ended here.
-            let cancelled = shared.panics.take(|| task.cancel(by));
+            let cancelled = shared.panics.take(|| task.cancel(by.clone()));
             !matches!(cancelled, Some(Cancel::Requested | Cancel::Finished))
         };
-        let ended = self.flight.close(by).iter().filter(is_ended).count();
+        let ended = self.flight.close(by.clone()).iter().filter(is_ended).count();
         ended + self.living.end(by, |payload| shared.panics.handle(payload))
     }
 }

@@ -237,7 +237,8 @@ impl Queue {
         was_paused
     }
 
-    /// Returns the token of the queue. The queue and its token are cancelled together.
+    /// Returns the token of the queue. The queue and its token are cancelled together. The handles
+    /// of the tasks that this ends return the token's [reason](crate::task::JoinError::reason).
     ///
     /// # Examples
     ///

@@ -308,7 +308,8 @@ impl Queue {
     /// Links the token to the queue, so that it cancels the queue from now on.
     fn cancel_with_token(&self) {
         let line = self.line();
-        let canceller = Canceller { queue: self.0.queue.clone(), id: self.0.id };
+        let token = self.0.token.clone();
+        let canceller = Canceller { queue: self.0.queue.clone(), id: self.0.id, token };
         match self.0.token.link_waker(Waker::from(Unwatched::new(canceller))) {
             Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
             Err(_) => _ = self.cancel(),
@@ -320,13 +321,14 @@ impl Queue {
 struct Canceller {
     queue: LineRef,
     id: ExecutorId,
+    token: CancelToken,
 }
 
 impl Wake for Canceller {
     fn wake(self: Unwatched<Self>) {
         let (shared, line) = (&self.queue.shared, self.queue.line());
         if Shared::hold(shared, line, Some(self.id)) {
-            Shared::cancel(shared, line);
+            Shared::cancel(shared, line, self.token.reason());
             Shared::end_lease(shared, line);
         }
     }

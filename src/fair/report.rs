@@ -56,6 +56,8 @@ pub struct QueueMetrics {
     pub tombstones: u64,
     /// Tasks that ran on a thread that waited for them.
     pub inlined: u64,
+    /// How many times the queue has polled its futures, each of which counts as one task.
+    pub poll_count: u64,
     /// How many leases the queue has had.
     pub leases: u64,
     /// The total time for which the queue's tasks have run.
@@ -120,6 +122,7 @@ impl QueueMetrics {
             cancelled,
             tombstones,
             inlined: read(&counters.inlined),
+            poll_count: read(&counters.polls),
             leases: read(&counters.leases),
             service: Duration::from_nanos(read(&counters.service)),
             longest_lease: Duration::from_nanos(read(&counters.longest)),
@@ -209,6 +212,7 @@ impl Report {
                 cancelled: now.cancelled.saturating_sub(then.cancelled),
                 tombstones: now.tombstones.saturating_sub(then.tombstones),
                 inlined: now.inlined.saturating_sub(then.inlined),
+                poll_count: now.poll_count.saturating_sub(then.poll_count),
                 leases: now.leases.saturating_sub(then.leases),
                 service: now.service.saturating_sub(then.service),
                 arrivals: now.arrivals.saturating_sub(then.arrivals),

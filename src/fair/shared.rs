@@ -45,8 +45,8 @@ pub(super) struct Shared {
     pub(super) is_ended: AtomicBool,
     /// Whether a thread is about to serve that was started because the executor was full.
     pub(super) is_one_coming: Mutex<bool>,
-    /// The token that reports the end, and the link to it.
-    pub(super) end: Mutex<Option<(CancelToken, CancelLink)>>,
+    /// The token that reports the end, and the link to it, unless it was cancelled before.
+    pub(super) end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
     pub(super) registry: Mutex<FreeSlots>,
 }
 

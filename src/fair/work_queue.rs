@@ -249,6 +249,25 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         &self.queue
     }
 
+    /// Returns a future that is ready when every accepted input has been processed or cancelled.
+    /// Otherwise as [`Queue::drained`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::{Inline, spawn_future};
+    /// use filch::fair::WorkQueue;
+    ///
+    /// let work = WorkQueue::over(filch::ThreadPool::new(1)?, 1, |n: u64, _token| n * n)?;
+    /// let square = work.push(7);
+    /// spawn_future(Inline, work.drained()).join()?;
+    /// assert!(square.is_finished());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn drained(&self) -> impl Future<Output = ()> + Send + use<In, Out> {
+        self.queue.drained()
+    }
+
     /// Closes the work queue, and blocks until every handle has its result. With
     /// [`Shutdown::Drain`], every result is an output. With [`Shutdown::Cancel`], inputs that have
     /// not begun are cancelled, and those that have begun are asked to stop. May be called again.

@@ -146,30 +146,50 @@
 //! [context](crate::task::ContextFlow) is entered around each poll:
 //!
 //! ```text
-//! struct Tokio(tokio::runtime::Handle);
+//! struct Tokio(Handle);
 //!
 //! impl ContextFlow for Tokio {
-//!     type Snapshot = tokio::runtime::Handle;
+//!     type Snapshot = Handle;
 //!
-//!     fn capture(&self) -> tokio::runtime::Handle {
+//!     fn capture(&self) -> Handle {
 //!         self.0.clone()
 //!     }
 //!
-//!     fn enter<R>(handle: tokio::runtime::Handle, run: impl FnOnce() -> R) -> R {
+//!     fn enter<R>(handle: Handle, run: impl FnOnce() -> R) -> R {
 //!         let _entered = handle.enter();
 //!         run()
 //!     }
 //! }
 //!
-//! let pool = ThreadPool::builder().context(Tokio(handle)).build()?;
-//! pool.spawn_future(async {
-//!     let stream = tokio::net::TcpStream::connect(address).await?;
-//!     tokio::time::sleep(second).await;
-//!     …
-//! });
+//! async fn square_of(number: u32, address: SocketAddr) -> io::Result<u32> {
+//!     let mut stream = TcpStream::connect(address).await?;
+//!     stream.write_u32(number).await?;
+//!     tokio::time::sleep(Duration::from_millis(1)).await;
+//!     stream.read_u32().await
+//! }
+//!
+//! let handle = runtime.handle().clone();
+//! let pool = ThreadPool::builder().num_threads(2).context(Tokio(handle)).build().unwrap();
+//! let square = pool.spawn_future(square_of(7, address));
 //! ```
 //!
-//! `tests/foreign/ecosystem.rs` runs this. The sockets and timers of async-io need no context.
+//! The timers and sockets of async-io have a thread of their own, and need no context:
+//!
+//! ```text
+//! async fn square_by_async_io(number: u32, address: SocketAddr) -> io::Result<u32> {
+//!     let mut stream = Async::<std::net::TcpStream>::connect(address).await?;
+//!     stream.write_all(&number.to_be_bytes()).await?;
+//!     Timer::after(Duration::from_millis(1)).await;
+//!     let mut square = [0; 4];
+//!     stream.read_exact(&mut square).await?;
+//!     Ok(u32::from_be_bytes(square))
+//! }
+//!
+//! let square = queue.spawn_future(square_by_async_io(7, address));
+//! ```
+//!
+//! The library depends on neither. `tests/foreign/ecosystem.rs` compiles and runs both, with a
+//! server each, and checks that each line above is one of its own.
 //!
 //! With the feature `futures` a pool, a scheduler and a queue are `futures_task::Spawn`; with the
 //! feature `hyper` they are `hyper::rt::Executor`, and serve HTTP/2.

@@ -148,7 +148,9 @@
 //! cargo xtask versus deque                # ratios to crossbeam-deque and st3, in one run
 //! cargo xtask versus injector             # to crossbeam-deque, kanal and others
 //! cargo xtask versus idle                 # to a fence, and to event-listener
+//! cargo xtask versus waits                # joins, scopes and handles, to rayon
 //! cargo xtask versus pool                 # to rayon, executors, tokio, chili and others
+//! cargo xtask versus futures              # to async-executor, smol and tokio
 //! cargo xtask versus fair                 # to the bare pool, and to Toub's with a lock
 //! cargo run --release --example harness   # filch's executors in Duffy's shapes, with a chart
 //! cargo run --release --example tenants   # the wait of a small batch beside a large one

@@ -5,7 +5,7 @@ use super::shared::Shared;
 use super::thread_pool::{PoolHandle, ThreadPool};
 use crate::executor::{ExecutorId, Futures, Reason, Rejected};
 use crate::sync::{Arc, Unwatched};
-use crate::task::{CancelledBy, Job, JoinHandle, Living, Polling};
+use crate::task::{CancelledBy, Cause, Job, JoinHandle, Living, Polling};
 use core::future::Future;
 
 impl ThreadPool {
@@ -78,8 +78,8 @@ impl Polling for Entrance {
         true
     }
 
-    fn is_over(&self) -> Option<CancelledBy> {
-        self.0.is_discarding().then_some(CancelledBy::Executor)
+    fn is_over(&self) -> Option<Cause> {
+        self.0.is_discarding().then(|| CancelledBy::Executor.into())
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {

@@ -144,6 +144,11 @@ impl AnyTask {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
 
+    /// Returns whether it is a future.
+    pub(crate) fn is_future(&self) -> bool {
+        self.state().is_future()
+    }
+
     /// Returns whether its queue counts it.
     pub(crate) fn is_counted(&self) -> bool {
         self.state().is_counted()
@@ -178,7 +183,7 @@ impl AnyTask {
     /// The same for all tasks that the same threads may run while they wait for them. `None`: no
     /// thread may.
     pub(super) fn kin(&self) -> Option<Kin> {
-        if self.state().is_future() {
+        if self.is_future() {
             return None;
         }
         let limiter = self.limited().map(|it| it.0.home());

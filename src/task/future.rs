@@ -172,8 +172,8 @@ where
     /// Ends the future if its executor has dropped all jobs. Called when the future has just got
     /// one, which may have come too late for that.
     fn end_if_over(&self) {
-        if let Some(by) = self.polling.is_over() {
-            self.any().cancel(by);
+        if let Some(cause) = self.polling.is_over() {
+            self.any().cancel(cause);
         }
     }
 

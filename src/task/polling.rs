@@ -1,7 +1,7 @@
 //! The services of an executor to its futures.
 
 use super::any::Limited;
-use super::error::{CancelledBy, Reason};
+use super::error::{Cause, Reason};
 use super::frame::Home;
 use super::job::Job;
 use super::living::Living;
@@ -19,9 +19,9 @@ pub(crate) trait Polling: Send + Sync {
         false
     }
 
-    /// Returns the origin of the cancellation if the executor drops its jobs. A submitter asks after
-    /// its submission, since its job may have come too late to be dropped.
-    fn is_over(&self) -> Option<CancelledBy> {
+    /// Returns the cause if the executor drops its jobs. A submitter asks after its submission,
+    /// since its job may have come too late to be dropped.
+    fn is_over(&self) -> Option<Cause> {
         None
     }
 

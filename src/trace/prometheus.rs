@@ -78,6 +78,7 @@ pub fn queues(report: &Report) -> String {
     text.queues("tombstones_total", "counter", help, queues, tombstones);
     let help = "Tasks that a waiting thread ran.";
     text.queues("inlined_total", "counter", help, queues, |it| it.inlined);
+    text.queues("polls_total", "counter", "Polls of futures.", queues, |it| it.poll_count);
     text.queues("leases_total", "counter", "Leases of the queue.", queues, |it| it.leases);
     let service = |it: &QueueMetrics| it.service.as_secs_f64();
     text.queues("service_seconds_total", "counter", "Thread time of its tasks.", queues, service);

@@ -1,11 +1,14 @@
-//! Traits of other crates, by their users; and tokio's timers and sockets in futures of a pool.
+//! Traits of other crates, by their users; and timers and sockets of tokio and async-io in futures
+//! of pools and queues.
 
 use crate::waiting::{done, ended};
+use async_io::{Async, Timer};
 use filch::executor::{Inline, Shutdown};
 use filch::pool::LockedPool;
 use filch::sim::{self, Stepper};
 use filch::task::ContextFlow;
 use filch::{FairScheduler, ThreadPool};
+use futures_lite::{AsyncReadExt as _, AsyncWriteExt as _};
 use futures_util::task::{Spawn, SpawnExt};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -13,6 +16,8 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -103,26 +108,69 @@ impl ContextFlow for Tokio {
     }
 }
 
+async fn square_of(number: u32, address: SocketAddr) -> io::Result<u32> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_u32(number).await?;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    stream.read_u32().await
+}
+
 #[test]
 fn futures_of_a_pool_use_tokios_timers_and_sockets() {
     let runtime = Runtime::new().unwrap();
-    let context = Tokio(runtime.handle().clone());
-    let pool = ThreadPool::builder().num_threads(2).context(context).build().unwrap();
-    let same = pool.clone();
-    let answer = pool.spawn_future(async move {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = same.spawn_future(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let number = stream.read_u32().await.unwrap();
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            stream.write_u32(number * number).await.unwrap();
-        });
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_u32(7).await.unwrap();
-        let square = stream.read_u32().await.unwrap();
-        server.await.unwrap();
-        square
+    let handle = runtime.handle().clone();
+    let pool = ThreadPool::builder().num_threads(2).context(Tokio(handle)).build().unwrap();
+    let listener = done(pool.spawn_future(TcpListener::bind("127.0.0.1:0"))).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = pool.spawn_future(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let number = stream.read_u32().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        stream.write_u32(number * number).await.unwrap();
     });
-    assert_eq!(done(answer), 49);
+    let square = pool.spawn_future(square_of(7, address));
+    assert_eq!(done(square).unwrap(), 49);
+    done(server);
+}
+
+async fn square_by_async_io(number: u32, address: SocketAddr) -> io::Result<u32> {
+    let mut stream = Async::<std::net::TcpStream>::connect(address).await?;
+    stream.write_all(&number.to_be_bytes()).await?;
+    Timer::after(Duration::from_millis(1)).await;
+    let mut square = [0; 4];
+    stream.read_exact(&mut square).await?;
+    Ok(u32::from_be_bytes(square))
+}
+
+#[test]
+fn futures_of_a_queue_use_async_ios_timers_and_sockets() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("net").max_in_flight(2).build().unwrap();
+    let listener = Async::<std::net::TcpListener>::bind(([127, 0, 0, 1], 0)).unwrap();
+    let address = listener.get_ref().local_addr().unwrap();
+    let server = queue.spawn_future(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut number = [0; 4];
+        stream.read_exact(&mut number).await.unwrap();
+        let number = u32::from_be_bytes(number);
+        stream.write_all(&(number * number).to_be_bytes()).await.unwrap();
+    });
+    let square = queue.spawn_future(square_by_async_io(7, address));
+    assert_eq!(done(square).unwrap(), 49);
+    done(server);
+}
+
+/// The guide cannot compile it: the library depends on neither.
+#[test]
+fn the_guide_shows_lines_of_this_file() {
+    let (here, guide) =
+        (include_str!("ecosystem.rs"), include_str!("../../src/guide/from_tokio.rs"));
+    let section = guide.split("//! # Timers and sockets").nth(1).unwrap();
+    let section = section.split("//! # ").next().unwrap();
+    let blocks: Vec<_> = section.split("//! ```").skip(1).step_by(2).collect();
+    assert_eq!(blocks.len(), 2);
+    let shown = blocks.iter().flat_map(|it| it.lines().skip(1));
+    for line in shown.map(|it| it.trim_start_matches("//!")) {
+        assert!(here.contains(line.trim()), "not compiled here: {line}");
+    }
 }

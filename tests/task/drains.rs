@@ -27,11 +27,14 @@ fn spawners() -> Vec<Spawner> {
     let queue = fair.queue("q").build().unwrap();
     let (same_pool, same_locked) = (pool.clone(), Arc::clone(&locked));
     let (same_fair, same_queue) = (fair.clone(), queue.clone());
+    let work = WorkQueue::on(fair.queue("w").build().unwrap(), |(): (), _| ());
+    let works = work.queue().clone();
     vec![
         ("pool", Box::new(pool), Box::new(move || Box::pin(same_pool.drained()))),
         ("locked", Box::new(locked), Box::new(move || Box::pin(same_locked.drained()))),
         ("fair", Box::new(fair), Box::new(move || Box::pin(same_fair.drained()))),
         ("queue", Box::new(queue), Box::new(move || Box::pin(same_queue.drained()))),
+        ("work queue", Box::new(works), Box::new(move || Box::pin(work.drained()))),
     ]
 }
 

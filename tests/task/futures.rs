@@ -273,3 +273,23 @@ fn a_thread_that_gives_its_place_away_may_block_on_its_own_pool() {
     });
     assert_eq!(done(sum), 3);
 }
+
+#[test]
+fn polls_are_counted_as_polls() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    // The first counts its closures too.
+    let queues = [fair.queue("a").capacity(9).build().unwrap(), fair.queue("b").build().unwrap()];
+    for queue in queues {
+        let before = fair.report();
+        done(queue.spawn(|| ()));
+        done(queue.spawn_future(wait(3)));
+        let cancelled = queue.spawn_future(pending::<()>());
+        done(queue.spawn(|| ()));
+        cancelled.cancel();
+        queue.wait_idle().unwrap();
+        let metrics = queue.metrics();
+        assert_eq!((metrics.poll_count, metrics.submitted, metrics.completed), (5, 4, 3));
+        let report = fair.report().since(&before);
+        assert_eq!(report.queues.iter().map(|it| it.poll_count).sum::<u64>(), 5);
+    }
+}

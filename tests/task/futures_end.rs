@@ -1,11 +1,13 @@
-//! Futures that have a job when their executor is cancelled: they end at once all the same.
+//! Futures whose executor is cancelled: those that have a job end at once all the same, and each
+//! handle has the reason.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use crate::futures_meet::sleeps;
-use filch::executor::{Shutdown, ShutdownError};
-use filch::task::{CancelledBy, JoinError};
-use filch::{FairScheduler, ThreadPool};
-use std::future::poll_fn;
+use filch::executor::{Rejected, Shutdown, ShutdownError, spawn_future};
+use filch::task::{CancelToken, CancelledBy, JoinError};
+use filch::{Executor, FairScheduler, Job, ThreadPool};
+use std::future::{pending, poll_fn};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
@@ -66,4 +68,79 @@ fn p8_a_future_that_yields_ends_with_the_poll_in_which_its_queue_is_cancelled() 
     assert!(done(busy) && done(first).is_err());
     queue.wait_idle().unwrap();
     assert_eq!(queue.metrics().pending, 0);
+}
+
+/// Asleep, without a permit, queued, paused, and being polled.
+#[test]
+fn a_cancelled_queue_says_why_wherever_a_task_stands() {
+    let (fair, root) = (FairScheduler::over(ThreadPool::new(1).unwrap()), CancelToken::new());
+    let queue = || fair.queue("q").token(&root);
+    let (permits, free) = (queue().max_in_flight(1).build().unwrap(), queue().build().unwrap());
+    let paused = queue().paused().build().unwrap();
+    let asleep = permits.spawn_future(pending::<()>());
+    // It has been polled.
+    done(fair.queue("last").build().unwrap().spawn(|| ()));
+    let ((begun, has_begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+    let polled = free.spawn_future(poll_fn(move |_| {
+        begun.send(()).unwrap();
+        let _ = released.recv_timeout(MINUTE);
+        Poll::<()>::Pending
+    }));
+    has_begun.recv_timeout(MINUTE).unwrap();
+    let mut tasks = vec![asleep, permits.spawn_future(pending()), polled];
+    for queue in [&permits, &free, &paused] {
+        tasks.extend([queue.spawn(|| ()), queue.spawn_future(pending())]);
+    }
+    root.cancel_with("enough");
+    drop(release);
+    for task in tasks {
+        let error = ended(task).unwrap_err();
+        assert_eq!(error.cancelled_by(), Some(CancelledBy::Queue));
+        assert_eq!(error.reason(), Some("enough"));
+    }
+    // Made of a token that is cancelled already; and a queue in the slot of one that had a reason.
+    assert_eq!(queue().build().unwrap().token().reason().as_deref(), Some("enough"));
+    drop((permits, free, paused));
+    fair.wait_idle().unwrap();
+    let next = fair.queue("next").paused().build().unwrap();
+    let task = next.spawn(|| ());
+    next.cancel();
+    assert_eq!(ended(task).unwrap_err().reason(), None);
+}
+
+/// Runs each job at once, and has ended when the token says so.
+struct Ends(CancelToken);
+
+impl Executor for Ends {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        job.run();
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.0.clone())
+    }
+}
+
+#[test]
+fn an_executor_that_ends_says_why() {
+    let end = CancelToken::new();
+    let fair = FairScheduler::over(Ends(end.clone()));
+    let paused = fair.queue("q").paused().build().unwrap();
+    let tasks = [
+        spawn_future(Ends(end.clone()), pending()),
+        fair.spawn_future(pending()),
+        paused.spawn_future(pending()),
+        paused.spawn(|| ()),
+    ];
+    end.cancel_with("the machine goes");
+    for task in tasks {
+        let error = ended(task).unwrap_err();
+        assert_eq!(error.cancelled_by(), Some(CancelledBy::Executor));
+        assert_eq!(error.reason(), Some("the machine goes"));
+    }
 }

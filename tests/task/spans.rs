@@ -3,10 +3,11 @@
 use crate::common::waiting::{done, wait_for};
 use filch::executor::{Executor, TaskBuilder, spawn_future};
 use filch::fair::WorkQueue;
-use filch::task::{ContextFlow, CurrentSpan, Flow, TaskGroup, TaskSpan};
-use filch::{FairScheduler, ThreadPool};
+use filch::sim::Stepper;
+use filch::task::{CancelToken, ContextFlow, CurrentSpan, Flow, TaskGroup, TaskSpan};
+use filch::{FairScheduler, JoinHandle, LockedPool, ThreadPool};
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, LazyLock, Mutex, mpsc};
 use std::task::Poll;
@@ -19,15 +20,20 @@ use tracing_subscriber::registry::LookupSpan;
 /// A span's name, and that of its parent.
 type Noted = (String, Option<String>);
 
-/// Notes each span when it is made.
+/// Notes each span when it is made, and the parent's name of each that is closed.
 #[derive(Clone, Default)]
-struct Parents(Arc<Mutex<Vec<Noted>>>);
+struct Parents(Arc<Mutex<Vec<Noted>>>, Arc<Mutex<Vec<String>>>);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Parents {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let span = context.span(id).unwrap();
         let parent = span.parent().map(|it| it.name().to_owned());
         self.0.lock().unwrap().push((span.name().to_owned(), parent));
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let parent = context.span(&id).and_then(|it| it.parent());
+        self.1.lock().unwrap().extend(parent.map(|it| it.name().to_owned()));
     }
 }
 
@@ -58,7 +64,9 @@ fn the_span_of_a_task_is_a_child_of_its_submitters() {
     outside.join().unwrap();
 
     let noted = noted.0.lock().unwrap();
-    let tasks: Vec<_> = noted.iter().filter(|(name, _)| name == "task").map(|it| &it.1).collect();
+    let of_c = Some("request of c".to_owned());
+    let tasks = noted.iter().filter(|it| it.0 == "task" && it.1 != of_c);
+    let tasks: Vec<_> = tasks.map(|it| &it.1).collect();
     assert_eq!(tasks, [&Some("request of a".to_owned()), &None]);
 }
 
@@ -121,18 +129,54 @@ fn a_span_goes_through_every_hop_of_a_pool() {
         pool.scope(|scope| (0..2).for_each(|_| scope.spawn(|| note(&it))));
     });
     expect_request("join from outside", |it| {
-        // Each waits for the other, so that another thread has taken the second.
-        let (same, both) = (it.clone(), Barrier::new(2));
-        let meet_and_note = |names| {
-            both.wait();
-            note(&names);
-        };
-        pool.join(|| meet_and_note(it), || meet_and_note(same));
+        let meet_and_note = meeting(&it);
+        pool.join(&meet_and_note, &meet_and_note);
     });
     expect_request("broadcast", |it| {
         let names = Mutex::new(it);
         pool.broadcast(move |_| note(&names.lock().unwrap())).unwrap();
     });
+    expect_request("spawn_broadcast", |it| {
+        let names = Mutex::new(it);
+        pool.spawn_broadcast(move |_| note(&names.lock().unwrap())).unwrap();
+    });
+    expect_request("spawn_broadcast of a scope", |it| {
+        let names = Mutex::new(it);
+        pool.scope(|scope| scope.spawn_broadcast(|_| note(&names.lock().unwrap()))).unwrap();
+    });
+    let token = &CancelToken::new();
+    expect_request("scope_with", |it| {
+        pool.scope_with(token, |scope| (0..2).for_each(|_| scope.spawn(|| note(&it)))).unwrap();
+    });
+    expect_request("join_with", |it| {
+        let meet_and_note = meeting(&it);
+        pool.join_with(token, &meet_and_note, &meet_and_note).unwrap();
+    });
+}
+
+/// A half that notes its span. Each half waits for the other, so that another thread has taken one.
+fn meeting(names: &mpsc::Sender<Name>) -> impl Fn() + Sync + use<> {
+    let (names, both) = (Mutex::new(names.clone()), Barrier::new(2));
+    move || {
+        both.wait();
+        note(&names.lock().unwrap());
+    }
+}
+
+#[test]
+fn a_span_goes_through_every_hop_of_a_guest() {
+    let pool = &traced();
+    expect_request("guest", |it| {
+        pool.take_part(|| {
+            let meet_and_note = meeting(&it);
+            pool.join(&meet_and_note, &meet_and_note);
+            pool.scope(|scope| (0..3).for_each(|_| scope.spawn(|| note(&it))));
+            let same = it.clone();
+            done(pool.spawn(move || note(&same)));
+            done(pool.spawn_future(note_twice(it)));
+        });
+    });
+    assert_eq!(name_of_current(), None);
 }
 
 #[test]
@@ -207,7 +251,82 @@ fn a_span_goes_through_every_hop_of_queues_and_builders() {
     expect_request("work queue", |it| done(blocking.try_push(it).unwrap()));
     let asynchronous = WorkQueue::on_async(queue.clone(), |it, _| note_twice(it));
     expect_request("async work queue", |it| done(asynchronous.push(it)));
+    // From outside, and within a task of the queue.
+    let fork = |it: mpsc::Sender<Name>| {
+        let meet_and_note = meeting(&it);
+        queue.join(&meet_and_note, &meet_and_note);
+        queue.scope(|scope| (0..3).for_each(|_| scope.spawn(|| note(&it))));
+        queue.install(|| note(&it));
+    };
+    expect_request("fork", fork);
+    expect_request("install", |it| queue.install(|| fork(it)));
     group.wait().unwrap();
+}
+
+#[test]
+fn a_span_goes_through_every_hop_of_a_locked_pool_and_of_a_stepper() {
+    noted();
+    let (locked, flow) = (LockedPool::new(1).unwrap(), Flow::new(CurrentSpan));
+    let task = || locked.task().context(&flow);
+    expect_request("locked", |it| done(task().spawn(move || note(&it))));
+    expect_request("locked, detached", |it| task().spawn_detached(move || note(&it)).unwrap());
+    expect_request("locked, future", |it| done(task().spawn_future(note_twice(it))));
+    let fair = FairScheduler::builder(locked).context(CurrentSpan).build();
+    expect_request("over locked", |it| done(fair.spawn_future(note_twice(it))));
+
+    let stepper = Stepper::new(1, 2);
+    let fair = stepper.scheduler().context(CurrentSpan).build();
+    expect_request("stepper", |it| {
+        let task = fair.spawn(move || note(&it));
+        stepper.run_until_idle();
+        done(task);
+    });
+    expect_request("stepper, future", |it| {
+        let mut polls = 0..2;
+        let task = fair.spawn_future(poll_fn(move |context| {
+            note(&it);
+            context.waker().wake_by_ref();
+            polls.next().map_or(Poll::Ready(()), |_| Poll::Pending)
+        }));
+        stepper.run_until_idle();
+        done(task);
+    });
+}
+
+/// However it ends, before its handle says so.
+#[test]
+fn the_span_of_a_future_is_closed_when_it_ends() {
+    let (noted, fair) = (noted(), FairScheduler::over(ThreadPool::new(1).unwrap()));
+    let queue = fair.queue("c").context(TaskSpan::of("c")).build().unwrap();
+    let spawn = |request: &'static str, polls: u32| {
+        let mut polls = 0..polls;
+        let future = poll_fn(move |context| {
+            assert_eq!(name_of_current(), Some("task"));
+            context.waker().wake_by_ref();
+            polls.next().map_or(Poll::Ready(()), |_| Poll::Pending)
+        });
+        tracing::info_span!("request of c", request).in_scope(|| queue.spawn_future(future))
+    };
+    let closed = || noted.1.lock().unwrap().iter().filter(|it| *it == "request of c").count();
+    let cancel = |task: JoinHandle<()>| {
+        task.cancel();
+        assert!(task.join().unwrap_err().is_cancelled());
+    };
+    done(spawn("ready", 3));
+    assert_eq!(closed(), 1, "ready");
+    queue.pause();
+    cancel(spawn("queued", 0));
+    assert_eq!(closed(), 2, "queued");
+    queue.resume();
+    let asleep = tracing::info_span!("request of c").in_scope(|| queue.spawn_future(pending()));
+    done(queue.task().without_context().spawn(|| ()));
+    assert_eq!(closed(), 2, "it is asleep");
+    cancel(asleep);
+    assert_eq!(closed(), 3, "asleep");
+    let yields = spawn("yields", u32::MAX);
+    queue.cancel();
+    assert!(yields.join().unwrap_err().is_cancelled());
+    assert_eq!(closed(), 4, "with its queue");
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! Timelines: what ran where and when, and the picture that is written of it.
 
-use filch::ThreadPool;
 use filch::executor::{Inline, ThreadPerJob};
 use filch::fair::FairScheduler;
 use filch::task::{CancelToken, ContextFlow};
 use filch::trace::{Record, Slice, Timeline};
+use filch::{Executor, Job, ThreadPool};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::mpsc;
-use std::thread;
+use std::future::poll_fn;
+use std::sync::{Barrier, mpsc};
+use std::task::Poll;
 use std::time::Duration;
+use std::{mem, thread};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -55,6 +57,31 @@ fn each_task_that_ran_is_a_slice_of_its_queue() {
     }
     assert!(timeline.take().is_empty(), "they were taken");
     assert_eq!(timeline.lost(), 0);
+}
+
+#[test]
+fn polls_jobs_of_scopes_calls_of_broadcasts_and_stolen_halves_are_slices() {
+    let timeline = Timeline::new();
+    let pool = pool_of(2, &timeline);
+    let slices = |what: &dyn Fn()| {
+        what();
+        pool.wait_idle().unwrap();
+        timeline.take().len()
+    };
+    assert_eq!(slices(&|| pool.scope(|scope| (0..3).for_each(|_| scope.spawn(|| ())))), 3);
+    assert_eq!(slices(&|| _ = pool.broadcast(|_| ()).unwrap()), 2);
+    let yields = || {
+        let mut is_first = true;
+        poll_fn(move |context| {
+            context.waker().wake_by_ref();
+            if mem::take(&mut is_first) { Poll::Pending } else { Poll::Ready(()) }
+        })
+    };
+    assert_eq!(slices(&|| pool.spawn_future(yields()).join().unwrap()), 2);
+    assert_eq!(slices(&|| pool.execute(Job::new(|| ())).unwrap()), 0);
+    let both = Barrier::new(2);
+    let meet = || _ = both.wait();
+    assert_eq!(slices(&|| _ = pool.take_part(|| pool.join(meet, meet))), 1);
 }
 
 #[test]
