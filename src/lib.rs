@@ -90,6 +90,8 @@
 //!   `task::TaskSpan`.
 //! - `futures`: pools, schedulers, queues and a stepper's handles are `futures_task::Spawn`.
 //! - `hyper`: they are `hyper::rt::Executor`.
+//! - `metrics`: `trace::metrics` publishes reports, and the metrics of pools, through the facade of
+//!   that name.
 //!
 //! # Looking inside
 //!

@@ -1,74 +1,55 @@
-//! A listener with a limit: each open connection takes memory.
+//! Serves connections, up to a limit: each takes memory. So none is kept for a silent client.
 
+use axum::Router;
 use axum::serve::Listener;
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
+use filch::task::CancelToken;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 
-/// Accepts a connection when one of `permits` is free. Further clients wait in the kernel's queue.
-pub(crate) struct Limited {
-    listener: TcpListener,
-    permits: Arc<Semaphore>,
-}
-
-/// A connection and its permit.
-pub(crate) struct Connection {
-    stream: TcpStream,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Limited {
-    pub(crate) fn new(listener: TcpListener, connections: usize) -> Self {
-        Limited { listener, permits: Arc::new(Semaphore::new(connections)) }
-    }
-}
-
-impl Listener for Limited {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let permit = self.permits.clone().acquire_owned().await;
-        let _permit = permit.expect("nothing closes the semaphore");
-        let (stream, address) = Listener::accept(&mut self.listener).await;
+/// Serves at most `most` connections at once, until `stop` is cancelled, and then the requests that
+/// they have. Further clients wait in the kernel's queue.
+///
+/// Closes a connection if the head of its first or next request takes longer than `patience`, or if
+/// the client accepts no byte of a response for that long. The handler limits the time for a body.
+pub(crate) async fn serve(
+    mut listener: TcpListener,
+    most: usize,
+    patience: Duration,
+    router: Router,
+    stop: CancelToken,
+) {
+    let permits = Arc::new(Semaphore::new(most));
+    let open = GracefulShutdown::new();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(patience);
+    loop {
+        let next = async {
+            let permit = permits.clone().acquire_owned().await;
+            let (stream, _) = Listener::accept(&mut listener).await;
+            (permit.expect("nothing closes the semaphore"), stream)
+        };
+        let (permit, stream) = tokio::select! {
+            next = next => next,
+            () = stop.cancelled() => break,
+        };
         let _ = stream.set_nodelay(true); // a matter of speed
-        (Connection { stream, _permit }, address)
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(patience));
+        let service = TowerToHyperService::new(router.clone());
+        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+        let connection = open.watch(connection);
+        tokio::spawn(async move {
+            let _ = connection.await; // an error concerns its client only
+            drop(permit);
+        });
     }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
+    drop(listener);
+    open.shutdown().await;
 }

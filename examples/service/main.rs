@@ -112,16 +112,12 @@ fn serve(given: &ArgMatches) -> Result<(), Box<dyn Error>> {
     let names: Vec<String> =
         tenants.iter().map(|it| format!("{} ({})", it.name, it.weight)).collect();
     let mode = given.get_one::<String>("mode").expect("it has a default");
-    let settings = Settings {
-        address: *given.get_one("address").expect("it has a default"),
-        tenants,
-        mode: Mode::ALL.into_iter().find(|it| it.name() == mode).expect("clap has checked it"),
-        threads: given.get_one("threads").map_or_else(threads, |it: &u64| *it as usize),
-        grace: Duration::from_secs(30),
-    };
+    let address = *given.get_one::<SocketAddr>("address").expect("it has a default");
+    let threads = given.get_one("threads").map_or_else(threads, |it: &u64| *it as usize);
+    let mode = Mode::ALL.into_iter().find(|it| it.name() == mode).expect("clap has checked it");
+    let settings = Settings { mode, ..Settings::new(address, tenants, threads) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let address = settings.address;
         let running = start(settings).await.map_err(|error| format!("{address}: {error}"))?;
         println!("http://{}/ shows the tenants; by weight: {}", running.address, names.join(", "));
         asked_to_stop().await?;

@@ -1,6 +1,6 @@
 //! The server: its routes, what a request must have, how it stops.
 
-use crate::connections::Limited;
+use crate::connections;
 use crate::engine::{Engine, Mode, Work};
 use crate::metrics::{self, Window};
 use crate::problem::Problem;
@@ -29,10 +29,6 @@ use tokio::time::{sleep, timeout};
 
 /// The largest body.
 pub const MOST_BYTES: usize = 4 << 20;
-/// How long a client may take to send a body.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The most connections.
-const CONNECTIONS: usize = 1024;
 /// The longest deadline.
 const MOST_MILLISECONDS: u64 = 60_000;
 
@@ -49,6 +45,29 @@ pub struct Settings {
     pub threads: usize,
     /// How long the requests that were accepted may take after [`Running::stop`].
     pub grace: Duration,
+    /// The most connections at once.
+    pub connections: usize,
+    /// How long a client may take to send the head of its first or next request, how long to send
+    /// a body, and how long it may accept no byte of a response.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// Returns the settings of a server in queues, with 1,024 connections, a patience of 10 s and a
+    /// grace of 30 s.
+    #[must_use]
+    pub fn new(address: SocketAddr, tenants: Vec<Tenant>, threads: usize) -> Self {
+        let [grace, patience] = [30, 10].map(Duration::from_secs);
+        Settings {
+            address,
+            tenants,
+            mode: Mode::Queues,
+            threads,
+            grace,
+            connections: 1024,
+            patience,
+        }
+    }
 }
 
 /// A running server.
@@ -57,7 +76,7 @@ pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
     server: Arc<Server>,
-    task: JoinHandle<io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 /// What became of the requests of a tenant.
@@ -72,7 +91,7 @@ pub struct Sums {
     /// The others that were dropped before they began: their client had gone, or the server
     /// stopped.
     pub cancelled: u64,
-    /// Requests that found no room.
+    /// Requests that the tenant's queue has refused.
     pub refused: u64,
     /// The time for which computations ran.
     pub busy: Duration,
@@ -84,6 +103,8 @@ pub(crate) struct Server {
     pub(crate) window: Window,
     /// Requests that found no room for their body.
     pub(crate) no_room: AtomicU64,
+    /// How long a client may take to send a body.
+    patience: Duration,
     stop: CancelToken,
 }
 
@@ -101,31 +122,29 @@ impl std::fmt::Debug for Server {
 pub async fn start(settings: Settings) -> io::Result<Running> {
     let listener = TcpListener::bind(settings.address).await?;
     let address = listener.local_addr()?;
-    let accounts: Vec<_> =
-        settings.tenants.into_iter().map(|it| Arc::new(Account::new(it))).collect();
-    let engine = Engine::new(settings.mode, settings.threads, &accounts)?;
+    let Settings { tenants, mode, threads, grace, connections, patience, .. } = settings;
+    let accounts: Vec<_> = tenants.into_iter().map(|it| Arc::new(Account::new(it))).collect();
+    let engine = Engine::new(mode, threads, &accounts)?;
     let window = Window::default();
     let stop = CancelToken::new();
     let no_room = AtomicU64::new(0);
-    let server = Arc::new(Server { accounts, engine, window, no_room, stop });
-    let task =
-        tokio::spawn(serve(Limited::new(listener, CONNECTIONS), server.clone(), settings.grace));
+    let server = Arc::new(Server { accounts, engine, window, no_room, patience, stop });
+    let router = router(server.clone());
+    let serving = connections::serve(listener, connections, patience, router, server.stop.clone());
+    let task = tokio::spawn(serve(serving, server.clone(), grace));
     Ok(Running { address, server, task })
 }
 
 /// Serves until the server is stopped, and then the requests that it has.
-async fn serve(listener: Limited, server: Arc<Server>, grace: Duration) -> io::Result<()> {
+async fn serve(serving: impl Future<Output = ()>, server: Arc<Server>, grace: Duration) {
     let watch = tokio::spawn(metrics::watch(server.clone()));
-    let stop = server.stop.clone();
-    let stopped = async move { stop.cancelled().await };
-    let serving = axum::serve(listener, router(server.clone())).with_graceful_shutdown(stopped);
-    let mut serving = pin!(serving.into_future());
+    let mut serving = pin!(serving);
     let over = async {
         server.stop.cancelled().await;
         sleep(grace).await;
     };
     let how = tokio::select! {
-        result = &mut serving => { result?; Shutdown::Drain }
+        () = &mut serving => Shutdown::Drain,
         () = over => Shutdown::Cancel,
     };
     watch.abort();
@@ -135,7 +154,6 @@ async fn serve(listener: Limited, server: Arc<Server>, grace: Duration) -> io::R
         // Clients whose requests were cancelled are told so; nobody else is waited for.
         let _ = timeout(Duration::from_secs(1), serving).await;
     }
-    Ok(())
 }
 
 impl Running {
@@ -143,10 +161,10 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Returns the error that the server ended with.
+    /// Returns an error if the server has panicked.
     pub async fn stop(self) -> io::Result<()> {
         self.server.stop.cancel();
-        self.task.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        self.task.await.map_err(io::Error::other)
     }
 
     /// Lets the requests of a tenant wait until [`resume`](Self::resume). Returns whether the
@@ -230,7 +248,7 @@ async fn compute(State(server): State<Arc<Server>>, request: Request) -> Result<
     let operation = operation.expect("each route has an operation")?;
     let length = length(&head.headers)?;
     let room = account.reserve(length).inspect_err(|_| _ = server.no_room.fetch_add(1, Relaxed))?;
-    let body: Bytes = timeout(PATIENCE, body::to_bytes(body, MOST_BYTES))
+    let body: Bytes = timeout(server.patience, body::to_bytes(body, MOST_BYTES))
         .await
         .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long"))?
         .map_err(|_| Problem::bad("the body cannot be read"))?;

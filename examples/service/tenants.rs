@@ -85,7 +85,7 @@ pub(crate) struct Counts {
     pub(crate) ran: AtomicU64,
     /// Requests that were dropped before they began: refused, cancelled or expired.
     pub(crate) dropped: AtomicU64,
-    /// Requests that found the queue or the room for bodies full.
+    /// Requests that found the queue full. The server counts those without room for their body.
     pub(crate) refused: AtomicU64,
     /// Requests that had not begun by their deadline, and whose client was told so.
     pub(crate) expired: AtomicU64,

@@ -55,7 +55,9 @@
 //! - [`capacity`](crate::fair::QueueBuilder::capacity) bounds the requests of a tenant that wait or
 //!   run. A refused request gets 503 and `Retry-After` at once, so that a client can try elsewhere.
 //! - The bodies that wait need a limit in bytes. The example has a semaphore for each tenant.
-//! - Connections need a limit too: those that are idle, or slow, are in no queue.
+//! - Connections need a limit too, because those that are idle or slow are in no queue. They also
+//!   need timeouts, or else silent clients hold all of them. In the example, hyper's
+//!   `header_read_timeout` ends idle connections.
 //!
 //! A queue bounds how much a tenant delays itself. Weights bound how much it delays others. A task
 //! that runs is never interrupted, so a request waits for at most the rest of one task of another
@@ -71,8 +73,20 @@
 //!
 //! # Metrics
 //!
-//! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. These are worth an
-//! alert: a rising `filch_queue_refused_total`, and the quantile 0.99 of
+//! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. If your program has an
+//! exporter of the facade `metrics`, the feature `metrics` publishes the same numbers under the same
+//! names:
+//!
+//! ```
+//! # #[cfg(feature = "metrics")]
+//! /// Call it before each scrape, or at intervals.
+//! fn publish(fair: &filch::FairScheduler, pool: &filch::ThreadPool) {
+//!     filch::trace::metrics::queues(&fair.report());
+//!     filch::trace::metrics::pool(&pool.metrics());
+//! }
+//! ```
+//!
+//! These are worth an alert: a rising `filch_queue_refused_total`, and the quantile 0.99 of
 //! `filch_queue_wait_seconds`.
 //!
 //! # The end

@@ -1,4 +1,5 @@
-//! Timelines: which task ran on which thread, and when. Metrics as text, for [`prometheus`].
+//! Timelines: which task ran on which thread, and when. Metrics as text, for [`prometheus`], and for
+//! the facade `metrics`.
 //!
 //! A [`Timeline`] makes [contexts](crate::task::ContextFlow), each of which records its tasks:
 //! where and when a task was spawned, and where and when it ran. With one context for each queue,
@@ -18,6 +19,10 @@
 //! clock, the box that every context costs, and a push.
 
 mod chrome;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub mod metrics;
+mod names;
 pub mod prometheus;
 mod record;
 mod slice;

@@ -20,6 +20,7 @@ mod ids;
 mod known_bugs;
 mod many_queues;
 mod meetings;
+mod metrics;
 mod over_executors;
 mod panicking;
 mod parts;

@@ -7,11 +7,11 @@ use filch::{Executor, ThreadPool};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A sample: its name, what stands between its braces, and its value.
-type Sample<'a> = (&'a str, &'a str, f64);
+pub(crate) type Sample<'a> = (&'a str, &'a str, f64);
 
 /// Reads a page, and checks its form: each family is declared once, in one block, before its
 /// samples; no sample appears twice.
-fn read(page: &str) -> Vec<Sample<'_>> {
+pub(crate) fn read(page: &str) -> Vec<Sample<'_>> {
     let (mut declared, mut family) = (BTreeSet::new(), "");
     let (mut samples, mut seen) = (Vec::new(), BTreeSet::new());
     assert!(page.ends_with('\n') && !page.contains("\n\n"), "{page}");

@@ -4,6 +4,7 @@
 //! goes to stderr. It fails, with a reason, unless everything it looked at is as it should be.
 
 mod api;
+mod browser;
 mod defects;
 mod examples;
 mod fuzz;

@@ -4,7 +4,7 @@
 //! changes flags within a folder, so nothing is built twice.
 
 use crate::loom::model_build;
-use crate::{api, nightly, spin, targets, valgrind};
+use crate::{api, browser, nightly, spin, targets, valgrind};
 use runner::{Result, cargo, folders};
 use std::env;
 use std::process::Command;
@@ -40,7 +40,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
     Ok(vec![
         change("fmt", 5, formatting()),
         // The tests of xtask are checked here, and run by `tools`.
-        change("clippy", 60, [filch(&["--package", "xtask", "--all-targets"])]),
+        change("clippy", 45, [filch(&["--package", "xtask", "--all-targets"])]),
         change("clippy-models", 25, [lint_models()?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
         change("tests", 165, [ours(&["tests"])?, cargo(&["test", "--doc"])]),
@@ -59,18 +59,20 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         ),
         all_only(
             "features",
-            40,
+            45,
             [
                 filch(&[]),
                 filch(&["--no-default-features"]),
                 filch(&["--features", "futures"]),
                 filch(&["--features", "hyper"]),
+                filch(&["--features", "metrics"]),
                 cargo(&["build", "--package", "filch", "--no-default-features"]),
                 model_build_of_all()?,
                 locked_slots()?,
             ],
         ),
         all_only("tools", 75, [tools()]),
+        Step { skipped: browser::missing(), ..all_only("browser", 10, [page()]) },
         all_only("rayon", 60, [lint_rayon()?, ours(&["rayon"])?]),
         all_only("examples", 50, [ours(&["examples"])?]),
         all_only("benches", 55, [cargo(&["test", "--package", "filch-benches", "--benches"])]),
@@ -130,6 +132,14 @@ const TOOLS: [&str; 7] =
 fn tools() -> Command {
     let mut command = cargo(&["test"]);
     TOOLS.iter().for_each(|it| _ = command.args(["--package", it]));
+    command
+}
+
+/// The page of the service, which `tools` leaves out, because it needs Chromium. With the packages
+/// of `tools`, so that nothing is built again.
+fn page() -> Command {
+    let mut command = tools();
+    command.args(["--test", "service", "page::", "--", "--ignored"]);
     command
 }
 

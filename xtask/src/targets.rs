@@ -24,11 +24,18 @@ fn is_installed(target: &str) -> bool {
 /// None of them is there: how to get them.
 pub(crate) fn missing() -> Option<String> {
     let installed = |(target, ..): &(&str, &str, &[&str])| is_installed(target);
-    (!TARGETS.iter().any(installed)).then(|| {
-        let names: Vec<String> =
-            TARGETS.iter().map(|(target, what, _)| format!("{target} ({what})")).collect();
-        format!("none is installed: `rustup target add` {}", names.join(", "))
-    })
+    (!TARGETS.iter().any(installed)).then(not_installed)
+}
+
+/// Names those that are not there, and how to get them; empty if all are.
+pub(crate) fn not_installed() -> String {
+    let missing = TARGETS.iter().filter(|(target, ..)| !is_installed(target));
+    let names: Vec<String> =
+        missing.map(|(target, what, _)| format!("{target} ({what})")).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("not installed: `rustup target add` {}", names.join(", ")),
+    }
 }
 
 /// A check for each that is there.

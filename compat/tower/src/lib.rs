@@ -63,3 +63,8 @@ mod layer;
 pub use error::Error;
 pub use future::ResponseFuture;
 pub use layer::{Admission, QueueLayer, QueueService};
+
+/// Runs the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,6 +12,7 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok, task};
+use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_test::{assert_request_eq, mock};
 
@@ -94,6 +95,24 @@ fn a_full_queue_says_so_with_a_hint_and_is_ready_again() {
 
     drop(first);
     assert_pending!(task::spawn(service.call(3)).poll(), "there is room again");
+}
+
+#[test]
+fn a_limit_around_the_layer_waits_for_room_instead() {
+    let fair = scheduler();
+    let queue = fair.queue("small").capacity(1).build().unwrap();
+    queue.pause();
+    let inner = service_fn(|request: u32| async move { Ok::<u32, Infallible>(request) });
+    let mut service = mock::Spawn::new(ConcurrencyLimit::new(to::<u32>(&queue).layer(inner), 1));
+    assert_ready_ok!(service.poll_ready::<u32>());
+    let first = service.call(1);
+    assert_pending!(service.poll_ready::<u32>(), "there is no room");
+    queue.resume();
+    assert_eq!(run(first).unwrap(), 1);
+    assert!(service.is_woken());
+    assert_ready_ok!(service.poll_ready::<u32>(), "there is room again");
+    assert_eq!(run(service.call(2)).unwrap(), 2);
+    assert_eq!(queue.metrics().refused, 0);
 }
 
 #[test]

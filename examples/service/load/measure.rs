@@ -79,13 +79,10 @@ impl Runtimes {
     }
 
     fn start(&self, plan: &Plan, mode: Mode) -> std::io::Result<Running> {
-        self.server.block_on(start(Settings {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            tenants: vec![Tenant::new("light", 1), Tenant::new("heavy", 1)],
-            mode,
-            threads: plan.threads,
-            grace: Duration::from_secs(30),
-        }))
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let tenants = vec![Tenant::new("light", 1), Tenant::new("heavy", 1)];
+        let settings = Settings::new(address, tenants, plan.threads);
+        self.server.block_on(start(Settings { mode, ..settings }))
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Plan {
     pub svg: PathBuf,
 }
 
+/// The most that the light tenant's p99 may grow beside the flood, as a factor.
+const GOAL: f64 = 2.0;
 /// How often each mode is measured. The table has the medians.
 const ROUNDS: u32 = 3;
 
@@ -53,6 +55,7 @@ pub fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let rough = measure::rough(plan, &bar)?;
     bar.finish_and_clear();
     print(plan, &rows);
+    print_verdicts(&rows);
     if let Some(folder) = plan.svg.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -91,6 +94,22 @@ fn print(plan: &Plan, rows: &[Measured]) {
             row.light_rate,
             row.heavy_rate,
             format!("{:.2}", row.light_share)
+        );
+    }
+}
+
+/// Says whether each mode keeps the light tenant's latency near what it is alone.
+fn print_verdicts(rows: &[Measured]) {
+    println!("\nlight tenant's p99, alone -> beside the flood; the goal is at most {GOAL:.1} x");
+    for row in rows {
+        let (alone, beside) = (row.alone.p99, row.beside.p99);
+        let verdict = if beside <= GOAL * alone { "reached" } else { "missed" };
+        println!(
+            "{:<16}{:.1} -> {:.1} ms: {:.1} x, {verdict}",
+            row.mode.name(),
+            alone * 1e3,
+            beside * 1e3,
+            beside / alone
         );
     }
 }

@@ -34,14 +34,14 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts Chromium and opens the page; returns `None` if none is installed.
-    pub(crate) fn open(page: &str) -> Option<Self> {
+    /// Starts Chromium and opens the page.
+    pub(crate) fn open(page: &str) -> Self {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let folders =
             || env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
         let program =
             names.iter().flat_map(|name| folders().into_iter().map(move |it| it.join(name)));
-        let program = program.into_iter().find(|it| it.is_file())?;
+        let program = program.into_iter().find(|it| it.is_file()).expect("Chromium is on the path");
         let profile = env::temp_dir().join(format!("filch-browser-{}", process::id()));
         let mut command = Command::new(program);
         command.args(ARGUMENTS).arg(format!("--user-data-dir={}", profile.display()));
@@ -65,7 +65,7 @@ impl Browser {
             browser.call(domain, json!({}));
         }
         browser.call("Page.navigate", json!({ "url": page }));
-        Some(browser)
+        browser
     }
 
     /// Returns the value of an expression in the page.

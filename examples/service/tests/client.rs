@@ -18,18 +18,19 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server with the tenants `gold`, and `small`, which has room for two requests and
-    /// for a megabyte.
+    /// for a megabyte. Its clients may be slow.
     pub(crate) fn new(mode: Mode, grace: Duration) -> Self {
+        Server::start(|settings| Settings { mode, grace, patience: MINUTE, ..settings })
+    }
+
+    /// Starts a server whose settings differ from the usual ones.
+    pub(crate) fn start(change: impl FnOnce(Settings) -> Settings) -> Self {
         let mut small = Tenant::new("small", 1);
         (small.capacity, small.megabytes) = (2, 1);
-        let settings = Settings {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            tenants: vec![Tenant::new("gold", 3), small],
-            mode,
-            threads: 2,
-            grace,
-        };
+        let tenants = vec![Tenant::new("gold", 3), small];
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let runtime = Runtime::new().unwrap();
+        let settings = change(Settings::new(address, tenants, 2));
         let running = runtime.block_on(start(settings)).unwrap();
         Server { address: running.address, runtime, running: Some(running) }
     }

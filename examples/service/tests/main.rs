@@ -7,4 +7,5 @@ mod ends;
 mod page;
 mod random;
 mod results;
+mod silent;
 mod soak;
