@@ -307,7 +307,7 @@ fn two_batches(fair: &FairScheduler, separate: bool) -> Batches {
     }
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
+pub(crate) fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     all[all.len() / 2]
 }

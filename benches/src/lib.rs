@@ -6,7 +6,9 @@
 
 pub mod contenders;
 pub mod fair;
+pub mod fairness;
 pub mod floor;
+pub mod forks;
 pub mod futures;
 pub mod idle;
 pub mod injector;

@@ -99,6 +99,10 @@ struct Program {
     others: Vec<(u64, u64)>,
     /// How much later the second queue gets its tasks.
     delay: u64,
+    /// How many threads are kept for the highest priority.
+    kept: usize,
+    /// Whether the third queue has that priority.
+    is_urgent: bool,
 }
 
 fn programs() -> impl Strategy<Value = Program> {
@@ -112,9 +116,9 @@ fn programs() -> impl Strategy<Value = Program> {
     };
     let others = prop::collection::vec((1_u64..100, 1_u64..100), 0..6);
     let delay = prop_oneof![Just(0_u64), 1_u64..200];
-    let sizes = (any::<u64>(), 1_usize..=6, 0_u64..40, delay);
+    let sizes = (any::<u64>(), 1_usize..=6, 0_u64..40, delay, kept(), any::<bool>());
     (sizes, [weight.clone(), weight], [costs(), costs()], others).prop_map(
-        |((seed, threads, quantum, delay), weights, costs, others)| Program {
+        |((seed, threads, quantum, delay, kept, is_urgent), weights, costs, others)| Program {
             seed,
             threads,
             quantum: us(quantum),
@@ -122,8 +126,23 @@ fn programs() -> impl Strategy<Value = Program> {
             costs,
             others,
             delay,
+            kept: kept % threads,
+            is_urgent,
         },
     )
+}
+
+/// None in half of the programs; to be taken modulo the number of threads.
+pub(crate) fn kept() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0), 1_usize..6]
+}
+
+/// A scheduler of which so many threads are kept for the highest priority.
+pub(crate) fn keeping(kept: usize, builder: Builder) -> FairScheduler {
+    match kept {
+        0 => builder.build(),
+        _ => builder.reserve(Priority::Highest, kept).build(),
+    }
 }
 
 /// How long tasks of both queues have run by now, by weight, those that run now included.
@@ -161,9 +180,10 @@ pub(crate) const RESOLUTION: f64 = 1e-3 / (1 << 19) as f64;
 /// The least and the largest S₁/w₁ − S₂/w₂ since both are backlogged, and the bound, all in µs.
 fn lags_and_bound(program: &Program) -> ((f64, f64), f64) {
     let stepper = Stepper::new(program.seed, program.threads);
-    let fair = stepper.scheduler().quantum(program.quantum).build();
+    let fair = keeping(program.kept, stepper.scheduler().quantum(program.quantum));
     let queues = program.weights.map(|it| fair.queue("q").weight(it).build().unwrap());
-    let other = fair.queue("other").build().unwrap();
+    let priority = if program.is_urgent { Priority::Highest } else { Priority::Normal };
+    let other = fair.queue("other").priority(priority).build().unwrap();
     let service = Arc::new(Mutex::new(Service::default()));
     let clock = stepper.handle();
     let longest = program.costs.clone().map(|it| it.into_iter().max().unwrap());
@@ -207,7 +227,7 @@ fn lags_and_bound(program: &Program) -> ((f64, f64), f64) {
         })
         .sum();
     queues.iter().chain([&other]).for_each(|it| _ = it.cancel());
-    (lags, (bound + RESOLUTION) * program.threads as f64)
+    (lags, (bound + RESOLUTION) * (program.threads - program.kept) as f64)
 }
 
 proptest! {
@@ -245,6 +265,8 @@ fn small_tasks_of_great_weights_are_shared_to_the_resolution() {
         costs: [vec![1], vec![2]],
         others: Vec::new(),
         delay: 0,
+        kept: 0,
+        is_urgent: false,
     };
     let ((least, most), bound) = lags_and_bound(&program);
     assert!(most.max(-least) <= bound * (1.0 + 1e-9), "{least}, {most}: {bound}");

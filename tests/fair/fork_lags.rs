@@ -2,7 +2,7 @@
 
 use crate::common::scaled;
 use crate::common::simulated::us;
-use crate::fairness::{RESOLUTION, Service};
+use crate::fairness::{RESOLUTION, Service, keeping, kept};
 use filch::fair::{self, Clock as _, Pick, Policy, Queue, Ready, RoundRobin};
 use filch::sim::{self, Stepper, StepperHandle};
 use proptest::prelude::*;
@@ -78,13 +78,15 @@ struct Program {
     depths: [u32; 2],
     costs: [Vec<u64>; 2],
     by_scope: bool,
+    /// How many threads are kept for the highest priority.
+    kept: usize,
 }
 
 fn programs() -> impl Strategy<Value = Program> {
     let costs = || prop::collection::vec(prop_oneof![1_u64..10, 1_u64..60], 1..4);
-    let sizes = (any::<u64>(), 1_usize..=5, 0_u64..40, any::<bool>());
+    let sizes = (any::<u64>(), 1_usize..=5, 0_u64..40, any::<bool>(), kept());
     (sizes, [1_u64..10, 1_u64..10], [1_u32..4, 0_u32..3], [costs(), costs()]).prop_map(
-        |((seed, threads, quantum, by_scope), weights, depths, costs)| Program {
+        |((seed, threads, quantum, by_scope, kept), weights, depths, costs)| Program {
             seed,
             threads,
             quantum,
@@ -92,6 +94,7 @@ fn programs() -> impl Strategy<Value = Program> {
             depths,
             costs,
             by_scope,
+            kept: kept % threads,
         },
     )
 }
@@ -112,9 +115,9 @@ fn grow(queue: &Queue, by_scope: bool, depth: u32, leaf: &(dyn Fn() + Sync)) {
 
 /// The largest difference of S₁/w₁ and S₂/w₂, and the bound, in µs.
 fn lag_and_bound(program: &Program) -> (f64, f64) {
-    let Program { threads, weights, by_scope, .. } = *program;
+    let Program { threads, weights, by_scope, kept, .. } = *program;
     let stepper = Stepper::new(program.seed, threads);
-    let fair = stepper.scheduler().quantum(us(program.quantum)).build();
+    let fair = keeping(kept, stepper.scheduler().quantum(us(program.quantum)));
     let queues = weights.map(|it| fair.queue("q").weight(it).build().unwrap());
     let service = Arc::new(Mutex::new(Service::default()));
     // One thread may run a whole tree in one stretch.
@@ -142,7 +145,7 @@ fn lag_and_bound(program: &Program) -> (f64, f64) {
     let stretch = |it: usize| (longest[it] + program.quantum) as f64 / weights[it] as f64;
     queues.iter().for_each(|it| _ = it.cancel());
     stepper.run_until_idle();
-    (most.max(-least), (stretch(0) + stretch(1) + RESOLUTION) * threads as f64)
+    (most.max(-least), (stretch(0) + stretch(1) + RESOLUTION) * (threads - kept) as f64)
 }
 
 proptest! {

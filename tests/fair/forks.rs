@@ -3,9 +3,10 @@
 use crate::common::simulated::{fill, ms, us};
 use crate::common::users::{USER, User};
 use crate::common::waiting::{done, in_a_minute};
+use crate::fairness::keeping;
 use crate::heap;
 use filch::executor::{Inline, Shutdown, ThreadPerJob, from_fn};
-use filch::fair::{Clock as _, FairScheduler, Queue};
+use filch::fair::{Clock as _, FairScheduler, Priority, Queue};
 use filch::pool::LockedPool;
 use filch::sim::{self, Stepper};
 use filch::task;
@@ -403,6 +404,27 @@ fn halves_of_a_paused_queue_run_where_their_task_runs() {
     queue.resume();
     stepper.run_until_idle();
     waits.join().unwrap();
+}
+
+/// Or while it has a thread kept for it.
+#[test]
+fn forks_wait_while_a_higher_queue_has_work() {
+    for is_kept in [false, true] {
+        let stepper = Stepper::new(1, 2);
+        let fair = keeping(usize::from(is_kept), stepper.scheduler());
+        let low = fair.queue("low").build().unwrap();
+        let high = fair.queue("high").priority(Priority::Highest).build().unwrap();
+        let (same, load, clock) = (low.clone(), Load::default(), stepper.handle());
+        let task = low.spawn(move || {
+            sim::work(us(10));
+            tree(&same, &load, 3, us(10));
+            (load.most.into_inner(), clock.now())
+        });
+        stepper.advance(us(5));
+        fill(&high, if is_kept { 0 } else { 30 }, us(10));
+        stepper.run_until_idle();
+        assert_eq!(task.join().unwrap(), (1, us(10) + us(270)), "one after the other");
+    }
 }
 
 #[test]

@@ -4,13 +4,13 @@
 //! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
 
 use filch_benches::scenarios::{self, Scenario};
-use filch_benches::{fair, floor, futures, idle, injector, pool, sizes, threads, waits};
+use filch_benches::{fairness, floor, futures, idle, injector, pool, threads, waits};
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const USAGE: &str =
-    "usage: versus deque|injector|idle|pool|futures|waits|fair [--rounds N] [--rows TEXT]";
+const USAGE: &str = "usage: versus deque|injector|idle|pool|futures|waits|fair [--rounds N] [--rows TEXT]\n\
+     TEXT is a part of the names of rows; of `fair`, of the headings of tables";
 
 /// The columns of a table: filch, what the goals are about, another to which there is a ratio,
 /// others.
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         Some(("pool", rounds)) => (POOLS, pool::all(), rounds),
         Some(("waits", rounds)) => (WAITS, waits::all(), rounds),
         Some(("futures", rounds)) => return of_futures(rounds, only),
-        Some(("fair", rounds)) => return of_fairness(rounds),
+        Some(("fair", rounds)) => return of_fairness(rounds, only),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -136,82 +136,11 @@ fn of_futures(rounds: usize, only: &str) -> ExitCode {
     written(&tsv)
 }
 
-/// Fairness has tables of its own: its goals are nanoseconds above the pool that it stands on, and
-/// multiples of a fair time.
-fn of_fairness(rounds: usize) -> ExitCode {
-    let (costs, picks, batches) =
-        (fair::costs(rounds), fair::leases(rounds), fair::batches(rounds));
-    let mut text = format!("\n{}\n\n", circumstances(rounds));
-    let mut tsv = String::from("row\tgoal\tvalue\n");
-    let _ = writeln!(
-        text,
-        "{:<32} {:>10} {:>10} {:>14} {:>10} {:>6}  verdict",
-        "ns a task, median", "bare pool", "filch", "Toub (a lock)", "above bare", "goal"
-    );
-    for row in &costs {
-        let [bare, ours, toub] = row.times;
-        let verdict = if row.above <= row.goal { "ok" } else { "above goal" };
-        let (name, above, goal) = (row.name, row.above, row.goal);
-        let _ = writeln!(
-            text,
-            "{name:<32} {bare:>10.1} {ours:>10.1} {toub:>14.1} {above:>10.1} {goal:>6.0}  {verdict}"
-        );
-        let _ = writeln!(tsv, "{name}\t{goal}\t{above:.1}");
-    }
-    let _ = writeln!(
-        text,
-        "\n{:<32} {:>12} {:>14} {:>6}  verdict",
-        "ns a lease of one task", "round robin", "weighted fair", "goal"
-    );
-    for (ready, goal, [in_turn, weighted]) in picks {
-        let name = format!("{ready} ready queues");
-        let (goal, verdict) = match goal {
-            Some(goal) if weighted <= goal => (format!("{goal}"), "ok"),
-            Some(goal) => (format!("{goal}"), "above goal"),
-            None => ("-".to_owned(), ""),
-        };
-        let _ = writeln!(text, "{name:<32} {in_turn:>12.1} {weighted:>14.1} {goal:>6}  {verdict}");
-        let _ = writeln!(tsv, "{name}, weighted fair\t{goal}\t{weighted:.1}");
-    }
-    let by_size = [
-        ("ns a queue, by queues", "two reports and their difference", sizes::reports(rounds)),
-        ("us a thread, by threads", "each waits for its queue", sizes::waits(rounds.min(5))),
-        ("ns a task, by tasks", "spawned with one token", sizes::tokens(rounds.min(5))),
-        (
-            "ns a token, by tokens",
-            "a chain, made, cancelled and dropped",
-            sizes::chains(rounds.min(5)),
-        ),
-        ("ns a task, by tasks", "one comes into a group as one ends", sizes::groups(rounds.min(5))),
-    ];
-    for (unit, what, values) in by_size {
-        let _ = writeln!(text, "\n{unit}");
-        for (size, value) in values {
-            let name = format!("{size}, {what}");
-            let _ = writeln!(text, "{name:<45} {value:>10.2}");
-            let _ = writeln!(tsv, "{name}\t-\t{value:.2}");
-        }
-    }
-    let _ = writeln!(
-        text,
-        "\n{:<32} {:>12} {:>12} {:>6}  verdict",
-        "multiples of the fair time", "small batch", "both", "goal"
-    );
-    for (name, it) in batches {
-        let is_about = name != "one queue (FIFO)";
-        let verdict = match it.small <= 1.5 {
-            _ if !is_about => "(for comparison)",
-            true => "ok",
-            false => "above goal",
-        };
-        let _ = writeln!(
-            text,
-            "{name:<32} {:>12.2} {:>12.2} {:>6.1}  {verdict}",
-            it.small, it.all, 1.5
-        );
-        let _ = writeln!(tsv, "small batch, {name}\t1.5\t{:.2}", it.small);
-    }
-    print!("{text}");
+/// Fairness has tables of its own: its goals are nanoseconds above the pool that it stands on,
+/// multiples of a fair time, and shares.
+fn of_fairness(rounds: usize, only: &str) -> ExitCode {
+    let (text, tsv) = fairness::tables(rounds, only);
+    print!("\n{}\n{text}", circumstances(rounds));
     written(&tsv)
 }
 
