@@ -3,9 +3,10 @@
 use crate::common::waiting::{done, wait_for};
 use filch::executor::{Executor, TaskBuilder, spawn_future};
 use filch::fair::WorkQueue;
+use filch::pool::LockedPool;
 use filch::sim::Stepper;
 use filch::task::{CancelToken, ContextFlow, CurrentSpan, Flow, TaskGroup, TaskSpan};
-use filch::{FairScheduler, JoinHandle, LockedPool, ThreadPool};
+use filch::{FairScheduler, JoinHandle, ThreadPool};
 use std::cell::Cell;
 use std::future::{Future, pending, poll_fn};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
