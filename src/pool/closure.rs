@@ -3,7 +3,7 @@
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::boxed::Box;
-use core::cell::UnsafeCell;
+use core::cell::Cell;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
@@ -22,7 +22,7 @@ type Words = MaybeUninit<[usize; 2]>;
 pub(super) struct Room {
     /// How many places are used; touched by one thread.
     used: AtomicUsize,
-    places: [UnsafeCell<MaybeUninit<Captures>>; 4],
+    places: [Cell<MaybeUninit<Captures>>; 4],
 }
 
 type Captures = [usize; 6];
@@ -34,7 +34,7 @@ unsafe impl Sync for Room {}
 impl Default for Room {
     #[inline(always)]
     fn default() -> Self {
-        let places = [const { UnsafeCell::new(MaybeUninit::uninit()) }; 4];
+        let places = [const { Cell::new(MaybeUninit::uninit()) }; 4];
         Room { used: AtomicUsize::new(0), places }
     }
 }
@@ -53,7 +53,7 @@ impl Room {
         match self.places.get(used) {
             Some(place) if fits => {
                 self.used.store(used + 1, Relaxed); // Relaxed: 1
-                let place = place.get().cast::<F>();
+                let place = place.as_ptr().cast::<F>();
                 // SAFETY: 1 — the place was never used. An `F` fits.
                 unsafe { place.write(f) };
                 Ok(place)
@@ -140,7 +140,7 @@ impl Closure {
         if InlineClosure::<F>::FITS {
             return InlineClosure::closure(f);
         }
-        // SAFETY: 1.
+        // SAFETY: 1 — this is the only thread that puts closures there.
         match unsafe { room.put(f) } {
             Ok(place) => {
                 let placed = Placed(place);
