@@ -140,7 +140,7 @@ impl Closure {
         if InlineClosure::<F>::FITS {
             return InlineClosure::closure(f);
         }
-        // SAFETY: 1 — this is the only thread that puts closures there.
+        // SAFETY: 1 — the caller alone has the room, which outlives the closure.
         match unsafe { room.put(f) } {
             Ok(place) => {
                 let placed = Placed(place);

@@ -202,7 +202,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let local = Local::of(shared);
         let job = if core.is_owners(local) {
             core.countdown.add_own();
-            // SAFETY: I8 — this is the owner, as just seen.
+            // SAFETY: I8 — this is the owner, as just seen, and it alone uses the room.
             unsafe { core.own_job(f) }
         } else {
             core.countdown.add();
