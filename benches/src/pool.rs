@@ -46,7 +46,7 @@ pub fn all() -> Vec<(Scenario, &'static str)> {
         fib("fib 27 by join, one thread", 1, false),
         fib("fib 27 by join, two threads", 2, false),
         fib("fib 27 from outside, one thread", 1, true),
-        fib("fib 27 from outside, two", 2, true),
+        fib("fib 27 from outside, two threads", 2, true),
         row!("round trip on one CPU", 1.3, "LockedPool", 2_000, round_trip),
         row!("next task after 20 µs", 1.0, "rayon", 2_000, after_20_micros),
         row!("CPU in 100 ms after a burst", 1.0, "best", 1, after_a_burst),
