@@ -1,4 +1,4 @@
-//! Metrics for the [`metrics`](::metrics) facade, and so for each exporter that it has.
+//! Metrics for the [`metrics`] facade, and so for each exporter that it has.
 //!
 //! Names, labels and help are those of [`prometheus`](super::prometheus). Call these functions
 //! before the exporter is read, or at intervals. Gauges are set, and counters are set to their
