@@ -74,8 +74,8 @@
 //! # Metrics
 //!
 //! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. If your program has an
-//! exporter of the facade `metrics`, the feature `metrics` publishes the same numbers under the same
-//! names:
+//! exporter of the facade `metrics`, the feature `metrics` publishes the same numbers under the
+//! same names:
 //!
 //! ```
 //! # #[cfg(feature = "metrics")]

@@ -1,5 +1,5 @@
-//! Timelines: which task ran on which thread, and when. Metrics as text, for [`prometheus`], and for
-//! the facade `metrics`.
+//! Timelines: which task ran on which thread, and when. Metrics as text, for [`prometheus`], and
+//! for the facade `metrics`.
 //!
 //! A [`Timeline`] makes [contexts](crate::task::ContextFlow), each of which records its tasks:
 //! where and when a task was spawned, and where and when it ran. With one context for each queue,

@@ -82,7 +82,8 @@ pub fn pool(metrics: &PoolMetrics) -> String {
     let mut text = Text(String::new());
     for metric in &names::OF_POOLS {
         text.family(metric);
-        let _ = writeln!(text.0, "{} {}", metric.name, (metric.value)(metrics)); // a String never fails
+        let (name, value) = (metric.name, (metric.value)(metrics));
+        let _ = writeln!(text.0, "{name} {value}"); // a String never fails
     }
     text.0
 }
@@ -98,7 +99,8 @@ impl Text {
 
     /// Begins a family of samples.
     fn begin(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}"); // a String never fails
+        // A String never fails.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: Value) {

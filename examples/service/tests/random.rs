@@ -3,6 +3,7 @@
 use crate::client::{Server, Waiting, post, status};
 use filch_service::{Mode, Tenant};
 use proptest::prelude::*;
+use std::env;
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{LazyLock, Once};
@@ -51,8 +52,14 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// 96 cases, times `FILCH_STRESS`.
+fn config() -> ProptestConfig {
+    let factor = env::var("FILCH_STRESS").map_or(1, |it| it.parse().expect("an integer"));
+    ProptestConfig { cases: 96 * factor, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
+    #![proptest_config(config())]
 
     #[test]
     fn random_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
@@ -81,7 +88,9 @@ proptest! {
         } else {
             let answer = waiting.answer();
             let code = status(&answer);
-            prop_assert!(code == 200 || (400..500).contains(&code), "{}\n{}", request, answer);
+            // A busy machine may not begin within a deadline of 1 ms.
+            let is_answer = [200, 504].contains(&code) || (400..500).contains(&code);
+            prop_assert!(is_answer, "{}\n{}", request, answer);
         }
         still_serves();
     }

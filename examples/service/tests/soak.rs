@@ -8,7 +8,11 @@ use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use std::{env, fs, thread};
+
+/// More megabytes than the tests of this binary take together, and less than what a soak of a
+/// minute sends.
+const MOST_MEGABYTES: u64 = 512;
 
 fn seconds() -> Duration {
     let seconds = env::var("FILCH_SOAK_SECONDS").map_or(2, |it| it.parse().expect("seconds"));
@@ -54,6 +58,13 @@ fn client(address: SocketAddr, seed: u8, end: Instant) -> (u64, u64) {
     (answered, left)
 }
 
+/// Returns the most memory of this process, in megabytes, where the system says so.
+fn memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? >> 10)
+}
+
 #[test]
 fn soak() {
     let server = Server::new(Mode::Queues, Duration::from_secs(60));
@@ -74,5 +85,7 @@ fn soak() {
         assert_eq!(sums.accepted, ended, "each accepted request has one end: {sums:?}");
         assert!(sums.completed > 0, "{sums:?}");
     }
-    eprintln!("{answered} requests were answered, {left} clients left before");
+    let memory = memory();
+    eprintln!("{answered} requests were answered, {left} clients left before; {memory:?} MB");
+    assert!(memory.is_none_or(|it| it < MOST_MEGABYTES), "{memory:?} MB");
 }
