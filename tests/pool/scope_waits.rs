@@ -1,10 +1,11 @@
 //! Waits of scopes and joins where no further thread comes: what they wait for must not lie where
 //! nobody looks.
 
-use crate::common::waiting::{MINUTE, Meeting};
+use crate::common::waiting::{MINUTE, Meeting, done};
 use filch::executor::Shutdown;
+use filch::pool::Scope;
 use filch::{JoinHandle, ThreadPool};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -261,6 +262,43 @@ fn two_scopes_end_in_a_closed_pool() {
         closed.of(3);
         end.recv_timeout(MINUTE).unwrap();
         closes.join().unwrap();
+    }
+}
+
+/// Opens a scope within another, and spawns into both.
+fn nest<'scope>(
+    pool: &'scope ThreadPool,
+    outer: &'scope Scope<'scope, '_>,
+    ran: &'scope AtomicUsize,
+    depth: usize,
+) {
+    ran.fetch_add(1, SeqCst);
+    if depth == 0 {
+        return;
+    }
+    pool.scope(|inner| {
+        inner.run_in_inner_waits();
+        for _ in 0..2 {
+            inner.spawn(move || nest(pool, inner, ran, depth - 1));
+            outer.spawn(move || nest(pool, outer, ran, depth - 1));
+        }
+    });
+}
+
+#[test]
+fn waits_that_run_jobs_of_enclosing_scopes_end() {
+    for threads in [1, 2, 4].repeat(30) {
+        let pool = pool(threads, threads);
+        let same = pool.clone();
+        let count = done(pool.spawn(move || {
+            let ran = AtomicUsize::new(0);
+            same.scope(|outer| {
+                outer.run_in_inner_waits();
+                nest(&same, outer, &ran, 4);
+            });
+            ran.into_inner()
+        }));
+        assert_eq!(count, 341, "on {threads} threads");
     }
 }
 
