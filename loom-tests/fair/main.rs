@@ -7,4 +7,5 @@ mod common;
 mod fair;
 mod fair_ends;
 mod fair_parts;
+mod forks;
 mod meetings;
