@@ -148,3 +148,35 @@ fn the_executor_may_end_first() {
         tasks.into_iter().for_each(|it| _ = it.join());
     });
 }
+
+fn forked(queue: &Queue, places: &AtomicUsize, n: usize) -> usize {
+    if n < 2 {
+        assert!(places.fetch_add(1, SeqCst) < 2, "a place too many");
+        thread::yield_now();
+        places.fetch_sub(1, SeqCst);
+        return n;
+    }
+    let (a, b) = queue.join(|| forked(queue, places, n - 1), || forked(queue, places, n - 2));
+    a + b
+}
+
+/// Halves of halves in two places, by three threads. A task that has begun when its queue is
+/// cancelled gets the results of all of them.
+#[test]
+fn forks_meet_a_limit_and_a_cancellation() {
+    explore("forks_meet_a_limit_and_a_cancellation", || {
+        let fair = stealing(3);
+        let queue = fair.queue("q").max_parallel(2).build().unwrap();
+        let places = Arc::new(AtomicUsize::new(0));
+        let tasks = [(); 2].map(|()| {
+            let (same, places) = (queue.clone(), Arc::clone(&places));
+            queue.spawn(move || forked(&same, &places, 4))
+        });
+        let same = queue.clone();
+        let other = thread::spawn(move || same.cancel());
+        let ended = tasks.map(|it| it.join().map_err(|error| assert!(error.is_cancelled())));
+        assert!(ended.iter().all(|it| it.is_err() || *it == Ok(3)));
+        assert!(other.join().unwrap() <= ended.iter().filter(|it| it.is_err()).count());
+        queue.wait_idle().unwrap();
+    });
+}

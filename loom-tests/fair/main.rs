@@ -7,5 +7,6 @@ mod common;
 mod fair;
 mod fair_ends;
 mod fair_parts;
+mod forks;
 mod meetings;
 mod steps;

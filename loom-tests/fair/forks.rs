@@ -1,0 +1,63 @@
+//! Models of forks: an offer, its owner, and another thread that serves the queue.
+
+use crate::common::trace::Trace;
+use crate::common::tray::{Tray, scheduler};
+use crate::common::{Bound::*, model, spawn};
+use filch::fair::Queue;
+use loom::sync::mpsc;
+use loom::thread;
+
+/// A task forks, while another thread takes the ticket that its offer brings, if it comes in time.
+fn forks(fork: fn(&Queue, [Trace; 3])) {
+    let tray = Tray::new(2);
+    let fair = scheduler(&tray).build();
+    let (queue, traces) = (fair.default_queue().clone(), [(); 3].map(|()| Trace::new()));
+    let (same, halves) = (queue.clone(), traces.clone());
+    queue.spawn_detached(move || fork(&same, halves)).unwrap();
+    let (ticket, same) = (tray.take().unwrap(), tray.clone());
+    let worker = spawn(move || same.run_one());
+    ticket.run();
+    worker.join().unwrap();
+    tray.run_all();
+    assert_eq!(traces.each_ref().map(Trace::runs), [1; 3]);
+}
+
+/// The owner takes its offer back, or waits for the thread that has taken it.
+#[test]
+fn an_offer_is_taken_by_another_thread_or_taken_back() {
+    model("an_offer_is_taken_by_another_thread_or_taken_back", Preemptions(2), || {
+        forks(|queue, [a, b, c]| {
+            queue.join(|| a.leave(), || b.leave());
+            assert_eq!((a.runs(), b.runs()), (1, 1), "the halves have not ended");
+            c.leave();
+        });
+    });
+}
+
+/// The half that another thread runs forks again, and needs that fork to run elsewhere. Its owner
+/// is there for that, although it may be falling asleep.
+#[test]
+fn an_offer_meets_a_thread_that_falls_asleep() {
+    model("an_offer_meets_a_thread_that_falls_asleep", Preemptions(2), || {
+        forks(|queue, [a, b, c]| {
+            let (owner, (sender, ran)) = (thread::current().id(), mpsc::channel());
+            let half = move || {
+                let is_taken = thread::current().id() != owner;
+                let first = move || {
+                    b.leave();
+                    if is_taken {
+                        ran.recv().unwrap();
+                    }
+                };
+                let second = move || {
+                    c.leave();
+                    if is_taken {
+                        sender.send(()).unwrap();
+                    }
+                };
+                queue.join(first, second);
+            };
+            queue.join(|| a.leave(), half);
+        });
+    });
+}
