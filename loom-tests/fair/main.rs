@@ -8,3 +8,4 @@ mod fair;
 mod fair_ends;
 mod fair_parts;
 mod meetings;
+mod permits;
