@@ -9,4 +9,5 @@ mod fair_ends;
 mod fair_parts;
 mod forks;
 mod meetings;
+mod permits;
 mod steps;

@@ -59,6 +59,7 @@ fn the_page_of_a_scheduler_has_the_numbers_of_its_report() {
     is("filch_queue_submitted_total", 7.0);
     is("filch_queue_refused_total", 1.0);
     is("filch_queue_completed_total", 5.0);
+    is("filch_queue_polls_total", 0.0);
     is("filch_queue_service_seconds_total", gold.metrics().service.as_secs_f64());
     let wait = gold.metrics().wait.unwrap();
     let p99 = format!(
