@@ -107,7 +107,7 @@ impl ThreadPool {
     /// nothing, except where a wait needs more memory than any before on its worker.
     ///
     /// On any other thread the pool runs both closures. The caller runs them if the pool is closed,
-    /// or if [`Shutdown::Cancel`](super::Shutdown::Cancel) drops them before they begin.
+    /// or if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops them before they begin.
     ///
     /// # Panics
     ///
