@@ -38,7 +38,9 @@ fn an_offer_is_taken_by_another_thread_or_taken_back() {
 /// is there for that, although it may be falling asleep.
 #[test]
 fn an_offer_meets_a_thread_that_falls_asleep() {
-    model("an_offer_meets_a_thread_that_falls_asleep", Preemptions(2), || {
+    // With two preemptions, a thread that looks before it says that it sleeps is not noticed.
+    let bound = Long { preemptions: 3, seconds: 20 };
+    model("an_offer_meets_a_thread_that_falls_asleep", bound, || {
         forks(|queue, [a, b, c]| {
             let (owner, (sender, ran)) = (thread::current().id(), mpsc::channel());
             let half = move || {
