@@ -35,20 +35,29 @@ impl<T> Worker<T> {
     /// ```
     #[inline]
     pub fn push(&self, item: T) {
-        // Nothing panics on this way, so the item stays in registers.
-        if self.has_seen_room() {
-            self.put(item);
-        } else {
-            self.push_slow(item);
-        }
-    }
-
-    #[cold]
-    fn push_slow(&self, item: T) {
-        if self.make_room(1) == 0 {
+        if !self.has_room() {
             full(self.max_capacity);
         }
         self.put(item);
+    }
+
+    /// Pushes an item, as [`push`](Self::push) does, for a caller that has just made it of several
+    /// words. Nothing panics where there is room, so the words stay in registers. `push` may store
+    /// them first, and then load them in pairs, which waits for the stores.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[inline(always)]
+    pub(crate) fn push_made(&self, item: T) {
+        if self.top_seen.get().is_near(self.bottom(), self.room.get()) {
+            self.put(item);
+        } else {
+            self.push_where_full(item);
+        }
+    }
+
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[cold]
+    fn push_where_full(&self, item: T) {
+        self.push(item);
     }
 
     /// Pushes an item to the bottom, unless the deque has a maximum capacity and has reached it.
@@ -75,7 +84,7 @@ impl<T> Worker<T> {
     /// ```
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), Full<T>> {
-        if !self.has_seen_room() && self.make_room(1) == 0 {
+        if !self.has_room() {
             return Err(Full(item));
         }
         self.put(item);
@@ -314,10 +323,9 @@ impl<T> Worker<T> {
         self.top_seen.set(top.unannounced());
     }
 
-    /// Returns whether there is room for an item, by the `top` that the owner saw last.
     #[inline(always)]
-    fn has_seen_room(&self) -> bool {
-        self.top_seen.get().is_near(self.bottom(), self.room.get())
+    fn has_room(&self) -> bool {
+        self.top_seen.get().is_near(self.bottom(), self.room.get()) || self.make_room(1) > 0
     }
 
     /// Stores an item for which there is room, and publishes it.

@@ -270,7 +270,9 @@ impl Shared {
     pub(super) fn accept(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
             // Relaxed: as in `door`.
-            Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => local.deque.push(job),
+            Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => {
+                local.deque.push_made(job);
+            }
             _ => return Shared::accept_elsewhere(this, job),
         }
         this.notify_of_jobs();
