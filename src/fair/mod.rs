@@ -86,6 +86,10 @@
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
+//! If the executor is full when a queue becomes ready, and no ticket is under way, the scheduler
+//! starts a thread of its own for the queued tasks. The thread that has made the queue ready runs
+//! none of them: it may hold locks that they take.
+//!
 //! # How it works
 //!
 //! - A *ready* queue has a task, is below its limit, and is not paused. The *ready set* contains

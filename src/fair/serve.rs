@@ -5,9 +5,10 @@ use super::lease::Lease;
 use super::shared::Shared;
 use crate::executor::{Reason, Rejected};
 use crate::sync::spin::give_way;
-use crate::sync::thread::per_thread;
+use crate::sync::thread::{self, per_thread};
 use crate::sync::{Arc, Relaxed};
 use crate::task::Job;
+use alloc::string::ToString;
 use core::cell::Cell;
 use core::ptr;
 
@@ -94,24 +95,14 @@ impl Shared {
     #[inline]
     pub(super) fn ensure_ticket(this: &Arc<Self>) {
         if this.tickets.is_one_wanted(this.most_tickets()) {
-            Shared::ensure_one_more(this);
+            let _ = Shared::hand_over_one(this);
         }
     }
 
+    /// Submits a ticket if one is wanted. If the executor refuses it, another thread runs the tasks
+    /// of submitters that relied on it, and those that a blocked thread waits for. This thread runs
+    /// none: it may hold locks that they take, and may be in a destructor.
     #[cold]
-    fn ensure_one_more(this: &Arc<Self>) {
-        // If the executor refuses the ticket and there is no other, this thread serves the queues.
-        // If nothing will run the tasks, they have been cancelled.
-        if is_refusal(Shared::try_to_hand_over(this))
-            && this.tickets.are_none()
-            && this.tickets.return_to(this.most_tickets())
-        {
-            Shared::serve(this);
-        }
-    }
-
-    /// Submits a ticket if one is wanted. If the executor refuses it, another thread looks after
-    /// the tasks of submitters that relied on it, and those that a blocked thread waits for.
     pub(super) fn hand_over_one(this: &Arc<Self>) -> Result<(), Reason> {
         let result = Shared::try_to_hand_over(this);
         if is_refusal(result) {
@@ -129,6 +120,32 @@ impl Shared {
         LOOK.fence();
         if this.tickets.are_none() && this.tiers.has_some() {
             Shared::serve_elsewhere(this);
+        }
+    }
+
+    /// Has a new thread serve the queues.
+    #[cold]
+    fn serve_elsewhere(this: &Arc<Self>) {
+        // If a thread is coming, it takes the lock after this, and then sees the queue.
+        if core::mem::replace(&mut *this.is_one_coming.lock(), true) {
+            return;
+        }
+        let same = Arc::clone(this);
+        if thread::spawn("filch-woken".to_string(), None, move || Shared::come(&same)).is_err() {
+            Shared::come(this);
+        }
+    }
+
+    /// Serves the queues, unless the executor has a thread for that by now.
+    fn come(this: &Arc<Self>) {
+        *this.is_one_coming.lock() = false;
+        let most = this.most_tickets();
+        if this.tickets.is_one_wanted(most)
+            && is_refusal(Shared::try_to_hand_over(this))
+            && this.tickets.are_none()
+            && this.tickets.return_to(most)
+        {
+            Shared::serve(this);
         }
     }
 
@@ -275,7 +292,7 @@ impl Shared {
             && ((lease.line.is_ready() && this.tiers.reserves.has_room(lease.tier.rank))
                 || this.tiers.has_other_than(lease.line.slot))
         {
-            Shared::ensure_one_more(this);
+            let _ = Shared::hand_over_one(this);
         }
     }
 

@@ -13,10 +13,9 @@ use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
 use crate::executor::{ShutdownError, WouldDeadlock};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed};
 use crate::task::{CancelLink, CancelToken, Flow, Job, current};
 use alloc::boxed::Box;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 pub(super) struct Shared {
@@ -215,32 +214,7 @@ impl Shared {
             // Even if the queue is paused: an executor that has ended says so.
             let _ = Shared::hand_over_one(this);
         }
-        // Never serves here: this thread may hold locks that a poll takes.
-        Shared::look_after_by(this, line, |this| {
-            if this.tickets.is_one_wanted(this.most_tickets()) {
-                let _ = Shared::hand_over_one(this);
-            }
-        });
-    }
-
-    /// Has a new thread serve the queues if the executor still has no room. The caller has seen
-    /// that a queue is shown.
-    #[cold]
-    pub(super) fn serve_elsewhere(this: &Arc<Self>) {
-        // If a thread is coming, it takes the lock after this, and then sees the queue.
-        if core::mem::replace(&mut *this.is_one_coming.lock(), true) {
-            return;
-        }
-        let same = Arc::clone(this);
-        if thread::spawn("filch-woken".to_string(), None, move || Shared::come(&same)).is_err() {
-            Shared::come(this);
-        }
-    }
-
-    /// Serves the queues, unless the executor has a thread for that by now.
-    fn come(this: &Arc<Self>) {
-        *this.is_one_coming.lock() = false;
-        Shared::ensure_ticket(this);
+        Shared::look_after(this, line);
     }
 
     /// Takes an ended task off the queue's count.
@@ -261,15 +235,10 @@ impl Shared {
     /// ready, and has fenced since.
     #[inline]
     pub(super) fn look_after(this: &Arc<Self>, line: &Line) {
-        Shared::look_after_by(this, line, Shared::ensure_ticket);
-    }
-
-    #[inline]
-    fn look_after_by(this: &Arc<Self>, line: &Line, serve: impl FnOnce(&Arc<Self>)) {
         if this.is_shown(line) {
             let tier = line.tier();
             if this.tiers.reserves.has_room(tier) || this.has_grown_for(tier) {
-                serve(this);
+                Shared::ensure_ticket(this);
             }
         } else if this.is_ended.load(Relaxed) {
             // Relaxed: the caller's fence orders it. Without a ticket, no other thread drops the
