@@ -186,7 +186,7 @@ impl Shared {
         this: &Arc<Self>,
         line: &Line,
         head: *const ForkHead,
-        mut latch: *const Latch,
+        latch: *const Latch,
     ) -> usize {
         let forks = line.forks.get_or_make(Forks::default);
         let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
@@ -196,12 +196,9 @@ impl Shared {
             // Never serves here: this thread is in the middle of a task.
             Shared::send_another(this);
         }
-        // SAFETY: I7 — the latches are further up this stack, or up that of a thread that waits for
+        // SAFETY: I7 — the latch is further up this stack, or up that of a thread that waits for
         // this one.
-        while let Some(it) = unsafe { latch.as_ref() } {
-            it.stir();
-            latch = it.outer;
-        }
+        unsafe { latch.as_ref() }.into_iter().for_each(Latch::stir);
         shard
     }
 
@@ -211,7 +208,7 @@ impl Shared {
         let Some(forks) = line.forks.get() else { return };
         let is_over = || latch.countdown.is_over();
         while !is_over() {
-            if let Some(fork) = forks.take_of(latch) {
+            if let Some(fork) = forks.take_of(&serving.owner, latch) {
                 fork.run();
                 continue;
             }

@@ -19,7 +19,7 @@ type Words = MaybeUninit<[usize; 2]>;
 
 /// Places on a stack for the first few closures that are too large for the words. Each is used
 /// once: most scopes have few jobs.
-pub(super) struct Room {
+pub(crate) struct Room {
     /// How many places are used; touched by one thread.
     used: AtomicUsize,
     places: [Cell<MaybeUninit<Captures>>; 4],
@@ -46,7 +46,7 @@ impl Room {
     ///
     /// 1. No other thread calls this.
     #[inline]
-    unsafe fn put<F>(&self, f: F) -> Result<*mut F, F> {
+    pub(crate) unsafe fn put<F>(&self, f: F) -> Result<*mut F, F> {
         let used = self.used.load(Relaxed); // Relaxed: 1
         let fits =
             size_of::<F>() <= size_of::<Captures>() && align_of::<F>() <= align_of::<Captures>();

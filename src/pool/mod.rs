@@ -95,6 +95,7 @@ mod worker;
 
 pub use blocking::blocking;
 pub use builder::Builder;
+pub(crate) use closure::Room;
 pub(crate) use countdown::Countdown;
 pub use counters::WorkerMetrics;
 pub use hosted::{WorkerThread, Yield, run_until, yield_local, yield_now};
