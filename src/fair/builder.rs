@@ -1,13 +1,13 @@
 //! The builder of a scheduler.
 
-use super::clock::{Clock, Time};
+use super::below::clock::{Clock, Time};
+use super::below::reserve::Reserves;
+use super::fair_scheduler::FairScheduler;
+use super::line::table::Table;
+use super::policy::tiers::{MakePolicy, Priority, Tiers};
 use super::policy::{Policy, WeightedFair};
-use super::reserve::Reserves;
-use super::scheduler::FairScheduler;
-use super::shared::Shared;
-use super::table::Table;
-use super::tickets::Tickets;
-use super::tiers::{MakePolicy, Priority, Tiers};
+use super::scheduler::Shared;
+use super::scheduler::tickets::Tickets;
 use crate::executor::{AtLeastOne, Executor, ExecutorId, PanicHandler};
 use crate::sync::clock;
 use crate::sync::lock::Mutex;

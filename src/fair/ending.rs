@@ -1,9 +1,9 @@
 //! How users end queues and schedulers, and wait for them.
 
-use super::handle::LineRef;
+use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
-use super::scheduler::FairScheduler;
-use super::shared::Shared;
+use super::queue::handle::LineRef;
+use super::scheduler::Shared;
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;

@@ -1,12 +1,12 @@
 //! Fork and join within a queue: [`Queue::join`] and [`Queue::install`].
 
-use super::fork::{ForkHead, Latch};
-use super::life::MAX_TASKS;
+use super::line::fork::{ForkHead, Latch};
+use super::line::life::MAX_TASKS;
 use super::policy::Pick;
 use super::queue::Queue;
+use super::scheduler::Shared;
 use super::scope::ForkStays;
-use super::serving::Serving;
-use super::shared::Shared;
+use super::serving::frame::Serving;
 use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
 use crate::sync::place::Place;
 use crate::sync::thread;

@@ -129,73 +129,49 @@
 //!
 #![doc = include_str!("../../docs/pictures/fairness.svg")]
 
+mod below;
 mod builder;
-mod clock;
-mod counters;
-mod end;
 mod ending;
-mod error;
-mod flight;
-mod fork;
-mod handle;
+mod fair_scheduler;
 mod join;
 #[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod joiners;
-mod lease;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod life;
 mod line;
 #[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod once;
-mod pass;
 mod policy;
-mod polls;
 mod queue;
 mod queue_builder;
 #[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod ready;
-mod report;
-mod reserve;
 mod scheduler;
 mod scope;
-mod serve;
 mod serving;
-mod shared;
-mod table;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod tickets;
-mod tiers;
-mod waits;
 mod work_queue;
 
+pub use below::clock::Clock;
 pub use builder::Builder;
-pub use clock::Clock;
-pub use error::QueueError;
-pub use policy::{Pick, Policy, Reweighted, RoundRobin, Service, WeightedFair};
+pub use fair_scheduler::FairScheduler;
+pub use policy::{Pick, Policy, Priority, Ready, Reweighted, RoundRobin, Service, WeightedFair};
 pub use queue::Queue;
+pub use queue::error::QueueError;
+pub use queue::report::{QueueMetrics, Report, Wait};
 pub use queue_builder::QueueBuilder;
-pub use ready::Ready;
-pub use report::{QueueMetrics, Report, Wait};
-pub use scheduler::FairScheduler;
 pub use scope::Scope;
-pub use tiers::Priority;
 pub use work_queue::WorkQueue;
 
 /// The parts that models test by themselves; not part of the public API.
 #[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
-    pub use crate::fair::joiners::Joiners;
-    pub use crate::fair::life::{Life, Look};
-    pub use crate::fair::once::Once;
+    pub use crate::fair::line::joiners::Joiners;
+    pub use crate::fair::line::life::{Life, Look};
+    pub use crate::fair::line::once::Once;
     pub use crate::fair::policy::least::{Least, Times};
-    pub use crate::fair::ready::ReadySet;
-    pub use crate::fair::tickets::Tickets;
+    pub use crate::fair::policy::ready::ReadySet;
+    pub use crate::fair::scheduler::tickets::Tickets;
 }
 
 use crate::sync::order::{FencePair, Pair};
 
-/// A thread that finds a value in a [`Once`](once::Once) sees all that was written before the value
+/// A thread that finds a value in a [`Once`](line::once::Once) sees all that was written before the value
 /// was put there.
 const MADE: Pair = Pair::named("fair::MADE");
 

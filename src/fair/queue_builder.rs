@@ -1,13 +1,13 @@
 //! The builder of a queue.
 
-use super::error::QueueError;
-use super::handle::{LineRef, QueueHandle};
-use super::life::MAX_TASKS;
+use super::line::life::MAX_TASKS;
 use super::line::{MAX_WEIGHT, QueueSettings};
-use super::polls::Polls;
+use super::policy::tiers::Priority;
 use super::queue::Queue;
-use super::shared::Shared;
-use super::tiers::Priority;
+use super::queue::error::QueueError;
+use super::queue::handle::{LineRef, QueueHandle};
+use super::queue::polls::Polls;
+use super::scheduler::Shared;
 use crate::executor::Futures;
 use crate::sync::{Arc, Text, Unwatched, weak};
 use crate::task::{CancelToken, ContextFlow, ExecutorId, Flow};

@@ -1,9 +1,9 @@
 //! Jobs of a queue that borrow from the thread that waits for them.
 
-use super::fork::{ForkHead, Latch};
+use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;
-use super::serving::Serving;
-use super::shared::Shared;
+use super::scheduler::Shared;
+use super::serving::frame::Serving;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
 use crate::task::{Flow, OnStack, StackKind};

@@ -1,17 +1,22 @@
-//! The handle of a queue.
+//! The handle of a queue, and what it tells.
 
-use super::error::QueueError;
-use super::handle::QueueHandle;
-use super::line::{Line, MAX_WEIGHT};
-use super::report::QueueMetrics;
-use super::shared::Shared;
+pub(crate) mod error;
+pub(crate) mod handle;
+pub(crate) mod polls;
+pub(crate) mod report;
+
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
+use crate::fair::line::{Line, MAX_WEIGHT};
+use crate::fair::scheduler::Shared;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
+use error::QueueError;
+use handle::QueueHandle;
+use report::QueueMetrics;
 
-/// A queue of a [`FairScheduler`](super::FairScheduler). Its tasks begin in the order in which they
+/// A queue of a [`FairScheduler`](crate::fair::FairScheduler). Its tasks begin in the order in which they
 /// were spawned, and it shares the executor with the other queues.
 ///
 /// Clones are handles to the same queue. Dropping the last handle closes the queue, and resumes it
@@ -32,16 +37,16 @@ use core::num::NonZeroUsize;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Queue(pub(super) Arc<QueueHandle>);
+pub struct Queue(pub(crate) Arc<QueueHandle>);
 
 impl Queue {
     #[inline]
-    pub(super) fn line(&self) -> &Line {
+    pub(crate) fn line(&self) -> &Line {
         self.0.queue.line()
     }
 
     #[inline]
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.queue.shared
     }
 
@@ -95,7 +100,7 @@ impl Queue {
 
     /// Spawns a closure without a handle. Does not allocate if the closure captures at most three
     /// words and there is no context. A panic goes to the scheduler's
-    /// [handler](super::Builder::panic_handler).
+    /// [handler](crate::fair::Builder::panic_handler).
     ///
     /// # Errors
     ///
@@ -271,7 +276,7 @@ impl Queue {
         QueueMetrics::of(self.line())
     }
 
-    /// Returns the number by which a [`Policy`](super::Policy) identifies the queue.
+    /// Returns the number by which a [`Policy`](crate::fair::Policy) identifies the queue.
     ///
     /// # Examples
     ///

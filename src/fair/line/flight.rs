@@ -9,7 +9,7 @@ use core::mem;
 
 /// The futures of a queue that hold a permit, and those that wait for one.
 #[derive(Default)]
-pub(super) struct Flight(Mutex<Permits>);
+pub(crate) struct Flight(Mutex<Permits>);
 
 #[derive(Default)]
 struct Permits {
@@ -29,7 +29,7 @@ struct Permits {
 }
 
 /// What becomes of the first job of a future that had to wait.
-pub(super) enum Kept {
+pub(crate) enum Kept {
     Waits,
     /// The future got a permit meanwhile.
     Begins(Job),
@@ -39,9 +39,9 @@ pub(super) enum Kept {
 }
 
 /// The number of a future that needs no permit.
-pub(super) const FREE: u64 = 0;
+pub(crate) const FREE: u64 = 0;
 /// The number of a future that had a permit from the start.
-pub(super) const AT_ONCE: u64 = u64::MAX;
+pub(crate) const AT_ONCE: u64 = u64::MAX;
 
 impl Permits {
     /// Takes the next waiting future, if there is a permit for it.
@@ -59,12 +59,12 @@ impl Permits {
 
 impl Flight {
     /// Resets the permits for a new queue in the slot.
-    pub(super) fn reset(&self, limit: Option<usize>) {
+    pub(crate) fn reset(&self, limit: Option<usize>) {
         *self.0.lock() = Permits { limit, ..Permits::default() };
     }
 
     /// Registers a new future and returns its number.
-    pub(super) fn arrive(&self) -> u64 {
+    pub(crate) fn arrive(&self) -> u64 {
         let mut permits = self.0.lock();
         let Some(limit) = permits.limit else { return FREE };
         if permits.taken < limit {
@@ -78,7 +78,7 @@ impl Flight {
     }
 
     /// Keeps the first job of a future until there is a permit.
-    pub(super) fn keep(&self, number: u64, job: Job) -> Kept {
+    pub(crate) fn keep(&self, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if permits.early.remove(&number) {
             return Kept::Begins(job);
@@ -94,7 +94,7 @@ impl Flight {
 
     /// Has no future wait any more. Returns those that do, for the caller to cancel. A future whose
     /// first job has not arrived is cancelled by the thread that brings the job.
-    pub(super) fn close(&self, by: Cause) -> Vec<AnyTask> {
+    pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
         let jobs = permits.waiting.values().flatten();
@@ -102,7 +102,7 @@ impl Flight {
     }
 
     /// Removes a waiting future. Returns whether it was waiting.
-    pub(super) fn forget(&self, number: u64) -> bool {
+    pub(crate) fn forget(&self, number: u64) -> bool {
         if number == FREE || number == AT_ONCE {
             return false;
         }
@@ -113,7 +113,7 @@ impl Flight {
     /// Returns the permit of a future that has ended, and gives the free permits to waiting
     /// futures. A waiting future that is refused ends at once and calls this again:
     /// `is_being_filled` makes that call return its permit only, instead of recursing.
-    pub(super) fn leave(&self, begin: impl Fn(Job)) {
+    pub(crate) fn leave(&self, begin: impl Fn(Job)) {
         let mut permits = self.0.lock();
         permits.taken -= 1;
         if mem::replace(&mut permits.is_being_filled, true) {

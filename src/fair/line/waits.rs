@@ -10,39 +10,39 @@ const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 
 /// The number of waits in each bucket; buckets grow with the time.
-pub(super) struct Waits {
+pub(crate) struct Waits {
     buckets: Box<[AtomicU64]>,
     longest: AtomicU64,
 }
 
 impl Waits {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
         Waits { buckets, longest: AtomicU64::new(0) }
     }
 
-    pub(super) fn note(&self, nanos: u64) {
+    pub(crate) fn note(&self, nanos: u64) {
         counters::add(&self.buckets[bucket(nanos)], 1);
         counters::raise(&self.longest, nanos);
     }
 
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         for bucket in self.buckets.iter().chain([&self.longest]) {
             bucket.store(0, Relaxed); // Relaxed: opening the queue publishes it
         }
     }
 
-    pub(super) fn are_none(&self) -> bool {
+    pub(crate) fn are_none(&self) -> bool {
         self.buckets.iter().all(|it| counters::read(it) == 0)
     }
 
-    pub(super) fn longest(&self) -> Duration {
+    pub(crate) fn longest(&self) -> Duration {
         Duration::from_nanos(counters::read(&self.longest))
     }
 
     /// Returns the time that the fraction `part` of the tasks waited at most, or zero without
     /// tasks.
-    pub(super) fn quantile(&self, part: f64) -> Duration {
+    pub(crate) fn quantile(&self, part: f64) -> Duration {
         let counts: alloc::vec::Vec<u64> = self.buckets.iter().map(counters::read).collect();
         let rank = (counts.iter().sum::<u64>() as f64 * part).ceil() as u64;
         let mut below = 0;

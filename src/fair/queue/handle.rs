@@ -1,8 +1,8 @@
 //! References to queues: `LineRef` only refers to one, and `QueueHandle` keeps it open.
 
-use super::line::Line;
-use super::shared::Shared;
 use crate::executor::Futures;
+use crate::fair::line::Line;
+use crate::fair::scheduler::Shared;
 use crate::sync::Arc;
 use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
@@ -10,8 +10,8 @@ use core::ptr::NonNull;
 
 /// A reference to a line. It keeps the queue neither open nor in its slot.
 #[derive(Clone)]
-pub(super) struct LineRef {
-    pub(super) shared: Arc<Shared>,
+pub(crate) struct LineRef {
+    pub(crate) shared: Arc<Shared>,
     /// The address is kept because finding the line takes three loads for each task.
     line: NonNull<Line>,
 }
@@ -23,26 +23,26 @@ unsafe impl Sync for LineRef {}
 
 impl LineRef {
     /// Refers to one of the lines in the table of `shared`.
-    pub(super) fn new(shared: &Arc<Shared>, line: &Line) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, line: &Line) -> Self {
         LineRef { shared: Arc::clone(shared), line: NonNull::from(line) }
     }
 
     #[inline]
-    pub(super) fn line(&self) -> &Line {
+    pub(crate) fn line(&self) -> &Line {
         // SAFETY: I1 — the line belongs to the table of `shared`, which `self` keeps alive.
         unsafe { self.line.as_ref() }
     }
 }
 
 /// A queue's handle, shared by its clones. The queue closes at the latest when it is dropped.
-pub(super) struct QueueHandle {
-    pub(super) id: ExecutorId,
-    pub(super) queue: LineRef,
-    pub(super) token: CancelToken,
-    pub(super) limited: Limited,
-    pub(super) futures: Futures,
+pub(crate) struct QueueHandle {
+    pub(crate) id: ExecutorId,
+    pub(crate) queue: LineRef,
+    pub(crate) token: CancelToken,
+    pub(crate) limited: Limited,
+    pub(crate) futures: Futures,
     /// The context that goes with the queue's tasks: its own, or the scheduler's.
-    pub(super) context: Option<Flow>,
+    pub(crate) context: Option<Flow>,
 }
 
 // Panics of tasks, policies, clocks and executors are caught before they could leave shared state

@@ -1,14 +1,14 @@
 //! Leases: a thread runs tasks of one queue for up to a quantum.
 
-use super::LOOK;
-use super::counters::{add, raise, tell};
-use super::life::Look;
-use super::line::{Line, QueuedJob};
-use super::policy::{Pick, Service};
-use super::serving::{Charge, Serving};
-use super::shared::Shared;
-use super::tiers::Tier;
-use super::waits::Waits;
+use super::frame::{Charge, Serving};
+use crate::fair::LOOK;
+use crate::fair::line::counters::{add, raise, tell};
+use crate::fair::line::life::Look;
+use crate::fair::line::waits::Waits;
+use crate::fair::line::{Line, QueuedJob};
+use crate::fair::policy::tiers::Tier;
+use crate::fair::policy::{Pick, Service};
+use crate::fair::scheduler::Shared;
 use crate::sync::thread;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{AnyTask, Cause, Ended, Job, current};
@@ -29,19 +29,19 @@ const SWEEP: u64 = 32;
 const ANEW: u64 = 1_000_000;
 
 /// The right to run tasks of a queue until the quantum is over.
-pub(super) struct Lease<'a> {
-    pub(super) line: &'a Line,
-    pub(super) tier: &'a Tier,
-    pub(super) pick: Pick,
-    pub(super) first: QueuedJob,
+pub(crate) struct Lease<'a> {
+    pub(crate) line: &'a Line,
+    pub(crate) tier: &'a Tier,
+    pub(crate) pick: Pick,
+    pub(crate) first: QueuedJob,
 }
 
 /// The progress of a lease, and its sums since it last updated the queue's counters.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     start: u64,
     now: u64,
     /// How many tasks have run since the lease began.
-    pub(super) tasks: usize,
+    pub(crate) tasks: usize,
     told: u64,
     /// The value of `Serving::away` at the last update.
     away: u64,
@@ -55,7 +55,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(start: u64) -> Self {
+    pub(crate) fn new(start: u64) -> Self {
         let [told, now] = [start; 2];
         let [away, ended, ran, panicked, tombstones, swept, polls] = [0; 7];
         let tasks = 0;
@@ -79,7 +79,7 @@ impl Progress {
 
 impl Shared {
     /// Runs tasks of a queue until the lease is over, and returns the time at its end.
-    pub(super) fn run(this: &Arc<Self>, lease: Lease<'_>, start: u64) -> u64 {
+    pub(crate) fn run(this: &Arc<Self>, lease: Lease<'_>, start: u64) -> u64 {
         let Lease { line, tier, pick, first } = lease;
         this.note_gap(line, start);
         let mut progress = Progress::new(start);
@@ -135,7 +135,7 @@ impl Shared {
 
     /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller
     /// has a lease. Returns whether `task` has run here, or `None` if the queue was paused first.
-    pub(super) fn run_up_to(
+    pub(crate) fn run_up_to(
         &self,
         line: &Line,
         task: &AnyTask,

@@ -1,12 +1,12 @@
 //! Which queue a thread is serving, how much of its time the queue is charged for, and the forks
 //! that the thread offers and waits for.
 
-use super::fork::{ForkHead, Forks, Latch, Owner};
-use super::handle::QueueHandle;
-use super::line::Line;
-use super::policy::{Pick, Service};
-use super::queue::Queue;
-use super::shared::Shared;
+use crate::fair::line::Line;
+use crate::fair::line::fork::{ForkHead, Forks, Latch, Owner};
+use crate::fair::policy::{Pick, Service};
+use crate::fair::queue::Queue;
+use crate::fair::queue::handle::QueueHandle;
+use crate::fair::scheduler::Shared;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Weak};
 use crate::task::{Bed, ExecutorId, Job, current};
@@ -15,7 +15,7 @@ use core::ptr;
 use core::time::Duration;
 
 /// A frame in which this thread serves a queue.
-pub(super) struct Serving {
+pub(crate) struct Serving {
     shared: *const Shared,
     slot: usize,
     /// The id of the queue.
@@ -32,18 +32,18 @@ pub(super) struct Serving {
     /// How many strangers ran on this thread when it began.
     strangers: usize,
     /// The part of the frame to which its forks refer.
-    pub(super) owner: Owner,
+    pub(crate) owner: Owner,
     /// A handle of the queue, once one was asked for; `None` if the user has none left.
-    pub(super) queue: OnceCell<Option<Queue>>,
+    pub(crate) queue: OnceCell<Option<Queue>>,
 }
 
 /// The service that is left to charge at the end of a frame.
-pub(super) struct Charge {
+pub(crate) struct Charge {
     /// The whole service, in nanoseconds.
-    pub(super) nanos: u64,
+    pub(crate) nanos: u64,
     /// The service that the policy has not been told of.
-    pub(super) left: u64,
-    pub(super) pick: Pick,
+    pub(crate) left: u64,
+    pub(crate) pick: Pick,
 }
 
 per_thread! {
@@ -54,25 +54,25 @@ per_thread! {
 impl Serving {
     /// Returns the innermost frame of this thread, for the length of a call.
     #[inline]
-    pub(super) fn innermost<'a>() -> Option<&'a Self> {
+    pub(crate) fn innermost<'a>() -> Option<&'a Self> {
         // SAFETY: I6 — the frame is further up this thread's stack.
         SERVING.try_with(|it| unsafe { it.get().as_ref() }).unwrap_or(None)
     }
 
     /// Returns the part of that frame that forks know.
     #[inline]
-    pub(super) fn owner<'a>() -> Option<&'a Owner> {
+    pub(crate) fn owner<'a>() -> Option<&'a Owner> {
         Serving::innermost().map(|it| &it.owner)
     }
 
     /// Returns the innermost frame of this thread, if it is of this queue.
     #[inline]
-    pub(super) fn of<'a>(line: &Line) -> Option<&'a Self> {
+    pub(crate) fn of<'a>(line: &Line) -> Option<&'a Self> {
         Serving::innermost().filter(|it| it.home == line.id())
     }
 
     /// Returns a handle of the queue, if there is one, and no stranger runs within the frame.
-    pub(super) fn queue(&self) -> Option<&Queue> {
+    pub(crate) fn queue(&self) -> Option<&Queue> {
         if self.strangers != current::strangers() {
             return None;
         }
@@ -86,17 +86,17 @@ impl Serving {
     }
 
     /// Returns how long the queue has not been served since the frame began, in nanoseconds.
-    pub(super) fn away(&self) -> u64 {
+    pub(crate) fn away(&self) -> u64 {
         self.away.get()
     }
 
-    pub(super) fn add_away(&self, nanos: u64) {
+    pub(crate) fn add_away(&self, nanos: u64) {
         self.away.set(self.away.get().saturating_add(nanos));
     }
 
     /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
     /// service of a thread that waits would be unknown to the policy for as long as it waits.
-    pub(super) fn settle(&self, shared: &Shared, line: &Line, now: u64) {
+    pub(crate) fn settle(&self, shared: &Shared, line: &Line, now: u64) {
         let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
         let left = nanos.saturating_sub(self.charged.get());
         self.charged.set(self.charged.get() + left);
@@ -117,7 +117,7 @@ impl Drop for RestoreServing {
 
 impl Shared {
     /// Runs `f` as a server of this queue. `f` returns the time at its end.
-    pub(super) fn serving(
+    pub(crate) fn serving(
         &self,
         line: &Line,
         start: u64,
@@ -132,7 +132,7 @@ impl Shared {
 
     /// Measures `f` as `serving` does, on a thread that already serves this queue further up the
     /// stack.
-    pub(super) fn charging(
+    pub(crate) fn charging(
         &self,
         line: &Line,
         start: u64,
@@ -171,7 +171,7 @@ impl Shared {
 
     /// Returns the slot of the queue whose task this thread runs, if the queue is of this
     /// scheduler.
-    pub(super) fn current_slot(&self) -> Option<usize> {
+    pub(crate) fn current_slot(&self) -> Option<usize> {
         Serving::innermost().filter(|it| ptr::eq(it.shared, self)).map(|it| it.slot)
     }
 
@@ -182,7 +182,7 @@ impl Shared {
     ///
     /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
     #[inline]
-    pub(super) unsafe fn offer(
+    pub(crate) unsafe fn offer(
         this: &Arc<Self>,
         line: &Line,
         head: *const ForkHead,
@@ -207,7 +207,7 @@ impl Shared {
 
     /// Waits at a latch of the caller's: runs what comes of it, and sleeps if there is nothing.
     #[cold]
-    pub(super) fn wait_at(&self, line: &Line, serving: &Serving, latch: &Latch) {
+    pub(crate) fn wait_at(&self, line: &Line, serving: &Serving, latch: &Latch) {
         let Some(forks) = line.forks.get() else { return };
         let is_over = || latch.countdown.is_over();
         while !is_over() {

@@ -1,11 +1,11 @@
 //! The handle of a scheduler.
 
-use super::handle::LineRef;
 use super::line::{Line, QueueSettings};
 use super::queue::Queue;
+use super::queue::handle::LineRef;
+use super::queue::report::Report;
 use super::queue_builder::QueueBuilder;
-use super::report::Report;
-use super::shared::Shared;
+use super::scheduler::Shared;
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
@@ -288,7 +288,7 @@ impl fmt::Debug for FairScheduler {
 impl QueueSettings {
     /// Returns the default settings.
     pub(super) fn new(name: Option<Text>) -> Self {
-        let (limit, capacity) = (Shared::limit(None), super::life::MAX_TASKS);
+        let (limit, capacity) = (Shared::limit(None), super::line::life::MAX_TASKS);
         let tier = super::Priority::Normal.tier();
         QueueSettings { name, weight: 1, limit, capacity, tier, is_paused: false }
     }

@@ -1,10 +1,10 @@
 //! How queues end, and how the scheduler drops its tasks when the executor ends.
 
-use super::LOOK;
-use super::counters::tell;
-use super::line::Line;
-use super::shared::Shared;
+use super::Shared;
 use crate::executor::{ExecutorId, Shutdown};
+use crate::fair::LOOK;
+use crate::fair::line::Line;
+use crate::fair::line::counters::tell;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Text, Unwatched, Weak, weak};
 use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job};
@@ -33,7 +33,7 @@ impl Wake for Gone {
 impl Shared {
     /// Takes a hold, a lease without serving, so that the queue cannot be over. Returns `false` if
     /// the queue `id` is over by now.
-    pub(super) fn hold(this: &Arc<Self>, line: &Line, id: Option<ExecutorId>) -> bool {
+    pub(crate) fn hold(this: &Arc<Self>, line: &Line, id: Option<ExecutorId>) -> bool {
         if !line.life.begin_lease_anyway() {
             return false;
         }
@@ -45,7 +45,7 @@ impl Shared {
     }
 
     /// Drops the queued tasks and returns their number. The caller has a lease or a hold.
-    pub(super) fn discard(&self, line: &Line, by: Cause) -> usize {
+    pub(crate) fn discard(&self, line: &Line, by: Cause) -> usize {
         let mut dropped = 0;
         // Forks stay: the tasks that have forked them run them.
         while let Some(entry) = line.take_job() {
@@ -56,7 +56,7 @@ impl Shared {
 
     /// Drops a job unrun. Its handle, if there is one, reports the task cancelled. Returns whether
     /// this call has ended the task. The caller has a lease or a hold.
-    pub(super) fn drop_job(&self, line: &Line, job: Job, cause: Cause) -> bool {
+    pub(crate) fn drop_job(&self, line: &Line, job: Job, cause: Cause) -> bool {
         let count = |_: Ended| {
             self.end_task(line);
             tell(&line.counters.cancelled, 1);
@@ -79,7 +79,7 @@ impl Shared {
 
     /// Sweeps the tombstone of a counted task, which another thread has ended. The caller has a
     /// lease or a hold.
-    pub(super) fn sweep(&self, line: &Line, task: &AnyTask) {
+    pub(crate) fn sweep(&self, line: &Line, task: &AnyTask) {
         if task.is_left() {
             self.end_task(line);
             tell(&line.counters.tombstones, 1);
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Closes the queue. Returns whether it was open. The caller has a handle.
-    pub(super) fn close_queue(this: &Arc<Self>, line: &Line) -> bool {
+    pub(crate) fn close_queue(this: &Arc<Self>, line: &Line) -> bool {
         let closes = line.life.close();
         if line.life.look().is_idle() {
             this.tell_end(line);
@@ -99,7 +99,7 @@ impl Shared {
 
     /// Cancels the token for the end of the queue, which is over or cancelled. The caller keeps the
     /// slot from getting another queue.
-    pub(super) fn tell_end(&self, line: &Line) {
+    pub(crate) fn tell_end(&self, line: &Line) {
         if let Err(payload) = line.end.tell() {
             self.panics.handle(payload);
         }
@@ -107,7 +107,7 @@ impl Shared {
 
     /// Cancels the queue and returns how many tasks it dropped. No task begins after this has
     /// returned. The caller has a hold or a handle.
-    pub(super) fn cancel(this: &Arc<Self>, line: &Line, reason: Option<Text>) -> usize {
+    pub(crate) fn cancel(this: &Arc<Self>, line: &Line, reason: Option<Text>) -> usize {
         // Other threads may drop some of the tasks. The last of the leases and holds notifies the
         // threads that wait until the queue is idle, and this call may be the one that ends the
         // last task.
@@ -128,7 +128,7 @@ impl Shared {
 
     /// Drops the queued tasks of all queues, because no thread will run them any more.
     #[cold]
-    pub(super) fn cancel_all(this: &Arc<Self>) {
+    pub(crate) fn cancel_all(this: &Arc<Self>) {
         // A lease that ends meanwhile asks for a ticket. The executor refuses it, and this function
         // is called again on this thread. The guard ends that recursion: the second round, or the
         // thread that pushes a task, drops what is then queued.
@@ -161,7 +161,7 @@ impl Shared {
     }
 
     /// Closes the queue of the line, if there is one, and cancels or resumes it.
-    pub(super) fn close(this: &Arc<Self>, line: &Line, how: Shutdown) {
+    pub(crate) fn close(this: &Arc<Self>, line: &Line, how: Shutdown) {
         if Shared::hold(this, line, line.id()) {
             line.life.close();
             match how {
@@ -176,7 +176,7 @@ impl Shared {
     }
 
     /// Closes a queue for its last handle, which goes.
-    pub(super) fn let_go(this: &Arc<Self>, line: &Line) {
+    pub(crate) fn let_go(this: &Arc<Self>, line: &Line) {
         // From here on the queue may be over, and the slot may have another queue. The calls below
         // are right for any queue.
         if line.life.let_go().is_over_now() {
@@ -189,7 +189,7 @@ impl Shared {
 
     /// Frees the slot of a queue that is over. The caller is the thread that learned so (I3).
     #[cold]
-    pub(super) fn reclaim(&self, line: &Line) {
+    pub(crate) fn reclaim(&self, line: &Line) {
         // If the queue is in the ready set, it stays there until the next ticket takes it out. A
         // thread that takes a member out may hide others of its group for a moment, and has to look
         // again, as tickets do.
@@ -204,7 +204,7 @@ impl Shared {
 
     /// Has the queued tasks dropped when the executor ends. A paused queue needs this, because it
     /// has no ticket that the executor could drop.
-    pub(super) fn watch_end(this: &Arc<Self>) {
+    pub(crate) fn watch_end(this: &Arc<Self>) {
         let Some(token) = this.panics.take(|| this.executor.end()).flatten() else { return };
         let waker = Waker::from(Unwatched::new(Gone(weak(this))));
         // Before it can be told: `cause` asks the token.
@@ -216,7 +216,7 @@ impl Shared {
     }
 
     /// Returns the cause with which tasks end when the executor has ended.
-    pub(super) fn cause(&self) -> Cause {
+    pub(crate) fn cause(&self) -> Cause {
         let reason = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
         Cause::Cancelled(CancelledBy::Executor, reason)
     }

@@ -1,12 +1,12 @@
 //! The ready set: the queues that are worth a look.
 
-use super::READY;
-use super::table::Table;
+use crate::fair::READY;
+use crate::fair::line::table::Table;
 use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, SUMMARY, array_on_the_machine};
 use core::fmt;
 
 /// How many words the summary has.
-pub(super) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
+pub(crate) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
 /// Membership is advice: a member may have no task, but every ready queue becomes a member (I4).
@@ -53,7 +53,7 @@ impl ReadySet {
     }
 
     /// Clears the summary's bit of a group that was found without members.
-    pub(super) fn tidy(&self, group: usize) {
+    pub(crate) fn tidy(&self, group: usize) {
         let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
         word.fetch_and(!bit, READY.acquire());
         if self.members(group) != 0 {
@@ -65,7 +65,7 @@ impl ReadySet {
 
     /// Returns a word of the summary, whose bits are the groups that may have members.
     #[inline]
-    pub(super) fn summary(&self, at: usize) -> u64 {
+    pub(crate) fn summary(&self, at: usize) -> u64 {
         // Relaxed: a caller that relies on this has fenced (`LOOK`), so a bit that it misses was
         // set after that fence.
         self.summary[at].load(Relaxed)
@@ -123,7 +123,7 @@ const fn bit(at: usize) -> u64 {
 }
 
 /// Iterates over the positions of a word's set bits.
-pub(super) struct Bits(pub(super) u64);
+pub(crate) struct Bits(pub(crate) u64);
 
 impl Iterator for Bits {
     type Item = usize;
@@ -142,15 +142,15 @@ impl Iterator for Bits {
 /// The queues among which a [`Policy`](super::Policy) chooses.
 ///
 /// A slot identifies a queue: a number below 65,536 that stays the same while the queue exists. A
-/// later queue may have the same slot ([`Queue::slot`](super::Queue::slot)).
+/// later queue may have the same slot ([`Queue::slot`](crate::fair::Queue::slot)).
 ///
 /// # Examples
 ///
 /// [`Policy`](super::Policy) shows a policy that looks at each of them.
 #[derive(Clone, Copy)]
 pub struct Ready<'a> {
-    pub(super) set: &'a ReadySet,
-    pub(super) table: &'a Table,
+    pub(crate) set: &'a ReadySet,
+    pub(crate) table: &'a Table,
 }
 
 impl<'a> Ready<'a> {

@@ -13,7 +13,7 @@ const GUARD: u64 = 1 << 40;
 const ORPHANED: u64 = 1 << 63;
 const FIELD: u64 = TICKET * ((1 << 20) - 1);
 /// The most tickets that the word can count.
-pub(super) const MOST_TICKETS: usize = (FIELD / 2) as usize;
+pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///

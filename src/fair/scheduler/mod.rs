@@ -1,16 +1,18 @@
 //! The shared state of a scheduler: its queues, and how their work becomes visible.
 
-use super::LOOK;
-use super::clock::Time;
-use super::counters::add;
-use super::life::{Look, MAX_LEASES};
-use super::line::{Line, QueuedJob};
-use super::policy::Reweighted;
-use super::table::{SLOTS, Table};
-use super::tickets::{MOST_TICKETS, Tickets};
-use super::tiers::{Tier, Tiers};
+pub(crate) mod ends;
+pub(crate) mod tickets;
+
 use crate::executor::{Executor, ExecutorId, PanicHandler, Reason, Rejected};
 use crate::executor::{ShutdownError, WouldDeadlock};
+use crate::fair::LOOK;
+use crate::fair::below::clock::Time;
+use crate::fair::line::counters::add;
+use crate::fair::line::life::{Look, MAX_LEASES};
+use crate::fair::line::table::{SLOTS, Table};
+use crate::fair::line::{Line, QueuedJob};
+use crate::fair::policy::Reweighted;
+use crate::fair::policy::tiers::{Tier, Tiers};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Relaxed, thread};
@@ -18,49 +20,50 @@ use crate::task::{CancelLink, CancelToken, Flow, Job, current};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use tickets::{MOST_TICKETS, Tickets};
 
-pub(super) struct Shared {
-    pub(super) executor: Box<dyn Executor>,
+pub(crate) struct Shared {
+    pub(crate) executor: Box<dyn Executor>,
     /// The executor's id, or an id of the scheduler's own if the executor has none. Read once,
     /// because each lease needs it.
-    pub(super) base: ExecutorId,
-    pub(super) clock: Time,
+    pub(crate) base: ExecutorId,
+    pub(crate) clock: Time,
     /// The length of a lease, in nanoseconds.
-    pub(super) quantum: u64,
+    pub(crate) quantum: u64,
     /// The most tasks in a lease.
-    pub(super) tasks_per_lease: usize,
+    pub(crate) tasks_per_lease: usize,
     /// Whether waits are measured.
-    pub(super) is_timed: bool,
-    pub(super) panics: PanicHandler,
+    pub(crate) is_timed: bool,
+    pub(crate) panics: PanicHandler,
     /// The context that goes with each task.
-    pub(super) context: Option<Flow>,
-    pub(super) table: Table,
-    pub(super) tiers: Tiers,
-    pub(super) tickets: Tickets,
+    pub(crate) context: Option<Flow>,
+    pub(crate) table: Table,
+    pub(crate) tiers: Tiers,
+    pub(crate) tickets: Tickets,
     /// The most tickets that there may be.
-    pub(super) most_tickets: AtomicUsize,
+    pub(crate) most_tickets: AtomicUsize,
     /// The executor has run a ticket at once, on the submitting thread.
-    pub(super) runs_at_once: AtomicBool,
+    pub(crate) runs_at_once: AtomicBool,
     /// The executor has ended.
-    pub(super) is_ended: AtomicBool,
+    pub(crate) is_ended: AtomicBool,
     /// Whether a thread is about to serve that was started because the executor was full.
-    pub(super) is_one_coming: Mutex<bool>,
+    pub(crate) is_one_coming: Mutex<bool>,
     /// The token that reports the end, and the link to it, unless it was cancelled before.
-    pub(super) end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
-    pub(super) registry: Mutex<FreeSlots>,
+    pub(crate) end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
+    pub(crate) registry: Mutex<FreeSlots>,
 }
 
 /// The free slots. A lock protects them: making queues takes it, serving does not.
 #[derive(Default)]
-pub(super) struct FreeSlots {
-    pub(super) free: Vec<usize>,
+pub(crate) struct FreeSlots {
+    pub(crate) free: Vec<usize>,
     next: usize,
-    pub(super) is_closed: bool,
+    pub(crate) is_closed: bool,
 }
 
 impl FreeSlots {
     /// Takes a free slot, if there is one.
-    pub(super) fn take(&mut self) -> Option<usize> {
+    pub(crate) fn take(&mut self) -> Option<usize> {
         self.free.pop().or_else(|| {
             let slot = self.next;
             self.next += 1;
@@ -71,18 +74,18 @@ impl FreeSlots {
 
 impl Shared {
     /// Returns the id of the executor whose threads run the tasks.
-    pub(super) fn base(&self) -> Option<ExecutorId> {
+    pub(crate) fn base(&self) -> Option<ExecutorId> {
         Some(self.base)
     }
 
-    pub(super) fn most_tickets(&self) -> usize {
+    pub(crate) fn most_tickets(&self) -> usize {
         self.most_tickets.load(Relaxed) // Relaxed: a setting
     }
 
     /// Asks the executor how many tickets there may be. There may be any number if the executor
     /// queues the jobs that it cannot run yet. Then one ticket waits there while there is work, and
     /// begins as soon as the executor grows or one of its threads blocks.
-    pub(super) fn refresh_most_tickets(&self) -> usize {
+    pub(crate) fn refresh_most_tickets(&self) -> usize {
         let reserves = &self.tiers.reserves;
         let most = || {
             let is_enforced = self.executor.enforces_parallelism();
@@ -99,13 +102,13 @@ impl Shared {
     }
 
     /// Returns an error on a thread of the executor, because that thread would wait for itself.
-    pub(super) fn may_wait(&self) -> Result<(), WouldDeadlock> {
+    pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
         if current::may_run(self.base()) { Err(WouldDeadlock) } else { Ok(()) }
     }
 
     /// Blocks until no task of a queue is pending and the handles of the last ones report their
     /// ends. Returns whether there was anything to wait for.
-    pub(super) fn wait_until_quiet(
+    pub(crate) fn wait_until_quiet(
         &self,
         line: &Line,
         deadline: Option<Instant>,
@@ -122,7 +125,7 @@ impl Shared {
     }
 
     /// Blocks until one round finds no pending task in any queue.
-    pub(super) fn wait_until_all_quiet(
+    pub(crate) fn wait_until_all_quiet(
         &self,
         deadline: Option<Instant>,
     ) -> Result<(), ShutdownError> {
@@ -138,14 +141,14 @@ impl Shared {
     }
 
     #[inline]
-    pub(super) fn now_if_timed(&self) -> u64 {
+    pub(crate) fn now_if_timed(&self) -> u64 {
         if self.is_timed { self.clock.nanos().max(1) } else { 0 }
     }
 
     /// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a
     /// task of it.
     #[inline]
-    pub(super) fn submit(
+    pub(crate) fn submit(
         this: &Arc<Self>,
         line: &Line,
         capacity: u64,
@@ -168,7 +171,7 @@ impl Shared {
     /// Accepts a task, or returns the reason why the queue or the executor refuses it. The caller
     /// passes the job of an accepted task to `push`.
     #[inline]
-    pub(super) fn accept(
+    pub(crate) fn accept(
         this: &Arc<Self>,
         line: &Line,
         capacity: u64,
@@ -189,7 +192,7 @@ impl Shared {
 
     /// Puts the job of an accepted task into its queue.
     #[inline]
-    pub(super) fn push(this: &Arc<Self>, line: &Line, job: Job) {
+    pub(crate) fn push(this: &Arc<Self>, line: &Line, job: Job) {
         if line.is_exact() {
             if let Some(task) = job.task() {
                 task.be_counted(line.id());
@@ -202,13 +205,13 @@ impl Shared {
     /// Has `push` put work into a queue, and fences. A thread that stops serving then sees the work
     /// when it looks again, or this thread sees that it has stopped (`LOOK`).
     #[inline(always)]
-    pub(super) fn put(push: impl FnOnce()) {
+    pub(crate) fn put(push: impl FnOnce()) {
         push();
         LOOK.fence();
     }
 
     /// Puts a job that polls a future into its queue, which already counts the future.
-    pub(super) fn push_poll(this: &Arc<Self>, line: &Line, job: Job) {
+    pub(crate) fn push_poll(this: &Arc<Self>, line: &Line, job: Job) {
         Shared::put(|| line.jobs.push(QueuedJob { job, since: this.now_if_timed() }));
         let is_care_wanted = this.tickets.want_care() && !this.is_submitting();
         if is_care_wanted && this.tickets.are_none() {
@@ -226,7 +229,7 @@ impl Shared {
     /// Has a new thread serve the queues if the executor still has no room. The caller has seen
     /// that a queue is shown.
     #[cold]
-    pub(super) fn serve_elsewhere(this: &Arc<Self>) {
+    pub(crate) fn serve_elsewhere(this: &Arc<Self>) {
         // If a thread is coming, it takes the lock after this, and then sees the queue.
         if core::mem::replace(&mut *this.is_one_coming.lock(), true) {
             return;
@@ -245,13 +248,13 @@ impl Shared {
 
     /// Takes an ended task off the queue's count.
     #[inline]
-    pub(super) fn end_task(&self, line: &Line) -> Look {
+    pub(crate) fn end_task(&self, line: &Line) -> Look {
         line.life.end_tasks(1)
     }
 
     /// Begins the end of a task that no server ends. From here on the caller has a lease.
     #[cold]
-    pub(super) fn begin_end(this: &Arc<Self>, line: &Line) {
+    pub(crate) fn begin_end(this: &Arc<Self>, line: &Line) {
         // Until now the task kept the queue from being over; from now on the lease does.
         line.life.begin_lease_anyway();
         this.end_task(line);
@@ -260,7 +263,7 @@ impl Shared {
     /// Has a queue served if it is ready (I4). The caller has made a change that may have made it
     /// ready, and has fenced since.
     #[inline]
-    pub(super) fn look_after(this: &Arc<Self>, line: &Line) {
+    pub(crate) fn look_after(this: &Arc<Self>, line: &Line) {
         Shared::look_after_by(this, line, Shared::ensure_ticket);
     }
 
@@ -287,12 +290,12 @@ impl Shared {
 
     /// Puts a queue into the ready set, if it is ready. Returns whether it is there.
     #[inline]
-    pub(super) fn is_shown(&self, line: &Line) -> bool {
+    pub(crate) fn is_shown(&self, line: &Line) -> bool {
         self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
     }
 
     /// Adds a queue to the ready set if it is ready. Returns whether it is.
-    pub(super) fn show(&self, line: &Line) -> bool {
+    pub(crate) fn show(&self, line: &Line) -> bool {
         if !line.is_ready() {
             return false;
         }
@@ -304,7 +307,7 @@ impl Shared {
     }
 
     /// Takes a queue that has no place for a lease out of the ready set, then looks again.
-    pub(super) fn hide(&self, tier: &Tier, line: &Line) {
+    pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
         self.show(line);
     }
@@ -315,20 +318,20 @@ impl Shared {
     ///
     /// This takes instead of asking whether there is a task: that question counts pushes that have
     /// begun, and the caller might wait for one that never ends.
-    pub(super) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
+    pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
         self.show(line);
         Some(entry)
     }
 
-    pub(super) fn take_out(&self, tier: &Tier, line: &Line) {
+    pub(crate) fn take_out(&self, tier: &Tier, line: &Line) {
         tier.remove(line.slot, &self.table);
         LOOK.fence();
     }
 
     /// Ends the caller's lease.
-    pub(super) fn end_lease(this: &Arc<Self>, line: &Line) {
+    pub(crate) fn end_lease(this: &Arc<Self>, line: &Line) {
         let look = line.life.look();
         if look.is_closed() && look.tasks() == 0 {
             // Before the lease ends, while no other thread can free the slot.
@@ -356,7 +359,7 @@ impl Shared {
     }
 
     /// Makes sure that a queue is served that a change of its settings allows more tasks.
-    pub(super) fn changed(this: &Arc<Self>, line: &Line) {
+    pub(crate) fn changed(this: &Arc<Self>, line: &Line) {
         LOOK.fence();
         Shared::place_is_free(this, line);
     }
@@ -364,7 +367,7 @@ impl Shared {
     /// Changes the weight, and has the policy convert the queue's debt. Between the two steps the
     /// higher weight is in force. So a pick or a lease in between is wrong by at most its own
     /// charge at the new weight; with the lower weight, the charge could grow by from/to.
-    pub(super) fn set_weight(&self, line: &Line, to: u64) {
+    pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {
                 let change = Reweighted { from, to };
@@ -383,18 +386,18 @@ impl Shared {
 
     /// Has the queue served, and wakes joiners: it may run one more task. The caller has made that
     /// change, and has fenced since.
-    pub(super) fn place_is_free(this: &Arc<Self>, line: &Line) {
+    pub(crate) fn place_is_free(this: &Arc<Self>, line: &Line) {
         Shared::look_after(this, line);
         line.joiners.wake();
     }
 
     /// Returns how many accepted tasks have not ended.
-    pub(super) fn pending(&self) -> u64 {
+    pub(crate) fn pending(&self) -> u64 {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
 
     /// Returns a limit as a number: at most `MAX_LEASES`, which stands for none.
-    pub(super) fn limit(limit: Option<usize>) -> usize {
+    pub(crate) fn limit(limit: Option<usize>) -> usize {
         limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
     }
 }

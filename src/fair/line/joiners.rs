@@ -1,6 +1,6 @@
 //! Joiners: threads that wait until a queue may run one more task.
 
-use super::LOOK;
+use crate::fair::LOOK;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;

@@ -1,19 +1,19 @@
 //! Metrics of queues, and reports of how fairly they were served.
 
-use super::counters::read;
-use super::line::Line;
-use super::shared::Shared;
-use super::waits::Waits;
 use crate::executor::ExecutorId;
+use crate::fair::line::Line;
+use crate::fair::line::counters::read;
+use crate::fair::line::waits::Waits;
+use crate::fair::scheduler::Shared;
 use crate::sync::Text;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// The metrics of a [`Queue`](super::Queue) since it was made.
+/// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
 /// The numbers are read one after the other. They are exact while no task of the queue runs. A
 /// lease updates them at its end, and after a task if 64 tasks have ended or 10 µs have passed
-/// since the last update. In a queue with a [capacity](super::QueueBuilder::capacity), it updates
+/// since the last update. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), it updates
 /// them before a handle reports that its task is done.
 ///
 /// # Examples
@@ -66,7 +66,7 @@ pub struct QueueMetrics {
     pub longest_lease: Duration,
     /// How often the queue became ready after it had been without work, at its limit, or paused.
     pub arrivals: u64,
-    /// How long tasks waited until they began, if [that is measured](super::Builder::measure_waits)
+    /// How long tasks waited until they began, if [that is measured](crate::fair::Builder::measure_waits)
     /// and a task has begun.
     pub wait: Option<Wait>,
     /// The longest time for which the queue was ready and no thread served it, if waits are
@@ -102,7 +102,7 @@ pub struct Wait {
 }
 
 impl QueueMetrics {
-    pub(super) fn of(line: &Line) -> Self {
+    pub(crate) fn of(line: &Line) -> Self {
         let look = line.life.look();
         let counters = &line.counters;
         let [completed, panicked] = [read(&counters.completed), read(&counters.panicked)];
@@ -179,7 +179,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn of(shared: &Shared) -> Self {
+    pub(crate) fn of(shared: &Shared) -> Self {
         let lines = shared.table.iter().filter(|it| it.life.look().is_taken());
         let queues: Vec<_> = lines.map(QueueMetrics::of).collect();
         let backlogged = queues.iter().map(|it| it.arrivals == 1 && it.pending > 0).collect();
@@ -255,7 +255,7 @@ impl Report {
     }
 
     /// Returns the largest difference in weighted service between two backlogged queues, or `None`
-    /// if there are fewer than two. The [promise](super) bounds this difference.
+    /// if there are fewer than two. The [promise](crate::fair) bounds this difference.
     ///
     /// # Examples
     ///

@@ -1,11 +1,11 @@
 //! Futures of a queue: who polls them, and how they end.
 
-use super::counters::add;
-use super::flight::{AT_ONCE, FREE, Kept};
+use super::Queue;
 use super::handle::LineRef;
-use super::line::Line;
-use super::queue::Queue;
-use super::shared::Shared;
+use crate::fair::line::Line;
+use crate::fair::line::counters::add;
+use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
+use crate::fair::scheduler::Shared;
 use crate::sync::Relaxed;
 use crate::task::current;
 use crate::task::{
@@ -39,10 +39,10 @@ impl Queue {
 }
 
 /// Polls the futures of a queue. The queue always takes the jobs of futures that it has accepted.
-pub(super) struct Polls {
-    pub(super) queue: LineRef,
-    pub(super) id: ExecutorId,
-    pub(super) limited: Limited,
+pub(crate) struct Polls {
+    pub(crate) queue: LineRef,
+    pub(crate) id: ExecutorId,
+    pub(crate) limited: Limited,
 }
 
 impl Polls {
@@ -122,7 +122,7 @@ impl Polling for Polls {
 impl Line {
     /// Drops the queue's futures, because it was cancelled or its executor has ended. Returns their
     /// number.
-    pub(super) fn end_futures(&self, shared: &Shared, by: Cause) -> usize {
+    pub(crate) fn end_futures(&self, shared: &Shared, by: Cause) -> usize {
         // Those that are queued end with their jobs.
         let is_ended = |task: &&AnyTask| {
             // A panic is that of a destructor or a waker, so the task has ended here.

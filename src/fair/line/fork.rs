@@ -37,14 +37,14 @@ const COMMON: usize = SHARDS - 1;
 
 /// What every fork begins with.
 #[repr(C)]
-pub(super) struct ForkHead {
+pub(crate) struct ForkHead {
     /// First, so that a pointer to it is a pointer to the whole.
     stack: OnStack,
     latch: *const Latch,
 }
 
 impl ForkHead {
-    pub(super) fn new(kind: &'static StackKind, latch: *const Latch) -> Self {
+    pub(crate) fn new(kind: &'static StackKind, latch: *const Latch) -> Self {
         ForkHead { stack: OnStack(kind), latch }
     }
 
@@ -104,7 +104,7 @@ impl Shard {
 /// the same queue do not take the same lock. The forks that a lease leaves in its shard stay for
 /// the others.
 #[derive(Default)]
-pub(super) struct Forks {
+pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
     /// A bit for each shard that is lent.
     lent: AtomicUsize,
@@ -114,7 +114,7 @@ pub(super) struct Forks {
 
 impl Forks {
     /// Returns the shard in which a thread that serves the queue offers its forks.
-    pub(super) fn shard_of(&self, owner: Option<&Owner>) -> usize {
+    pub(crate) fn shard_of(&self, owner: Option<&Owner>) -> usize {
         let Some(owner) = owner else { return self.use_shard(COMMON) };
         owner.shard.get().unwrap_or_else(|| {
             let lowest = |lent: usize| (!lent).trailing_zeros() as usize;
@@ -129,7 +129,7 @@ impl Forks {
 
     /// Takes a shard back that was lent for a lease.
     #[inline]
-    pub(super) fn give_back(&self, owner: &Owner) {
+    pub(crate) fn give_back(&self, owner: &Owner) {
         if let Some(shard) = owner.shard.get().filter(|it| *it < COMMON) {
             self.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: as when it was lent
         }
@@ -146,7 +146,7 @@ impl Forks {
         used.map(|it| &*self.shards[it])
     }
 
-    pub(super) fn has_some(&self) -> bool {
+    pub(crate) fn has_some(&self) -> bool {
         self.used().any(Shard::has_some)
     }
 
@@ -155,19 +155,19 @@ impl Forks {
     /// # Safety
     ///
     /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
-    pub(super) unsafe fn offer(&self, shard: usize, head: *const ForkHead) {
+    pub(crate) unsafe fn offer(&self, shard: usize, head: *const ForkHead) {
         self.shards[shard].with(|offers| offers.push_back(Offer(head)));
     }
 
     /// Takes an oldest fork.
-    pub(super) fn take(&self) -> Option<Job> {
+    pub(crate) fn take(&self) -> Option<Job> {
         let mut shards = self.used().filter(|it| it.has_some());
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
     }
 
     /// Takes a fork that comes of this latch. Looks under the lock of every shard: a thread that
     /// offers such a fork later sees what the caller has written before.
-    pub(super) fn take_of(&self, latch: &Latch) -> Option<Job> {
+    pub(crate) fn take_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|shard| {
             shard.with(|offers| {
                 let at = offers.iter().position(|it| it.head().comes_of(latch))?;
@@ -178,7 +178,7 @@ impl Forks {
 
     /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is
     /// over.
-    pub(super) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
+    pub(crate) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
             latch.countdown.call();
@@ -196,7 +196,7 @@ impl Forks {
 
     /// Takes a fork back that was offered in this shard. Returns whether no thread has begun it.
     #[inline]
-    pub(super) fn take_back(&self, shard: usize, head: &ForkHead) -> bool {
+    pub(crate) fn take_back(&self, shard: usize, head: &ForkHead) -> bool {
         self.shards[shard].with(|offers| {
             let at = offers.iter().rposition(|it| ptr::eq(it.0, head));
             at.and_then(|at| offers.remove(at)).is_some()
@@ -205,25 +205,25 @@ impl Forks {
 }
 
 /// A frame in which a thread serves the queue, as forks know it.
-pub(super) struct Owner {
+pub(crate) struct Owner {
     /// The latch of the innermost fork that the thread runs; null if it runs none.
-    pub(super) latch: Cell<*const Latch>,
+    pub(crate) latch: Cell<*const Latch>,
     /// The shard of the queue's forks that is lent to it.
     shard: Cell<Option<usize>>,
 }
 
 impl Owner {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Owner { latch: Cell::new(ptr::null()), shard: Cell::new(None) }
     }
 }
 
 /// One half of a `join`, or the jobs of a scope: a thread waits at it.
-pub(super) struct Latch {
+pub(crate) struct Latch {
     /// The latch of the fork within which this was made; null if it was made in no fork.
-    pub(super) outer: *const Latch,
+    pub(crate) outer: *const Latch,
     owner: *const Owner,
-    pub(super) countdown: Countdown,
+    pub(crate) countdown: Countdown,
     waiter: Waiter,
     /// Wakes its owner, once that waits.
     bell: Mutex<Option<Waker>>,
@@ -236,7 +236,7 @@ pub(super) struct Latch {
 unsafe impl Sync for Latch {}
 
 impl Latch {
-    pub(super) fn new(owner: &Owner) -> Self {
+    pub(crate) fn new(owner: &Owner) -> Self {
         Latch {
             outer: owner.latch.get(),
             owner,
@@ -252,7 +252,7 @@ impl Latch {
     }
 
     /// One more fork is to end before the wait does.
-    pub(super) fn add(&self, caller: Option<&Owner>) {
+    pub(crate) fn add(&self, caller: Option<&Owner>) {
         match self.is_owners(caller) {
             true => self.countdown.add_own(),
             false => self.countdown.add(),
@@ -261,7 +261,7 @@ impl Latch {
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
     /// frame.
-    pub(super) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         let outer = caller.map(|it| it.latch.replace(self));
         let result = self.waiter.run_part(f);
         if let Some((it, outer)) = caller.zip(outer) {
@@ -275,7 +275,7 @@ impl Latch {
     /// # Safety
     ///
     /// 1. I7 — it is one of this latch, and the caller forgets the latch.
-    pub(super) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
+    pub(crate) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
         // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
         let is_own = unsafe { (*this).is_owners(caller) };
         // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only: they
@@ -292,7 +292,7 @@ impl Latch {
     }
 
     /// Wakes the owner if it sleeps: a fork that comes of this latch was offered.
-    pub(super) fn stir(&self) {
+    pub(crate) fn stir(&self) {
         // Relaxed: the owner has looked under the lock under which the fork was offered since, and
         // so before; or it finds the fork.
         if self.is_asleep.load(Relaxed) && self.is_asleep.swap(false, Relaxed) {

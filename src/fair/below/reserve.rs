@@ -24,7 +24,7 @@ struct Reserve {
 /// Relaxed throughout: a lease that ends frees its room before the fence of `LOOK` with which it
 /// ends, and its ticket then looks for work itself. So a thread that finds no room relies on it.
 #[derive(Default)]
-pub(super) struct Reserves {
+pub(crate) struct Reserves {
     all: Vec<Reserve>,
     /// The executor's parallelism.
     width: AtomicUsize,
@@ -32,16 +32,16 @@ pub(super) struct Reserves {
 
 impl Reserves {
     /// Keeps leases from the tiers below this one. Replaces what was kept for it before.
-    pub(super) fn keep(&mut self, tier: usize, kept: usize) {
+    pub(crate) fn keep(&mut self, tier: usize, kept: usize) {
         self.all.retain(|it| it.tier != tier);
         self.all.push(Reserve { tier, kept, held: AtomicUsize::new(0) });
     }
 
-    pub(super) fn are_none(&self) -> bool {
+    pub(crate) fn are_none(&self) -> bool {
         self.all.is_empty()
     }
 
-    pub(super) fn set_width(&self, width: usize) {
+    pub(crate) fn set_width(&self, width: usize) {
         self.width.store(width, Relaxed);
     }
 
@@ -57,13 +57,13 @@ impl Reserves {
 
     /// Returns whether a queue of this tier may have one more lease.
     #[inline]
-    pub(super) fn has_room(&self, tier: usize) -> bool {
+    pub(crate) fn has_room(&self, tier: usize) -> bool {
         self.binding(tier).all(|it| it.held.load(Relaxed) < self.most(it))
     }
 
     /// Takes the room for a lease of this tier, if there is some.
     #[inline]
-    pub(super) fn take(&self, tier: usize) -> bool {
+    pub(crate) fn take(&self, tier: usize) -> bool {
         let take = |it: &Reserve| {
             let taken = |held| (held < self.most(it)).then_some(held + 1);
             it.held.fetch_update(Relaxed, Relaxed, taken).is_ok()
@@ -78,7 +78,7 @@ impl Reserves {
 
     /// Frees the room of a lease of this tier.
     #[inline]
-    pub(super) fn release(&self, tier: usize) {
+    pub(crate) fn release(&self, tier: usize) {
         self.binding(tier).for_each(Reserve::release);
     }
 }

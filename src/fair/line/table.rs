@@ -1,41 +1,41 @@
 //! The table of lines: where queues are.
 
-use super::line::Line;
+use super::Line;
 use super::once::Once;
 use crate::sync::{GROUP, GROUPS, array_on_the_machine};
 use alloc::boxed::Box;
 
 /// How many queues a scheduler can have at once.
-pub(super) const SLOTS: usize = GROUP * GROUPS;
+pub(crate) const SLOTS: usize = GROUP * GROUPS;
 
 /// The line of each slot, in groups that are made when they are first needed. A line neither moves
 /// nor goes before the table does, so a slot's number and address stay valid (I1).
-pub(super) struct Table {
+pub(crate) struct Table {
     groups: Box<[Once<LineGroup>]>,
 }
 
 struct LineGroup([Once<Line>; GROUP]);
 
 impl Table {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Table { groups: (0..GROUPS).map(|_| Once::empty()).collect() }
     }
 
     /// Returns the line of a slot, if one was made. It may be without a queue.
     #[inline]
-    pub(super) fn get(&self, slot: usize) -> Option<&Line> {
+    pub(crate) fn get(&self, slot: usize) -> Option<&Line> {
         self.groups.get(slot / GROUP)?.get()?.0[slot % GROUP].get()
     }
 
     /// Returns the line of a slot, and makes it if there is none.
-    pub(super) fn make(&self, slot: usize) -> &Line {
+    pub(crate) fn make(&self, slot: usize) -> &Line {
         let group = self.groups[slot / GROUP]
             .get_or_make(|| LineGroup(array_on_the_machine![Once::empty(); GROUP]));
         group.0[slot % GROUP].get_or_make(|| Line::new(slot))
     }
 
     /// Returns the lines of all slots that have ever been used.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Line> {
         let groups = self.groups.iter().filter_map(Once::get);
         groups.flat_map(|group| group.0.iter().filter_map(Once::get))
     }

@@ -1,11 +1,11 @@
 //! Tiers: queues of one priority, which are served before those of lower ones.
 
-use super::once::Once;
-use super::policy::{Pick, Policy, Reweighted, Service};
 use super::ready::{Ready, ReadySet};
-use super::reserve::Reserves;
-use super::table::Table;
+use super::{Pick, Policy, Reweighted, Service};
 use crate::executor::PanicHandler;
+use crate::fair::below::reserve::Reserves;
+use crate::fair::line::once::Once;
+use crate::fair::line::table::Table;
 use crate::sync::{AtomicUsize, Relaxed, thread};
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -51,28 +51,28 @@ const FLOOR: usize = 64;
 
 impl Priority {
     /// Returns the index of the tier; tier 0 is served first.
-    pub(super) fn tier(self) -> usize {
+    pub(crate) fn tier(self) -> usize {
         TIERS - 1 - self as usize
     }
 }
 
 /// The queues of one priority.
-pub(super) struct Tier {
+pub(crate) struct Tier {
     /// Its number; the highest priority has zero.
-    pub(super) rank: usize,
-    pub(super) set: ReadySet,
+    pub(crate) rank: usize,
+    pub(crate) set: ReadySet,
     /// The policy's advice. If the policy panics, the tier goes on without it.
     policy: Box<dyn Policy>,
     panics: PanicHandler,
 }
 
 impl Tier {
-    pub(super) fn ready<'a>(&'a self, table: &'a Table) -> Ready<'a> {
+    pub(crate) fn ready<'a>(&'a self, table: &'a Table) -> Ready<'a> {
         Ready { set: &self.set, table }
     }
 
     /// Adds a queue that has become ready.
-    pub(super) fn insert(&self, slot: usize, table: &Table) {
+    pub(crate) fn insert(&self, slot: usize, table: &Table) {
         let ready = self.ready(table);
         self.panics.take(|| self.policy.arrives(slot, ready));
         self.set.insert(slot);
@@ -80,34 +80,34 @@ impl Tier {
     }
 
     /// Removes a queue.
-    pub(super) fn remove(&self, slot: usize, table: &Table) {
+    pub(crate) fn remove(&self, slot: usize, table: &Table) {
         self.set.remove(slot);
         self.panics.take(|| self.policy.changed(slot, self.ready(table)));
     }
 
     /// Tells the policy about a new queue. Returns the payload if the policy panics; the caller
     /// passes it to the handler after it has released its lock.
-    pub(super) fn opened(&self, slot: usize) -> Option<thread::Payload> {
+    pub(crate) fn opened(&self, slot: usize) -> Option<thread::Payload> {
         thread::catch(|| self.policy.opened(slot)).err()
     }
 
     /// Tells the policy about a change of a queue's weight.
-    pub(super) fn reweighted(&self, slot: usize, change: Reweighted, table: &Table) {
+    pub(crate) fn reweighted(&self, slot: usize, change: Reweighted, table: &Table) {
         self.panics.take(|| self.policy.reweighted(slot, change, self.ready(table)));
     }
 
     /// Tells the policy that its pick is about to be served.
-    pub(super) fn begins(&self, pick: Pick) {
+    pub(crate) fn begins(&self, pick: Pick) {
         self.panics.take(|| self.policy.begins(pick));
     }
 
     /// Tells the policy that its pick has been served.
-    pub(super) fn served(&self, pick: Pick, service: Service, table: &Table) {
+    pub(crate) fn served(&self, pick: Pick, service: Service, table: &Table) {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
     /// Tells the policy that its pick was not served.
-    pub(super) fn give_back(&self, pick: Pick, table: &Table) {
+    pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
 
@@ -127,11 +127,11 @@ impl Tier {
     }
 }
 
-pub(super) type MakePolicy = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+pub(crate) type MakePolicy = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
-pub(super) struct Tiers {
+pub(crate) struct Tiers {
     tiers: [Once<Tier>; TIERS],
-    pub(super) reserves: Reserves,
+    pub(crate) reserves: Reserves,
     make: MakePolicy,
     panics: PanicHandler,
     /// How many tiers have been used.
@@ -141,14 +141,14 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
-    pub(super) fn new(make: MakePolicy, reserves: Reserves, panics: PanicHandler) -> Self {
+    pub(crate) fn new(make: MakePolicy, reserves: Reserves, panics: PanicHandler) -> Self {
         let tiers = core::array::from_fn(|_| Once::empty());
         let [used, picks] = [0; 2].map(AtomicUsize::new);
         Tiers { tiers, reserves, make, panics, used, picks }
     }
 
     #[inline]
-    pub(super) fn get(&self, tier: usize) -> &Tier {
+    pub(crate) fn get(&self, tier: usize) -> &Tier {
         self.tiers[tier].get_or_make(|| {
             self.used.fetch_add(1, Relaxed); // Relaxed: a hint
             let (policy, panics) = ((self.make)(), self.panics.clone());
@@ -162,17 +162,17 @@ impl Tiers {
     }
 
     /// Returns whether a queue may have a task, and no reservation is against one more lease of it.
-    pub(super) fn has_some(&self) -> bool {
+    pub(crate) fn has_some(&self) -> bool {
         self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
     }
 
     /// As `has_some`, of queues other than this one.
-    pub(super) fn has_other_than(&self, slot: usize) -> bool {
+    pub(crate) fn has_other_than(&self, slot: usize) -> bool {
         self.iter().any(|it| it.set.has_other_than(slot) && self.reserves.has_room(it.rank))
     }
 
     /// Picks the next queue to serve, and takes room for a lease of its tier.
-    pub(super) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
+    pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
         // Relaxed: no thread relies on which pick is a 64th.
         if self.used.load(Relaxed) > 1 {
             let pick = self.picks.fetch_add(1, Relaxed);

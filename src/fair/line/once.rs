@@ -1,6 +1,6 @@
 //! A cell whose value is made when it is first needed, and stays.
 
-use super::MADE;
+use crate::fair::MADE;
 use crate::sync::{AtomicPtr, const_on_the_machine};
 use alloc::boxed::Box;
 use core::ptr;

@@ -47,7 +47,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Duration;
 }
 
-pub(super) enum Time {
+pub(crate) enum Time {
     System(Stopwatch),
     Own {
         clock: Box<dyn Clock>,
@@ -58,17 +58,17 @@ pub(super) enum Time {
 }
 
 impl Time {
-    pub(super) fn system() -> Self {
+    pub(crate) fn system() -> Self {
         Time::System(Stopwatch::new())
     }
 
-    pub(super) fn own(clock: Box<dyn Clock>, panics: PanicHandler) -> Self {
+    pub(crate) fn own(clock: Box<dyn Clock>, panics: PanicHandler) -> Self {
         Time::Own { clock, panics, last: AtomicU64::new(0) }
     }
 
     /// Returns the time in nanoseconds.
     #[inline]
-    pub(super) fn nanos(&self) -> u64 {
+    pub(crate) fn nanos(&self) -> u64 {
         match self {
             Time::System(stopwatch) => stopwatch.nanos(),
             Time::Own { clock, panics, last } => ask(&**clock, panics, last),

@@ -1,9 +1,9 @@
 //! Tickets: jobs by which the executor's threads serve queues.
 
-use super::LOOK;
 use super::lease::Lease;
-use super::shared::Shared;
 use crate::executor::{Reason, Rejected};
+use crate::fair::LOOK;
+use crate::fair::scheduler::Shared;
 use crate::sync::spin::give_way;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed};
@@ -92,7 +92,7 @@ fn is_refusal(result: Result<(), Reason>) -> bool {
 impl Shared {
     /// Submits a ticket if one is wanted.
     #[inline]
-    pub(super) fn ensure_ticket(this: &Arc<Self>) {
+    pub(crate) fn ensure_ticket(this: &Arc<Self>) {
         if this.tickets.is_one_wanted(this.most_tickets()) {
             Shared::ensure_one_more(this);
         }
@@ -112,7 +112,7 @@ impl Shared {
 
     /// Submits a ticket if one is wanted. If the executor refuses it, another thread looks after
     /// the tasks of submitters that relied on it, and those that a blocked thread waits for.
-    pub(super) fn hand_over_one(this: &Arc<Self>) -> Result<(), Reason> {
+    pub(crate) fn hand_over_one(this: &Arc<Self>) -> Result<(), Reason> {
         let result = Shared::try_to_hand_over(this);
         if is_refusal(result) {
             Shared::stand_in(this);
@@ -158,12 +158,12 @@ impl Shared {
     }
 
     /// Returns whether the executor runs none of its queued jobs any more.
-    pub(super) fn is_executor_cancelled(&self) -> bool {
+    pub(crate) fn is_executor_cancelled(&self) -> bool {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
     /// Submits another ticket, because this thread blocks. The ticket must not run on this thread.
-    pub(super) fn send_another(this: &Arc<Self>) {
+    pub(crate) fn send_another(this: &Arc<Self>) {
         // Relaxed: an executor that runs tickets at once set this before the present task ran.
         let runs_at_once = this.runs_at_once.load(Relaxed);
         if runs_at_once || !this.tickets.is_one_wanted(this.most_tickets()) {
@@ -198,7 +198,7 @@ impl Shared {
 
     /// Returns whether this thread is submitting a ticket of this scheduler.
     #[cold]
-    pub(super) fn is_submitting(&self) -> bool {
+    pub(crate) fn is_submitting(&self) -> bool {
         let mut submitting = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());
         // SAFETY: I6 — the frame is further up this thread's stack until its submission returns.
         while let Some(frame) = unsafe { submitting.as_ref() } {

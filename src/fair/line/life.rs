@@ -1,7 +1,7 @@
 //! The life word of a queue: its states, its leases and its pending tasks.
 
-use super::{ENDED, OPENED};
 use crate::executor::Reason;
+use crate::fair::{ENDED, OPENED};
 use crate::sync::order::both;
 use crate::sync::{AtomicU64, Relaxed};
 
@@ -21,9 +21,9 @@ const LEASE: u64 = 1 << 8;
 const TASK: u64 = 1 << 24;
 
 /// The most leases that a queue may have at once.
-pub(super) const MAX_LEASES: usize = 0xFFFF;
+pub(crate) const MAX_LEASES: usize = 0xFFFF;
 /// The most tasks that a queue may hold.
-pub(super) const MAX_TASKS: u64 = (1 << 40) - 2;
+pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 
 /// The state of a queue, the number of its leases, and the number of accepted tasks that have not
 /// ended.

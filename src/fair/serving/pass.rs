@@ -1,11 +1,11 @@
 //! Running a task of a queue on a thread that waits for it.
 
-use super::counters::{add, tell};
-use super::handle::LineRef;
+use super::frame::{Charge, Serving};
 use super::lease::Progress;
-use super::policy::{Pick, Service};
-use super::serving::{Charge, Serving};
-use super::shared::Shared;
+use crate::fair::line::counters::{add, tell};
+use crate::fair::policy::{Pick, Service};
+use crate::fair::queue::handle::LineRef;
+use crate::fair::scheduler::Shared;
 use crate::sync::{Relaxed, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
@@ -16,7 +16,7 @@ const MOST_LITTER: usize = 4096;
 
 /// The gate of a queue: a waiting thread runs a task in one of the queue's places, and the queue is
 /// charged for it.
-pub(super) struct Pass(LineRef);
+pub(crate) struct Pass(LineRef);
 
 impl Gate for Pass {
     fn base(&self) -> Option<ExecutorId> {
@@ -97,7 +97,7 @@ impl Gate for Pass {
 
 impl LineRef {
     /// Charges the queue for `tasks` tasks that ran elsewhere than in a lease.
-    pub(super) fn charge(&self, charge: &Charge, tasks: usize) {
+    pub(crate) fn charge(&self, charge: &Charge, tasks: usize) {
         if tasks == 0 {
             return;
         }
@@ -109,7 +109,7 @@ impl LineRef {
     }
 
     /// Returns the rule for which threads may run the queue's tasks.
-    pub(super) fn limited(&self) -> Limited {
+    pub(crate) fn limited(&self) -> Limited {
         Limited(Unwatched::new(Pass(self.clone())))
     }
 }
