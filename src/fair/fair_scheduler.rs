@@ -1,11 +1,14 @@
 //! The handle of a scheduler.
 
-use super::line::{Line, QueueSettings};
+use super::line::Line;
 use super::queue::Queue;
 use super::queue::handle::LineRef;
 use super::queue::report::Report;
 use super::queue_builder::QueueBuilder;
-use super::scheduler::Shared;
+use super::scheduler::Scheduler;
+use super::scheduler::submit::submit;
+use super::serving::frame::Serving;
+use super::serving::pass::limited;
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
@@ -45,7 +48,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// ```
 #[derive(Clone)]
 pub struct FairScheduler {
-    pub(super) shared: Arc<Shared>,
+    pub(super) scheduler: Arc<Scheduler>,
     default: Queue,
 }
 
@@ -54,9 +57,10 @@ impl UnwindSafe for FairScheduler {}
 impl RefUnwindSafe for FairScheduler {}
 
 impl FairScheduler {
-    pub(super) fn from_shared(shared: Arc<Shared>) -> Self {
-        let default = QueueBuilder::new(&shared, None).build().expect("the first queue has room");
-        FairScheduler { shared, default }
+    pub(super) fn on(scheduler: Arc<Scheduler>) -> Self {
+        let default =
+            QueueBuilder::new(&scheduler, None).build().expect("the first queue has room");
+        FairScheduler { scheduler, default }
     }
 
     /// Returns a builder for a queue. The name is for people; it need not be unique.
@@ -75,7 +79,7 @@ impl FairScheduler {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn queue(&self, name: impl AsRef<str>) -> QueueBuilder<'_> {
-        QueueBuilder::new(&self.shared, Some(Text::from(name.as_ref())))
+        QueueBuilder::new(&self.scheduler, Some(Text::from(name.as_ref())))
     }
 
     /// Returns the default queue, which gets the tasks that are spawned through the scheduler.
@@ -177,7 +181,7 @@ impl FairScheduler {
     /// fair.spawn_detached(|| println!("here")).unwrap();
     /// ```
     pub fn spawn_detached<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
-        self.execute(Flow::job(self.shared.context.as_ref(), f))
+        self.execute(Flow::job(self.scheduler.context.as_ref(), f))
     }
 
     /// Spawns a future into the default queue.
@@ -221,12 +225,13 @@ impl FairScheduler {
     /// [`Report`] shows the service of each queue between two reports.
     #[must_use]
     pub fn report(&self) -> Report {
-        Report::of(&self.shared)
+        Report::of(&self.scheduler.queues)
     }
 
     /// Returns the queue whose task this thread runs, or else the default queue.
     fn line(&self) -> &Line {
-        let current = self.shared.current_slot().and_then(|slot| self.shared.table.get(slot));
+        let queues = &self.scheduler.queues;
+        let current = Serving::slot_in(queues).and_then(|slot| queues.table.get(slot));
         current.unwrap_or_else(|| self.default.line())
     }
 }
@@ -235,11 +240,11 @@ impl FairScheduler {
 impl Executor for FairScheduler {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let line = self.line();
-        Shared::submit(&self.shared, line, line.capacity(), job)
+        submit(&self.scheduler, line, line.capacity(), job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        self.shared.executor.parallelism()
+        self.scheduler.below.executor.parallelism()
     }
 
     /// Returns whether the default queue was, or the executor below.
@@ -265,13 +270,13 @@ impl Executor for FairScheduler {
     }
 
     fn context(&self) -> Option<&Flow> {
-        self.shared.context.as_ref()
+        self.scheduler.context.as_ref()
     }
 
     fn limited(&self) -> Option<Limited> {
         match self.line() {
             line if line.slot == self.default.slot() => self.default.limited(),
-            line => Some(LineRef::new(&self.shared, line).limited()),
+            line => Some(limited(&LineRef::new(&self.scheduler, line))),
         }
     }
 }
@@ -279,17 +284,8 @@ impl Executor for FairScheduler {
 impl fmt::Debug for FairScheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FairScheduler")
-            .field("pending", &self.shared.pending())
-            .field("tickets", &self.shared.tickets.count())
+            .field("pending", &self.scheduler.queues.pending())
+            .field("tickets", &self.scheduler.tickets.count())
             .finish_non_exhaustive()
-    }
-}
-
-impl QueueSettings {
-    /// Returns the default settings.
-    pub(super) fn new(name: Option<Text>) -> Self {
-        let (limit, capacity) = (Shared::limit(None), super::line::life::MAX_TASKS);
-        let tier = super::Priority::Normal.tier();
-        QueueSettings { name, weight: 1, limit, capacity, tier, is_paused: false }
     }
 }

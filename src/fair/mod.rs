@@ -105,6 +105,22 @@
 //!                                                                submits itself again
 //! ```
 //!
+//! # The files
+//!
+//! Each folder uses those above it, and what users call stands beside them:
+//!
+//! | | |
+//! |---|---|
+//! | `below` | the executor, its threads and the tickets there, the clock |
+//! | `line` | the state of one queue, and the table of all lines |
+//! | `policy` | ready sets, one for each priority, and the policies that pick from them |
+//! | `scheduler` | the parts together: tasks are accepted, queues become visible and end |
+//! | `queue` | a queue's handle, its futures, its metrics |
+//! | `serving` | turns, leases, and tasks that run on threads which wait |
+//!
+//! Within a folder calls go one way, too. `HandOver` is the one call upwards: a lower layer that has
+//! asked for a ticket, and was refused, serves the queues itself or drops their tasks.
+//!
 //! # Invariants
 //!
 //! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
@@ -129,6 +145,7 @@
 //!
 #![doc = include_str!("../../docs/pictures/fairness.svg")]
 
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod below;
 mod builder;
 mod ending;
@@ -140,7 +157,6 @@ mod line;
 mod policy;
 mod queue;
 mod queue_builder;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 mod scheduler;
 mod scope;
 mod serving;
@@ -161,18 +177,18 @@ pub use work_queue::WorkQueue;
 #[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
+    pub use crate::fair::below::tickets::Tickets;
     pub use crate::fair::line::joiners::Joiners;
     pub use crate::fair::line::life::{Life, Look};
     pub use crate::fair::line::once::Once;
     pub use crate::fair::policy::least::{Least, Times};
     pub use crate::fair::policy::ready::ReadySet;
-    pub use crate::fair::scheduler::tickets::Tickets;
 }
 
 use crate::sync::order::{FencePair, Pair};
 
-/// A thread that finds a value in a [`Once`](line::once::Once) sees all that was written before the value
-/// was put there.
+/// A thread that finds a value in a [`Once`](line::once::Once) sees all that was written before the
+/// value was put there.
 const MADE: Pair = Pair::named("fair::MADE");
 
 /// A thread that takes a lease sees the settings of the queue; the thread that opens a queue sees

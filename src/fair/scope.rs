@@ -2,7 +2,7 @@
 
 use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;
-use super::scheduler::Shared;
+use super::serving::forking::{ForkStays, offer, wait_at};
 use super::serving::frame::Serving;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
@@ -57,16 +57,6 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
         // SAFETY: 1 — the job is one of the latch, and the scope, which may go now, is not used
         // below.
         unsafe { Latch::end(latch, Serving::owner()) };
-    }
-}
-
-/// Ends the process if it is dropped by a panic: what other threads still borrow would go.
-pub(super) struct ForkStays;
-
-impl Drop for ForkStays {
-    fn drop(&mut self) {
-        // A panic within a panic.
-        panic!("a wait cannot be left before it is over");
     }
 }
 
@@ -128,7 +118,7 @@ impl Queue {
         };
         let stays = ForkStays;
         let result = thread::catch(|| f(&scope));
-        self.shared().wait_at(self.line(), serving, &scope.latch);
+        wait_at(&self.scheduler().queues, self.line(), serving, &scope.latch);
         mem::forget(stays);
         let first = scope.first.lock().take();
         match (result, first) {
@@ -163,13 +153,13 @@ impl<'scope> Scope<'scope, '_> {
     }
 
     fn offer<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
-        let (shared, line) = (self.queue.shared(), self.queue.line());
+        let (scheduler, line) = (self.queue.scheduler(), self.queue.line());
         let latch = &raw const self.latch;
         let head = ForkHead::new(&ScopeJob::<F>::KIND, latch);
         let job = Box::into_raw(Box::new(ScopeJob { head, first: &self.first, latch, f }));
         self.latch.add(Serving::of(line).map(|it| &it.owner));
         // SAFETY: I7 — in a box that stays until the job has run; and the scope waits for it.
-        unsafe { Shared::offer(shared, line, job.cast::<ForkHead>(), latch) };
+        unsafe { offer(scheduler, line, job.cast::<ForkHead>(), latch) };
     }
 }
 

@@ -22,7 +22,7 @@ use counters::QueueCounters;
 use flight::Flight;
 use fork::Forks;
 use joiners::Joiners;
-use life::{Life, MAX_TASKS};
+use life::{Life, MAX_LEASES, MAX_TASKS};
 use once::Once;
 use waits::Waits;
 
@@ -81,9 +81,14 @@ pub(crate) struct Line {
     pub(crate) flight: Flight,
     /// Its futures that have not ended.
     pub(crate) living: Living,
-    /// A `Weak<QueueHandle>` of its present or last queue, for `Serving`. Handles are built on lines, so
-    /// a line does not know their type.
+    /// A `Weak<QueueHandle>` of its present or last queue, for `Serving`. Handles are built on
+    /// lines, so a line does not know their type.
     pub(crate) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+}
+
+/// Returns a limit as a number: at most `MAX_LEASES`, which stands for none.
+pub(crate) fn limit_of(limit: Option<usize>) -> usize {
+    limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
 }
 
 /// The settings of a queue.

@@ -1,12 +1,13 @@
-//! The table of lines: where queues are.
+//! The table of lines: where queues are, and which slots are free.
 
 use super::Line;
 use super::once::Once;
 use crate::sync::{GROUP, GROUPS, array_on_the_machine};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// How many queues a scheduler can have at once.
-pub(crate) const SLOTS: usize = GROUP * GROUPS;
+const SLOTS: usize = GROUP * GROUPS;
 
 /// The line of each slot, in groups that are made when they are first needed. A line neither moves
 /// nor goes before the table does, so a slot's number and address stay valid (I1).
@@ -38,5 +39,24 @@ impl Table {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Line> {
         let groups = self.groups.iter().filter_map(Once::get);
         groups.flat_map(|group| group.0.iter().filter_map(Once::get))
+    }
+}
+
+/// The free slots. A lock protects them: making queues takes it, serving does not.
+#[derive(Default)]
+pub(crate) struct FreeSlots {
+    pub(crate) free: Vec<usize>,
+    next: usize,
+    pub(crate) is_closed: bool,
+}
+
+impl FreeSlots {
+    /// Takes a free slot, if there is one.
+    pub(crate) fn take(&mut self) -> Option<usize> {
+        self.free.pop().or_else(|| {
+            let slot = self.next;
+            self.next += 1;
+            (slot < SLOTS).then_some(slot)
+        })
     }
 }

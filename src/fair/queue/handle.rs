@@ -2,7 +2,8 @@
 
 use crate::executor::Futures;
 use crate::fair::line::Line;
-use crate::fair::scheduler::Shared;
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::ends::let_go;
 use crate::sync::Arc;
 use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
@@ -11,25 +12,25 @@ use core::ptr::NonNull;
 /// A reference to a line. It keeps the queue neither open nor in its slot.
 #[derive(Clone)]
 pub(crate) struct LineRef {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) scheduler: Arc<Scheduler>,
     /// The address is kept because finding the line takes three loads for each task.
     line: NonNull<Line>,
 }
 
-// SAFETY: I1 — the line stays as long as `shared`, and is `Sync`, so any thread may use it.
+// SAFETY: I1 — the line stays as long as `scheduler`, and is `Sync`, so any thread may use it.
 unsafe impl Send for LineRef {}
 // SAFETY: I1 — a shared `LineRef` gives out `&Line` only, and `Line` is `Sync`.
 unsafe impl Sync for LineRef {}
 
 impl LineRef {
-    /// Refers to one of the lines in the table of `shared`.
-    pub(crate) fn new(shared: &Arc<Shared>, line: &Line) -> Self {
-        LineRef { shared: Arc::clone(shared), line: NonNull::from(line) }
+    /// Refers to one of the lines in the table of `scheduler`.
+    pub(crate) fn new(scheduler: &Arc<Scheduler>, line: &Line) -> Self {
+        LineRef { scheduler: Arc::clone(scheduler), line: NonNull::from(line) }
     }
 
     #[inline]
     pub(crate) fn line(&self) -> &Line {
-        // SAFETY: I1 — the line belongs to the table of `shared`, which `self` keeps alive.
+        // SAFETY: I1 — the line belongs to the table of `scheduler`, which `self` keeps alive.
         unsafe { self.line.as_ref() }
     }
 }
@@ -51,6 +52,6 @@ impl RefUnwindSafe for QueueHandle {}
 
 impl Drop for QueueHandle {
     fn drop(&mut self) {
-        Shared::let_go(&self.queue.shared, self.queue.line());
+        let_go(&self.queue.scheduler, self.queue.line());
     }
 }

@@ -6,9 +6,11 @@ pub(crate) mod polls;
 pub(crate) mod report;
 
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
-use crate::fair::line::{Line, MAX_WEIGHT};
-use crate::fair::scheduler::Shared;
-use crate::sync::{Arc, Relaxed};
+use crate::fair::line::{Line, MAX_WEIGHT, limit_of};
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::look::changed;
+use crate::fair::scheduler::submit::submit;
+use crate::sync::Arc;
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
@@ -16,8 +18,8 @@ use error::QueueError;
 use handle::QueueHandle;
 use report::QueueMetrics;
 
-/// A queue of a [`FairScheduler`](crate::fair::FairScheduler). Its tasks begin in the order in which they
-/// were spawned, and it shares the executor with the other queues.
+/// A queue of a [`FairScheduler`](crate::fair::FairScheduler). Its tasks begin in the order in
+/// which they were spawned, and it shares the executor with the other queues.
 ///
 /// Clones are handles to the same queue. Dropping the last handle closes the queue, and resumes it
 /// if it is paused: the accepted tasks still run. A queue is itself an [`Executor`], so it can
@@ -46,8 +48,8 @@ impl Queue {
     }
 
     #[inline]
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0.queue.shared
+    pub(crate) fn scheduler(&self) -> &Arc<Scheduler> {
+        &self.0.queue.scheduler
     }
 
     /// Spawns a closure, and returns the handle that waits for its result.
@@ -180,7 +182,7 @@ impl Queue {
         if !(1..=MAX_WEIGHT).contains(&weight) {
             return Err(QueueError::Weight);
         }
-        self.shared().set_weight(self.line(), weight);
+        self.scheduler().queues.set_weight(self.line(), weight);
         Ok(())
     }
 
@@ -203,8 +205,8 @@ impl Queue {
         if tasks == Some(0) {
             return Err(QueueError::Parallel);
         }
-        self.line().set_limit(Shared::limit(tasks));
-        Shared::changed(self.shared(), self.line());
+        self.line().set_limit(limit_of(tasks));
+        changed(self.scheduler(), self.line());
         Ok(())
     }
 
@@ -237,7 +239,7 @@ impl Queue {
     pub fn resume(&self) -> bool {
         let was_paused = self.line().pause(false);
         if was_paused {
-            Shared::changed(self.shared(), self.line());
+            changed(self.scheduler(), self.line());
         }
         was_paused
     }
@@ -293,18 +295,18 @@ impl Queue {
 impl Executor for Queue {
     #[inline]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Shared::submit(self.shared(), self.line(), self.line().capacity(), job)
+        submit(self.scheduler(), self.line(), self.line().capacity(), job)
     }
 
     /// Returns the number of tasks of this queue that can run at once.
     fn parallelism(&self) -> NonZeroUsize {
         let limit = NonZeroUsize::new(self.line().limit()).unwrap_or(NonZeroUsize::MIN);
-        self.shared().executor.parallelism().min(limit)
+        self.scheduler().below.executor.parallelism().min(limit)
     }
 
     /// Returns whether the queue was cancelled, or the executor below, whose end drops its tasks.
     fn is_cancelled(&self) -> bool {
-        self.line().life.look().is_cancelled() || self.shared().is_executor_cancelled()
+        self.line().life.look().is_cancelled() || self.scheduler().below.is_cancelled()
     }
 
     /// Returns `true`: further jobs wait in the queue.
@@ -313,7 +315,7 @@ impl Executor for Queue {
     }
 
     fn end(&self) -> Option<CancelToken> {
-        Some(self.line().end(|| self.shared().is_ended.load(Relaxed))) // Relaxed: a lock orders it
+        Some(self.line().end(|| self.scheduler().below.is_ended())) // Relaxed: a lock orders it
     }
 
     fn id(&self) -> Option<ExecutorId> {

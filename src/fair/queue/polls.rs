@@ -5,12 +5,9 @@ use super::handle::LineRef;
 use crate::fair::line::Line;
 use crate::fair::line::counters::add;
 use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
-use crate::fair::scheduler::Shared;
-use crate::sync::Relaxed;
+use crate::fair::scheduler::submit::{accept, push_poll};
 use crate::task::current;
-use crate::task::{
-    AnyTask, Cancel, Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason,
-};
+use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
 use core::future::Future;
 
 impl Queue {
@@ -64,15 +61,15 @@ impl Polling for Polls {
         if self.line().life.look().is_cancelled() {
             return Some(self.line().cause());
         }
-        let shared = &self.queue.shared;
-        shared.is_ended.load(Relaxed).then(|| shared.cause()) // Relaxed: `push_poll` has a fence
+        let below = &self.queue.scheduler.below;
+        below.is_ended().then(|| below.cause()) // Relaxed: `push_poll` has a fence
     }
 
     fn accept(&self) -> Result<u64, Reason> {
         let line = self.line();
         // As for a closure: a task of the queue may spawn into it after it was closed.
         let is_inside = || current::is_within(Some(self.id));
-        match Shared::accept(&self.queue.shared, line, line.capacity(), is_inside) {
+        match accept(&self.queue.scheduler, line, line.capacity(), is_inside) {
             Ok(()) => Ok(line.flight.arrive()),
             Err(reason) => {
                 add(&line.counters.refused, 1);
@@ -95,7 +92,7 @@ impl Polling for Polls {
     }
 
     fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
-        Shared::push_poll(&self.queue.shared, self.line(), job);
+        push_poll(&self.queue.scheduler, self.line(), job);
         Ok(())
     }
 
@@ -116,20 +113,5 @@ impl Polling for Polls {
 
     fn limited(&self) -> Option<Limited> {
         Some(self.limited.clone())
-    }
-}
-
-impl Line {
-    /// Drops the queue's futures, because it was cancelled or its executor has ended. Returns their
-    /// number.
-    pub(crate) fn end_futures(&self, shared: &Shared, by: Cause) -> usize {
-        // Those that are queued end with their jobs.
-        let is_ended = |task: &&AnyTask| {
-            // A panic is that of a destructor or a waker, so the task has ended here.
-            let cancelled = shared.panics.take(|| task.cancel(by.clone()));
-            !matches!(cancelled, Some(Cancel::Requested | Cancel::Finished))
-        };
-        let ended = self.flight.close(by.clone()).iter().filter(is_ended).count();
-        ended + self.living.end(by, |payload| shared.panics.handle(payload))
     }
 }

@@ -4,7 +4,7 @@ use crate::executor::ExecutorId;
 use crate::fair::line::Line;
 use crate::fair::line::counters::read;
 use crate::fair::line::waits::Waits;
-use crate::fair::scheduler::Shared;
+use crate::fair::scheduler::queues::Queues;
 use crate::sync::Text;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,8 +13,8 @@ use core::time::Duration;
 ///
 /// The numbers are read one after the other. They are exact while no task of the queue runs. A
 /// lease updates them at its end, and after a task if 64 tasks have ended or 10 µs have passed
-/// since the last update. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), it updates
-/// them before a handle reports that its task is done.
+/// since the last update. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), it
+/// updates them before a handle reports that its task is done.
 ///
 /// # Examples
 ///
@@ -66,8 +66,8 @@ pub struct QueueMetrics {
     pub longest_lease: Duration,
     /// How often the queue became ready after it had been without work, at its limit, or paused.
     pub arrivals: u64,
-    /// How long tasks waited until they began, if [that is measured](crate::fair::Builder::measure_waits)
-    /// and a task has begun.
+    /// How long tasks waited until they began, if [that is
+    /// measured](crate::fair::Builder::measure_waits) and a task has begun.
     pub wait: Option<Wait>,
     /// The longest time for which the queue was ready and no thread served it, if waits are
     /// measured; else zero.
@@ -179,8 +179,8 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn of(shared: &Shared) -> Self {
-        let lines = shared.table.iter().filter(|it| it.life.look().is_taken());
+    pub(crate) fn of(queues: &Queues) -> Self {
+        let lines = queues.table.iter().filter(|it| it.life.look().is_taken());
         let queues: Vec<_> = lines.map(QueueMetrics::of).collect();
         let backlogged = queues.iter().map(|it| it.arrivals == 1 && it.pending > 0).collect();
         Report { queues, backlogged }

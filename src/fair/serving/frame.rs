@@ -1,22 +1,22 @@
-//! Which queue a thread is serving, how much of its time the queue is charged for, and the forks
-//! that the thread offers and waits for.
+//! Which queue a thread is serving, and how much of its time the queue is charged for.
 
 use crate::fair::line::Line;
-use crate::fair::line::fork::{ForkHead, Forks, Latch, Owner};
+use crate::fair::line::fork::Owner;
 use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::Queue;
 use crate::fair::queue::handle::QueueHandle;
-use crate::fair::scheduler::Shared;
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::queues::Queues;
+use crate::sync::Weak;
 use crate::sync::thread::per_thread;
-use crate::sync::{Arc, Weak};
-use crate::task::{Bed, ExecutorId, Job, current};
+use crate::task::{ExecutorId, current};
 use core::cell::{Cell, OnceCell};
 use core::ptr;
 use core::time::Duration;
 
 /// A frame in which this thread serves a queue.
 pub(crate) struct Serving {
-    shared: *const Shared,
+    queues: *const Queues,
     slot: usize,
     /// The id of the queue.
     home: Option<ExecutorId>,
@@ -59,6 +59,11 @@ impl Serving {
         SERVING.try_with(|it| unsafe { it.get().as_ref() }).unwrap_or(None)
     }
 
+    /// Returns the slot of the queue whose task this thread runs, if the queue is one of these.
+    pub(crate) fn slot_in(queues: &Queues) -> Option<usize> {
+        Serving::innermost().filter(|it| ptr::eq(it.queues, queues)).map(|it| it.slot)
+    }
+
     /// Returns the part of that frame that forks know.
     #[inline]
     pub(crate) fn owner<'a>() -> Option<&'a Owner> {
@@ -78,7 +83,7 @@ impl Serving {
         }
         let find = || {
             // SAFETY: I6 — the frame is within a call of the scheduler's.
-            let line = unsafe { &*self.shared }.table.get(self.slot)?;
+            let line = unsafe { &*self.queues }.table.get(self.slot)?;
             let handle = line.handle.lock();
             handle.as_ref()?.downcast_ref::<Weak<QueueHandle>>()?.upgrade().map(Queue)
         };
@@ -96,13 +101,13 @@ impl Serving {
 
     /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
     /// service of a thread that waits would be unknown to the policy for as long as it waits.
-    pub(crate) fn settle(&self, shared: &Shared, line: &Line, now: u64) {
+    pub(crate) fn settle(&self, queues: &Queues, line: &Line, now: u64) {
         let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
         let left = nanos.saturating_sub(self.charged.get());
         self.charged.set(self.charged.get() + left);
         let pick = self.pick.replace(Pick::of(self.slot));
         let service = Service { time: Duration::from_nanos(left), tasks: 1, weight: line.weight() };
-        shared.tiers.get(line.tier()).served(pick, service, &shared.table);
+        queues.charge(line, pick, service);
     }
 }
 
@@ -115,115 +120,54 @@ impl Drop for RestoreServing {
     }
 }
 
-impl Shared {
-    /// Runs `f` as a server of this queue. `f` returns the time at its end.
-    pub(crate) fn serving(
-        &self,
-        line: &Line,
-        start: u64,
-        pick: Pick,
-        ticket: Option<&(dyn current::Ticket + 'static)>,
-        f: impl FnOnce() -> u64,
-    ) -> Charge {
-        self.charging(line, start, pick, || {
-            current::as_server(line.id(), self.base(), &line.is_cancelled, ticket, f)
-        })
-    }
+/// Runs `f` as a server of this queue. `f` returns the time at its end.
+pub(crate) fn serving(
+    scheduler: &Scheduler,
+    line: &Line,
+    start: u64,
+    pick: Pick,
+    ticket: Option<&(dyn current::Ticket + 'static)>,
+    f: impl FnOnce() -> u64,
+) -> Charge {
+    charging(scheduler, line, start, pick, || {
+        current::as_server(line.id(), scheduler.below.base(), &line.is_cancelled, ticket, f)
+    })
+}
 
-    /// Measures `f` as `serving` does, on a thread that already serves this queue further up the
-    /// stack.
-    pub(crate) fn charging(
-        &self,
-        line: &Line,
-        start: u64,
-        pick: Pick,
-        f: impl FnOnce() -> u64,
-    ) -> Charge {
-        let this = Serving {
-            shared: self,
-            slot: line.slot,
-            home: line.id(),
-            start,
-            away: Cell::new(0),
-            charged: Cell::new(0),
-            pick: Cell::new(pick),
-            strangers: current::strangers(),
-            owner: Owner::new(),
-            queue: OnceCell::new(),
-        };
-        let back = RestoreServing(
-            SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()),
-        );
-        let end = f();
-        drop(back);
-        if let Some(forks) = line.forks.get() {
-            forks.give_back(&this.owner);
-        }
-        let (whole, away) = (end.saturating_sub(start), this.away.get());
-        if let Some(outer) = Serving::innermost() {
-            // The work of a scheduler over a queue belongs to that queue; other tasks that run
-            // inside do not.
-            outer.add_away(if outer.home == self.base() { away } else { whole });
-        }
-        let nanos = whole.saturating_sub(away);
-        Charge { nanos, left: nanos.saturating_sub(this.charged.get()), pick: this.pick.get() }
+/// Measures `f` as `serving` does, on a thread that already serves this queue further up the
+/// stack.
+pub(crate) fn charging(
+    scheduler: &Scheduler,
+    line: &Line,
+    start: u64,
+    pick: Pick,
+    f: impl FnOnce() -> u64,
+) -> Charge {
+    let this = Serving {
+        queues: &scheduler.queues,
+        slot: line.slot,
+        home: line.id(),
+        start,
+        away: Cell::new(0),
+        charged: Cell::new(0),
+        pick: Cell::new(pick),
+        strangers: current::strangers(),
+        owner: Owner::new(),
+        queue: OnceCell::new(),
+    };
+    let back =
+        RestoreServing(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
+    let end = f();
+    drop(back);
+    if let Some(forks) = line.forks.get() {
+        forks.give_back(&this.owner);
     }
-
-    /// Returns the slot of the queue whose task this thread runs, if the queue is of this
-    /// scheduler.
-    pub(crate) fn current_slot(&self) -> Option<usize> {
-        Serving::innermost().filter(|it| ptr::eq(it.shared, self)).map(|it| it.slot)
+    let (whole, away) = (end.saturating_sub(start), this.away.get());
+    if let Some(outer) = Serving::innermost() {
+        // The work of a scheduler over a queue belongs to that queue; other tasks that run
+        // inside do not.
+        outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
-
-    /// Offers a fork, and returns its shard. `latch` is the innermost at which another thread may
-    /// wait for it.
-    ///
-    /// # Safety
-    ///
-    /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
-    #[inline]
-    pub(crate) unsafe fn offer(
-        this: &Arc<Self>,
-        line: &Line,
-        head: *const ForkHead,
-        mut latch: *const Latch,
-    ) -> usize {
-        let forks = line.forks.get_or_make(Forks::default);
-        let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
-        // SAFETY: 1 — the fork stays until it has run or was taken back.
-        Shared::put(|| unsafe { forks.offer(shard, head) });
-        if this.is_shown(line) && this.tiers.reserves.has_room(line.tier()) {
-            // Never serves here: this thread is in the middle of a task.
-            Shared::send_another(this);
-        }
-        // SAFETY: I7 — the latches are further up this stack, or up that of a thread that waits for
-        // this one.
-        while let Some(it) = unsafe { latch.as_ref() } {
-            it.stir();
-            latch = it.outer;
-        }
-        shard
-    }
-
-    /// Waits at a latch of the caller's: runs what comes of it, and sleeps if there is nothing.
-    #[cold]
-    pub(crate) fn wait_at(&self, line: &Line, serving: &Serving, latch: &Latch) {
-        let Some(forks) = line.forks.get() else { return };
-        let is_over = || latch.countdown.is_over();
-        while !is_over() {
-            if let Some(fork) = forks.take_of(latch) {
-                fork.run();
-                continue;
-            }
-            Bed::hesitate(|| is_over() || forks.has_some());
-            if is_over() {
-                return;
-            }
-            let began = self.clock.nanos();
-            serving.settle(self, line, began);
-            let fork = forks.sleep_at(latch);
-            serving.add_away(self.clock.nanos().saturating_sub(began));
-            fork.into_iter().for_each(Job::run);
-        }
-    }
+    let nanos = whole.saturating_sub(away);
+    Charge { nanos, left: nanos.saturating_sub(this.charged.get()), pick: this.pick.get() }
 }

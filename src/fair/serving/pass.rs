@@ -1,11 +1,11 @@
 //! Running a task of a queue on a thread that waits for it.
 
-use super::frame::{Charge, Serving};
-use super::lease::Progress;
+use super::frame::{Charge, Serving, charging, serving};
+use super::lease::{Progress, run_up_to};
 use crate::fair::line::counters::{add, tell};
 use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::handle::LineRef;
-use crate::fair::scheduler::Shared;
+use crate::fair::scheduler::ends::{begin_end, end_lease};
 use crate::sync::{Relaxed, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
@@ -20,7 +20,7 @@ pub(crate) struct Pass(LineRef);
 
 impl Gate for Pass {
     fn base(&self) -> Option<ExecutorId> {
-        self.0.shared.base()
+        self.0.scheduler.below.base()
     }
 
     fn home(&self) -> Option<ExecutorId> {
@@ -38,48 +38,48 @@ impl Gate for Pass {
     }
 
     fn try_pass(&self, task: &AnyTask) -> bool {
-        let (shared, line) = (&self.0.shared, self.0.line());
+        let (scheduler, line) = (&self.0.scheduler, self.0.line());
         if !line.life.begin_lease(line.limit()) {
             return false;
         }
-        let start = shared.clock.nanos();
+        let start = scheduler.queues.clock.nanos();
         let (mut in_turn, mut at_once, mut progress) = (Some(false), false, Progress::new(start));
-        let charge = shared.serving(line, start, Pick::of(line.slot), None, || {
+        let charged = serving(scheduler, line, start, Pick::of(line.slot), None, || {
             if line.limit() == 1 {
-                in_turn = shared.run_up_to(line, task, &mut progress);
+                in_turn = run_up_to(scheduler, line, task, &mut progress);
             }
             at_once = in_turn == Some(false) && task.run();
-            shared.clock.nanos()
+            scheduler.queues.clock.nanos()
         });
         add(&line.counters.inlined, u64::from(at_once || in_turn == Some(true)));
-        self.0.charge(&charge, progress.tasks + usize::from(at_once));
-        Shared::end_lease(shared, line);
+        charge(&self.0, &charged, progress.tasks + usize::from(at_once));
+        end_lease(scheduler, line);
         in_turn.is_some()
     }
 
     fn run_inside(&self, task: &AnyTask) {
-        let (shared, line) = (&self.0.shared, self.0.line());
+        let (scheduler, line) = (&self.0.scheduler, self.0.line());
         if Serving::of(line).is_some() {
             task.run();
             return;
         }
-        let (start, mut has_run) = (shared.clock.nanos(), false);
-        let charge = shared.charging(line, start, Pick::of(line.slot), || {
+        let (start, mut has_run) = (scheduler.queues.clock.nanos(), false);
+        let charged = charging(scheduler, line, start, Pick::of(line.slot), || {
             has_run = task.run();
-            shared.clock.nanos()
+            scheduler.queues.clock.nanos()
         });
-        self.0.charge(&charge, usize::from(has_run));
+        charge(&self.0, &charged, usize::from(has_run));
     }
 
     fn ends(&self, how: Ended, has_job: bool) {
         let (line, counters) = (self.0.line(), &self.0.line().counters);
         line.litter.fetch_add(usize::from(has_job), Relaxed); // Relaxed: a statistic
-        Shared::begin_end(&self.0.shared, line);
+        begin_end(line);
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
     }
 
     fn has_ended(&self) {
-        Shared::end_lease(&self.0.shared, self.0.line());
+        end_lease(&self.0.scheduler, self.0.line());
     }
 
     fn is_littered(&self) -> bool {
@@ -95,21 +95,19 @@ impl Gate for Pass {
     }
 }
 
-impl LineRef {
-    /// Charges the queue for `tasks` tasks that ran elsewhere than in a lease.
-    pub(crate) fn charge(&self, charge: &Charge, tasks: usize) {
-        if tasks == 0 {
-            return;
-        }
-        let (shared, line) = (&self.shared, self.line());
-        add(&line.counters.service, charge.nanos);
-        let time = Duration::from_nanos(charge.left);
-        let service = Service { time, tasks, weight: line.weight() };
-        shared.tiers.get(line.tier()).served(charge.pick, service, &shared.table);
+/// Charges the queue for `tasks` tasks that ran elsewhere than in a lease.
+pub(crate) fn charge(queue: &LineRef, charge: &Charge, tasks: usize) {
+    if tasks == 0 {
+        return;
     }
+    let line = queue.line();
+    add(&line.counters.service, charge.nanos);
+    let time = Duration::from_nanos(charge.left);
+    let service = Service { time, tasks, weight: line.weight() };
+    queue.scheduler.queues.charge(line, charge.pick, service);
+}
 
-    /// Returns the rule for which threads may run the queue's tasks.
-    pub(crate) fn limited(&self) -> Limited {
-        Limited(Unwatched::new(Pass(self.clone())))
-    }
+/// Returns the rule for which threads may run the queue's tasks.
+pub(crate) fn limited(queue: &LineRef) -> Limited {
+    Limited(Unwatched::new(Pass(queue.clone())))
 }
