@@ -1,17 +1,19 @@
 //! The builder of a scheduler.
 
-use super::clock::{Clock, Time};
+use super::below::clock::{Clock, Time};
+use super::below::executor::Below;
+use super::below::reserve::Reserves;
+use super::below::tickets::Tickets;
+use super::fair_scheduler::FairScheduler;
+use super::policy::tiers::{MakePolicy, Priority, Tiers};
 use super::policy::{Policy, WeightedFair};
-use super::reserve::Reserves;
-use super::scheduler::FairScheduler;
-use super::shared::Shared;
-use super::table::Table;
-use super::tickets::Tickets;
-use super::tiers::{MakePolicy, Priority, Tiers};
-use crate::executor::{AtLeastOne, Executor, ExecutorId, PanicHandler};
+use super::scheduler::Scheduler;
+use super::scheduler::ends::watch_end;
+use super::scheduler::queues::Queues;
+use crate::executor::{AtLeastOne, Executor, PanicHandler};
+use crate::sync::Arc;
 use crate::sync::clock;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, AtomicUsize};
 use crate::task::{ContextFlow, Flow};
 use alloc::boxed::Box;
 use core::any::Any;
@@ -238,29 +240,19 @@ impl Builder {
     pub fn build(self) -> FairScheduler {
         let panics = self.panic_handler;
         let clock = self.clock.map_or_else(Time::system, |clock| Time::own(clock, panics.clone()));
-        let shared = Shared {
-            base: self.executor.id().unwrap_or_else(ExecutorId::new),
-            executor: self.executor,
-            clock,
+        let tiers = Tiers::new(self.make_policy, self.reserves, panics.clone());
+        let scheduler = Arc::new(Scheduler {
+            below: Below::new(self.executor, panics),
+            queues: Queues::new(tiers, clock, self.is_timed),
+            tickets: Tickets::default(),
             quantum: clock::nanos(self.quantum),
             tasks_per_lease: self.tasks_per_lease,
-            is_timed: self.is_timed,
-            panics: panics.clone(),
             context: self.context,
-            table: Table::new(),
-            tiers: Tiers::new(self.make_policy, self.reserves, panics),
-            tickets: Tickets::default(),
-            most_tickets: AtomicUsize::new(1),
-            runs_at_once: AtomicBool::new(false),
-            is_ended: AtomicBool::new(false),
             is_one_coming: Mutex::new(false),
-            end: Mutex::default(),
-            registry: Mutex::default(),
-        };
-        shared.refresh_most_tickets();
-        let shared = Arc::new(shared);
-        Shared::watch_end(&shared);
-        FairScheduler::from_shared(shared)
+        });
+        scheduler.refresh_most_tickets();
+        watch_end(&scheduler);
+        FairScheduler::on(scheduler)
     }
 }
 

@@ -1,9 +1,10 @@
 //! How users end queues and schedulers, and wait for them.
 
-use super::handle::LineRef;
+use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
-use super::scheduler::FairScheduler;
-use super::shared::Shared;
+use super::queue::handle::LineRef;
+use super::scheduler::ends;
+use super::scheduler::quiet::{wait_until_all_quiet, wait_until_quiet};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
@@ -26,7 +27,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn close(&self) -> bool {
-        Shared::close_queue(self.shared(), self.line())
+        ends::close_queue(self.scheduler(), self.line())
     }
 
     /// Closes the queue, drops the tasks that have not begun, and asks the running tasks to
@@ -48,7 +49,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn cancel(&self) -> usize {
-        let dropped = Shared::cancel(self.shared(), self.line(), self.0.token.reason());
+        let dropped = ends::cancel(self.scheduler(), self.line(), self.0.token.reason());
         self.0.token.cancel();
         dropped
     }
@@ -72,8 +73,8 @@ impl Queue {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.shared().may_wait()?;
-        let waited = self.shared().wait_until_quiet(self.line(), None);
+        self.scheduler().below.may_wait()?;
+        let waited = wait_until_quiet(self.line(), None);
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
 
@@ -151,7 +152,7 @@ impl Queue {
     }
 
     fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
-        self.shared().may_wait()?;
+        self.scheduler().below.may_wait()?;
         match how {
             Shutdown::Drain => {
                 self.close();
@@ -159,7 +160,7 @@ impl Queue {
             }
             Shutdown::Cancel => _ = self.cancel(),
         }
-        self.shared().wait_until_quiet(self.line(), deadline).map(|_| ())
+        wait_until_quiet(self.line(), deadline).map(|_| ())
     }
 }
 
@@ -182,8 +183,8 @@ impl FairScheduler {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.shared.may_wait()?;
-        self.shared.wait_until_all_quiet(None).map_err(|_| WouldDeadlock)
+        self.scheduler.below.may_wait()?;
+        wait_until_all_quiet(&self.scheduler.queues.table, None).map_err(|_| WouldDeadlock)
     }
 
     /// Returns a future that is ready when nothing is pending in any queue, as
@@ -196,13 +197,13 @@ impl FairScheduler {
     ///
     /// [`Queue::drained`] shows a future that waits until a paused queue has run its task.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
-        let shared = Arc::clone(&self.shared);
+        let scheduler = Arc::clone(&self.scheduler);
         async move {
             let mut has_waited = true;
             while has_waited {
                 has_waited = false;
-                for line in shared.table.iter().filter(|it| !it.is_idle()) {
-                    let line = LineRef::new(&shared, line);
+                for line in scheduler.queues.table.iter().filter(|it| !it.is_idle()) {
+                    let line = LineRef::new(&scheduler, line);
                     until(line, |it| it.line().quiet(), |it| it.line().is_idle()).await;
                     has_waited = true;
                 }
@@ -260,11 +261,11 @@ impl FairScheduler {
     }
 
     fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
-        self.shared.may_wait()?;
-        self.shared.registry.lock().is_closed = true;
-        for line in self.shared.table.iter() {
-            Shared::close(&self.shared, line, how);
+        self.scheduler.below.may_wait()?;
+        self.scheduler.queues.registry.lock().is_closed = true;
+        for line in self.scheduler.queues.table.iter() {
+            ends::close(&self.scheduler, line, how);
         }
-        self.shared.wait_until_all_quiet(deadline)
+        wait_until_all_quiet(&self.scheduler.queues.table, deadline)
     }
 }

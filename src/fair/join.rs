@@ -1,12 +1,13 @@
 //! Fork and join within a queue: [`Queue::join`] and [`Queue::install`].
 
-use super::fork::{ForkHead, Latch};
-use super::life::MAX_TASKS;
+use super::line::fork::{ForkHead, Latch};
+use super::line::life::MAX_TASKS;
 use super::policy::Pick;
 use super::queue::Queue;
-use super::scope::ForkStays;
-use super::serving::Serving;
-use super::shared::Shared;
+use super::scheduler::submit::submit;
+use super::serving::forking::{ForkStays, offer, wait_at};
+use super::serving::frame::{Serving, charging};
+use super::serving::pass::charge;
 use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
 use crate::sync::place::Place;
 use crate::sync::thread;
@@ -126,7 +127,7 @@ impl Queue {
         B: FnOnce() -> RB + Send,
         RB: Send,
     {
-        let (shared, line) = (self.shared(), self.line());
+        let (scheduler, line) = (self.scheduler(), self.line());
         let context = self.0.context.as_ref().map(Flow::capture);
         let mut half = ForkHalf {
             head: ForkHead::new(&ForkHalf::<B, RB>::KIND, core::ptr::null()),
@@ -142,7 +143,7 @@ impl Queue {
         half.latch.add(Some(&serving.owner));
         let outer = serving.owner.latch.get();
         // SAFETY: I7 — `a` is caught, and every way out is behind `take_back` or the wait.
-        let shard = unsafe { Shared::offer(shared, line, &raw const half.head, outer) };
+        let shard = unsafe { offer(scheduler, line, &raw const half.head, outer) };
         let first = thread::catch(a);
         let is_ours = line.forks.get().is_some_and(|it| it.take_back(shard, &half.head));
         if is_ours {
@@ -156,7 +157,7 @@ impl Queue {
                 }
             };
         }
-        shared.wait_at(line, serving, &half.latch);
+        wait_at(&scheduler.queues, line, serving, &half.latch);
         // SAFETY: I7 — the wait is over, so the fork has put its result, and touches the half no
         // more.
         let second = unsafe { half.result.take() };
@@ -231,13 +232,13 @@ impl Queue {
     /// Runs `f` in the place that this thread has further up the stack.
     #[cold]
     fn install_inside<R>(&self, f: impl FnOnce() -> R) -> R {
-        let (shared, mut result) = (self.shared(), None);
-        let start = shared.clock.nanos();
-        let charge = shared.charging(self.line(), start, Pick::of(self.slot()), || {
+        let (scheduler, mut result) = (self.scheduler(), None);
+        let start = scheduler.queues.clock.nanos();
+        let charged = charging(scheduler, self.line(), start, Pick::of(self.slot()), || {
             result = Some(thread::catch(f));
-            shared.clock.nanos()
+            scheduler.queues.clock.nanos()
         });
-        self.0.queue.charge(&charge, 1);
+        charge(&self.0.queue, &charged, 1);
         let result = result.expect("it has run");
         result.unwrap_or_else(|payload| thread::resume(payload))
     }
@@ -303,7 +304,7 @@ struct Unbounded<'a>(&'a Queue);
 
 impl Executor for Unbounded<'_> {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Shared::submit(self.0.shared(), self.0.line(), MAX_TASKS, job)
+        submit(self.0.scheduler(), self.0.line(), MAX_TASKS, job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {

@@ -109,6 +109,22 @@
 //!                                                                submits itself again
 //! ```
 //!
+//! # The files
+//!
+//! Each folder uses those above it, and what users call stands beside them:
+//!
+//! | | |
+//! |---|---|
+//! | `below` | the executor, its threads and the tickets there, the clock |
+//! | `line` | the state of one queue, and the table of all lines |
+//! | `policy` | ready sets, one for each priority, and the policies that pick from them |
+//! | `scheduler` | the parts together: tasks are accepted, queues become visible and end |
+//! | `queue` | a queue's handle, its futures, its metrics |
+//! | `serving` | turns, leases, and tasks that run on threads which wait |
+//!
+//! Within a folder calls go one way, too. `HandOver` is the one call upwards: a lower layer that has
+//! asked for a ticket, and was refused, serves the queues itself or drops their tasks.
+//!
 //! # Invariants
 //!
 //! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
@@ -133,74 +149,50 @@
 //!
 #![doc = include_str!("../../docs/pictures/fairness.svg")]
 
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
+mod below;
 mod builder;
-mod clock;
-mod counters;
-mod end;
 mod ending;
-mod error;
-mod flight;
-mod fork;
-mod handle;
+mod fair_scheduler;
 mod join;
 #[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod joiners;
-mod lease;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod life;
 mod line;
 #[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod once;
-mod pass;
 mod policy;
-mod polls;
 mod queue;
 mod queue_builder;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod ready;
-mod report;
-mod reserve;
 mod scheduler;
 mod scope;
-mod serve;
 mod serving;
-mod shared;
-mod table;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod tickets;
-mod tiers;
-mod waits;
 mod work_queue;
 
+pub use below::clock::Clock;
 pub use builder::Builder;
-pub use clock::Clock;
-pub use error::QueueError;
-pub use policy::{Pick, Policy, Reweighted, RoundRobin, Service, WeightedFair};
+pub use fair_scheduler::FairScheduler;
+pub use policy::{Pick, Policy, Priority, Ready, Reweighted, RoundRobin, Service, WeightedFair};
 pub use queue::Queue;
+pub use queue::error::QueueError;
+pub use queue::report::{QueueMetrics, Report, Wait};
 pub use queue_builder::QueueBuilder;
-pub use ready::Ready;
-pub use report::{QueueMetrics, Report, Wait};
-pub use scheduler::FairScheduler;
 pub use scope::Scope;
-pub use tiers::Priority;
 pub use work_queue::WorkQueue;
 
 /// The parts that models test by themselves; not part of the public API.
 #[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
-    pub use crate::fair::joiners::Joiners;
-    pub use crate::fair::life::{Life, Look};
-    pub use crate::fair::once::Once;
+    pub use crate::fair::below::tickets::Tickets;
+    pub use crate::fair::line::joiners::Joiners;
+    pub use crate::fair::line::life::{Life, Look};
+    pub use crate::fair::line::once::Once;
     pub use crate::fair::policy::least::{Least, Times};
-    pub use crate::fair::ready::ReadySet;
-    pub use crate::fair::tickets::Tickets;
+    pub use crate::fair::policy::ready::ReadySet;
 }
 
 use crate::sync::order::{FencePair, Pair};
 
-/// A thread that finds a value in a [`Once`](once::Once) sees all that was written before the value
-/// was put there.
+/// A thread that finds a value in a [`Once`](line::once::Once) sees all that was written before the
+/// value was put there.
 const MADE: Pair = Pair::named("fair::MADE");
 
 /// A thread that takes a lease sees the settings of the queue; the thread that opens a queue sees

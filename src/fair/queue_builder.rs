@@ -1,13 +1,15 @@
 //! The builder of a queue.
 
-use super::error::QueueError;
-use super::handle::{LineRef, QueueHandle};
-use super::life::MAX_TASKS;
-use super::line::{MAX_WEIGHT, QueueSettings};
-use super::polls::Polls;
+use super::line::life::MAX_TASKS;
+use super::line::{MAX_WEIGHT, QueueSettings, limit_of};
+use super::policy::tiers::Priority;
 use super::queue::Queue;
-use super::shared::Shared;
-use super::tiers::Priority;
+use super::queue::error::QueueError;
+use super::queue::handle::{LineRef, QueueHandle};
+use super::queue::polls::Polls;
+use super::scheduler::Scheduler;
+use super::scheduler::ends;
+use super::serving::pass::limited;
 use crate::executor::Futures;
 use crate::sync::{Arc, Text, Unwatched, weak};
 use crate::task::{CancelToken, ContextFlow, ExecutorId, Flow};
@@ -37,7 +39,7 @@ use core::task::Waker;
 #[must_use = "a builder is no queue"]
 #[derive(Clone)]
 pub struct QueueBuilder<'a> {
-    shared: &'a Arc<Shared>,
+    scheduler: &'a Arc<Scheduler>,
     settings: QueueSettings,
     max_in_flight: Option<usize>,
     token: Option<CancelToken>,
@@ -45,14 +47,11 @@ pub struct QueueBuilder<'a> {
 }
 
 impl<'a> QueueBuilder<'a> {
-    pub(super) fn new(shared: &'a Arc<Shared>, name: Option<Text>) -> Self {
-        QueueBuilder {
-            shared,
-            settings: QueueSettings::new(name),
-            max_in_flight: None,
-            token: None,
-            context: None,
-        }
+    pub(super) fn new(scheduler: &'a Arc<Scheduler>, name: Option<Text>) -> Self {
+        let (limit, tier) = (limit_of(None), Priority::default().tier());
+        let capacity = MAX_TASKS;
+        let settings = QueueSettings { name, weight: 1, limit, capacity, tier, is_paused: false };
+        QueueBuilder { scheduler, settings, max_in_flight: None, token: None, context: None }
     }
 
     /// Sets the queue's weight, from 1 to 2³²: its share relative to the other queues of the same
@@ -107,7 +106,7 @@ impl<'a> QueueBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn max_parallel(mut self, tasks: impl Into<Option<usize>>) -> Self {
-        self.settings.limit = Shared::limit(tasks.into());
+        self.settings.limit = limit_of(tasks.into());
         self
     }
 
@@ -275,26 +274,26 @@ impl<'a> QueueBuilder<'a> {
         if self.max_in_flight == Some(0) {
             return Err(QueueError::InFlight);
         }
-        let shared = self.shared;
+        let (scheduler, queues) = (self.scheduler, &self.scheduler.queues);
         // First of all, with no lock held: this may call the user's `make`.
-        let tier = shared.tiers.get(self.settings.tier);
-        let mut registry = shared.registry.lock();
+        let tier = queues.tiers.get(self.settings.tier);
+        let mut registry = queues.registry.lock();
         if registry.is_closed {
             return Err(QueueError::Closed);
         }
         let slot = registry.take().ok_or(QueueError::TooMany)?;
-        let line = shared.table.make(slot);
+        let line = queues.table.make(slot);
         let panicked = tier.opened(slot);
         line.flight.reset(self.max_in_flight);
         let id = line.open(self.settings);
         drop(registry);
         if let Some(payload) = panicked {
-            shared.panics.handle(payload);
+            scheduler.below.panics.handle(payload);
         }
         let token = self.token.map_or_else(CancelToken::new, |it| it.child());
-        let queue = LineRef::new(shared, line);
-        let limited = queue.limited();
-        let context = self.context.or_else(|| shared.context.clone());
+        let queue = LineRef::new(scheduler, line);
+        let limited = limited(&queue);
+        let context = self.context.or_else(|| scheduler.context.clone());
         let polls = Polls { queue: queue.clone(), id, limited: limited.clone() };
         let futures = Futures(Unwatched::new(polls));
         let queue = Queue(Arc::new(QueueHandle { id, queue, token, limited, futures, context }));
@@ -312,7 +311,7 @@ impl Queue {
         let canceller = Canceller { queue: self.0.queue.clone(), id: self.0.id, token };
         match self.0.token.link_waker(Waker::from(Unwatched::new(canceller))) {
             Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
-            Err(_) => _ = self.cancel(),
+            Err(_) => _ = ends::cancel(self.scheduler(), line, self.0.token.reason()),
         }
     }
 }
@@ -326,10 +325,10 @@ struct Canceller {
 
 impl Wake for Canceller {
     fn wake(self: Unwatched<Self>) {
-        let (shared, line) = (&self.queue.shared, self.queue.line());
-        if Shared::hold(shared, line, Some(self.id)) {
-            Shared::cancel(shared, line, self.token.reason());
-            Shared::end_lease(shared, line);
+        let (scheduler, line) = (&self.queue.scheduler, self.queue.line());
+        if ends::hold(scheduler, line, Some(self.id)) {
+            ends::cancel(scheduler, line, self.token.reason());
+            ends::end_lease(scheduler, line);
         }
     }
 }

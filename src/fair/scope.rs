@@ -1,10 +1,10 @@
 //! Jobs of a queue that borrow from the thread that waits for them. The first four lie with the
 //! scope, if they are small and its owner spawns them; others are boxed.
 
-use super::fork::{ForkHead, Latch};
+use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;
-use super::serving::Serving;
-use super::shared::Shared;
+use super::serving::forking::{ForkStays, offer, wait_at};
+use super::serving::frame::Serving;
 use crate::pool::Room;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
@@ -77,16 +77,6 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
     }
 }
 
-/// Ends the process if it is dropped by a panic: what other threads still borrow would go.
-pub(super) struct ForkStays;
-
-impl Drop for ForkStays {
-    fn drop(&mut self) {
-        // A panic within a panic.
-        panic!("a wait cannot be left before it is over");
-    }
-}
-
 impl Queue {
     /// Calls `f` with a scope, and returns when every job that was spawned into it has ended.
     ///
@@ -146,7 +136,7 @@ impl Queue {
         };
         let stays = ForkStays;
         let result = thread::catch(|| f(&scope));
-        self.shared().wait_at(self.line(), serving, &scope.latch);
+        wait_at(&self.scheduler().queues, self.line(), serving, &scope.latch);
         mem::forget(stays);
         let first = scope.first.lock().take();
         match (result, first) {
@@ -182,7 +172,7 @@ impl<'scope> Scope<'scope, '_> {
     }
 
     fn offer<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
-        let (shared, line) = (self.queue.shared(), self.queue.line());
+        let (scheduler, line) = (self.queue.scheduler(), self.queue.line());
         let latch = &raw const self.latch;
         let caller = Serving::of(line).map(|it| &it.owner);
         self.latch.add(caller);
@@ -201,7 +191,7 @@ impl<'scope> Scope<'scope, '_> {
         });
         // SAFETY: I7 — in the room, or in a box that stays until the job has run; and the scope
         // waits for it.
-        unsafe { Shared::offer(shared, line, job.cast::<ForkHead>(), latch) };
+        unsafe { offer(scheduler, line, job.cast::<ForkHead>(), latch) };
     }
 }
 

@@ -1,8 +1,8 @@
 //! A function that is applied to inputs, a few at a time.
 
-use super::error::QueueError;
+use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
-use super::scheduler::FairScheduler;
+use super::queue::error::QueueError;
 use crate::executor::{Executor, Rejected, TaskBuilder};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::sync::Unwatched;

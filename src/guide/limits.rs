@@ -118,16 +118,16 @@
 //! | limit | number | source | at the limit |
 //! |---|---|---|---|
 //! | queues at once | 65,536 with the default queue, so 65,535 of yours | `sync/mod.rs`, `GROUP` and `GROUPS` | [`QueueError::TooMany`](crate::fair::QueueError::TooMany) |
-//! | weight | 1 to 2³² | `fair/line.rs`, `MAX_WEIGHT` | [`QueueError::Weight`](crate::fair::QueueError::Weight) |
-//! | tasks in a queue | 2⁴⁰ − 2, or its [`capacity`](crate::fair::QueueBuilder::capacity) | `fair/life.rs`, `MAX_TASKS` | refused as [`Full`](crate::executor::Reason::Full) |
-//! | tasks of a queue that run at once | 65,535, or its [`max_parallel`](crate::fair::QueueBuilder::max_parallel) | `fair/life.rs`, `MAX_LEASES` | further tasks wait |
-//! | priorities | 5; a lower one gets every 64th pick | `fair/tiers.rs` | – |
-//! | cancelled tasks in a queue with a capacity | 4,096 | `fair/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
+//! | weight | 1 to 2³² | `fair/line/mod.rs`, `MAX_WEIGHT` | [`QueueError::Weight`](crate::fair::QueueError::Weight) |
+//! | tasks in a queue | 2⁴⁰ − 2, or its [`capacity`](crate::fair::QueueBuilder::capacity) | `fair/line/life.rs`, `MAX_TASKS` | refused as [`Full`](crate::executor::Reason::Full) |
+//! | tasks of a queue that run at once | 65,535, or its [`max_parallel`](crate::fair::QueueBuilder::max_parallel) | `fair/line/life.rs`, `MAX_LEASES` | further tasks wait |
+//! | priorities | 5; a lower one gets every 64th pick | `fair/policy/tiers.rs` | – |
+//! | cancelled tasks in a queue with a capacity | 4,096 | `fair/serving/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | ε in [the promise](crate::fair#the-promise) |
 //! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | longer times are charged as that |
 //! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |
-//! | how late a lowered limit is noticed | a task; with short ones 64 tasks or 10 µs | `fair/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are noticed after the current task |
-//! | memory of a queue that has been used | 6 KiB, 15 KiB if waits are measured, and 2 KiB if its tasks have forked | `injector/segment.rs`, `fair/waits.rs`, `fair/fork.rs` | kept for the next queue in the slot, until the scheduler goes |
+//! | how late a lowered limit is noticed | a task; with short ones 64 tasks or 10 µs | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are noticed after the current task |
+//! | memory of a queue that has been used | 6 KiB, 15 KiB if waits are measured, and 2 KiB if its tasks have forked | `injector/segment.rs`, `fair/line/waits.rs`, `fair/line/fork.rs` | kept for the next queue in the slot, until the scheduler goes |
 //!
 //! ```
 //! use filch::fair::{FairScheduler, QueueError};

@@ -1,7 +1,7 @@
 //! A search tree for the ready queue with the least virtual time.
 
+use super::ready::{Bits, ReadySet, SUMMARIES};
 use crate::fair::LEAST;
-use crate::fair::ready::{Bits, ReadySet, SUMMARIES};
 use crate::sync::{AtomicU64, FAN, GROUP, GROUPS, Relaxed, SUMMARY};
 use alloc::boxed::Box;
 

@@ -1,14 +1,18 @@
 //! Policies: which queue is served next.
+//!
+//! `ready.rs` is the set from which a policy picks, and `tiers.rs` has one of each for a priority.
 
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
 pub(super) mod least;
+pub(super) mod ready;
 mod round_robin;
+pub(super) mod tiers;
 mod weighted_fair;
 
+pub use ready::Ready;
 pub use round_robin::RoundRobin;
+pub use tiers::Priority;
 pub use weighted_fair::WeightedFair;
 
-use super::Ready;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 

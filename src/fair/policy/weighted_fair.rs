@@ -12,7 +12,7 @@
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
-use crate::fair::once::Once;
+use crate::fair::line::once::Once;
 use crate::sync::clock;
 use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine, const_on_the_machine};
 use alloc::boxed::Box;

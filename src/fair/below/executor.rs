@@ -1,0 +1,118 @@
+//! The executor below a scheduler, and what the scheduler knows of it.
+
+use super::reserve::Reserves;
+use super::tickets::MOST_TICKETS;
+use crate::executor::{Executor, ExecutorId, PanicHandler, WouldDeadlock};
+use crate::sync::lock::Mutex;
+use crate::sync::{AtomicBool, AtomicUsize, Relaxed};
+use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, current};
+use alloc::boxed::Box;
+use core::task::Waker;
+
+/// The executor below a scheduler. Its panics are caught.
+pub(crate) struct Below {
+    pub(crate) executor: Box<dyn Executor>,
+    /// The executor's id, or an id of the scheduler's own if the executor has none. Read once,
+    /// because each lease needs it.
+    base: ExecutorId,
+    pub(crate) panics: PanicHandler,
+    /// The most tickets that there may be.
+    most_tickets: AtomicUsize,
+    /// The executor has run a ticket at once, on the submitting thread.
+    runs_at_once: AtomicBool,
+    /// The executor has ended.
+    is_ended: AtomicBool,
+    /// The token that reports the end, and the link to it, unless it was cancelled before.
+    end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
+}
+
+impl Below {
+    pub(crate) fn new(executor: Box<dyn Executor>, panics: PanicHandler) -> Self {
+        Below {
+            base: executor.id().unwrap_or_else(ExecutorId::new),
+            executor,
+            panics,
+            most_tickets: AtomicUsize::new(1),
+            runs_at_once: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
+            end: Mutex::default(),
+        }
+    }
+
+    /// Returns the id of the executor whose threads run the tasks.
+    pub(crate) fn base(&self) -> Option<ExecutorId> {
+        Some(self.base)
+    }
+
+    pub(crate) fn most_tickets(&self) -> usize {
+        self.most_tickets.load(Relaxed) // Relaxed: a setting
+    }
+
+    /// Asks the executor how many tickets there may be. There may be any number if the executor
+    /// queues the jobs that it cannot run yet. Then one ticket waits there while there is work, and
+    /// begins as soon as the executor grows or one of its threads blocks.
+    pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
+        let most = || {
+            let is_enforced = self.executor.enforces_parallelism();
+            if is_enforced && reserves.are_none() {
+                return MOST_TICKETS;
+            }
+            let width = self.executor.parallelism().get();
+            reserves.set_width(width);
+            if is_enforced { MOST_TICKETS } else { width.min(MOST_TICKETS) }
+        };
+        let most = self.panics.take(most).unwrap_or_else(|| self.most_tickets());
+        self.most_tickets.store(most, Relaxed); // Relaxed: a setting
+        most
+    }
+
+    /// Returns whether the executor has run a ticket at once, on the thread that submitted it.
+    pub(crate) fn runs_at_once(&self) -> bool {
+        // Relaxed: an executor that runs tickets at once set this before the present task ran.
+        self.runs_at_once.load(Relaxed)
+    }
+
+    pub(crate) fn has_run_at_once(&self) {
+        self.runs_at_once.store(true, Relaxed); // Relaxed: a hint
+    }
+
+    /// Returns an error on a thread of the executor, because that thread would wait for itself.
+    pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
+        if current::may_run(self.base()) { Err(WouldDeadlock) } else { Ok(()) }
+    }
+
+    /// Returns whether the executor runs none of its queued jobs any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
+    }
+
+    /// Has a waker woken when the executor ends. Returns whether it has ended already.
+    pub(crate) fn watch_end(&self, waker: impl FnOnce() -> Waker) -> bool {
+        let Some(token) = self.panics.take(|| self.executor.end()).flatten() else { return false };
+        // Before it can be told: `cause` asks the token.
+        *self.end.lock() = Some((token.clone(), None));
+        match token.link_waker(waker()) {
+            Ok(link) => {
+                *self.end.lock() = Some((token, Some(link)));
+                false
+            }
+            Err(_) => true,
+        }
+    }
+
+    /// Returns whether the scheduler knows that the executor has ended. Each caller says what
+    /// orders it.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended.load(Relaxed)
+    }
+
+    pub(crate) fn has_ended(&self) {
+        self.is_ended.store(true, Relaxed); // Relaxed: the caller's fence orders it
+    }
+
+    /// Returns the cause with which tasks end when the executor has ended.
+    pub(crate) fn cause(&self) -> Cause {
+        let reason = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
+        Cause::Cancelled(CancelledBy::Executor, reason)
+    }
+}

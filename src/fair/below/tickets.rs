@@ -1,0 +1,149 @@
+//! The count of a scheduler's tickets.
+
+use crate::sync::{AtomicU64, Relaxed};
+
+/// One ticket, in the word's count of tickets.
+const TICKET: u64 = 1;
+/// One ticket that searches, in the word's count of those.
+const SEARCHING: u64 = 1 << 20;
+/// One guard, in the word's count of guards: a thread that is submitting a ticket, or blocks while
+/// it has one.
+const GUARD: u64 = 1 << 40;
+/// The executor has dropped a ticket unrun.
+const ORPHANED: u64 = 1 << 63;
+const FIELD: u64 = TICKET * ((1 << 20) - 1);
+/// The most tickets that the word can count.
+pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
+
+/// The word of all tickets.
+///
+/// A thread that makes work visible makes sure that a ticket searches, or that as many run as may.
+/// A ticket that stops searching looks once more. Each fences (`LOOK`) between its two steps (I4).
+#[derive(Default, Debug)]
+pub struct Tickets(AtomicU64);
+
+// Relaxed throughout: fences of `LOOK` order the word against the ready set, and tasks are
+// published by their queues.
+impl Tickets {
+    /// Returns whether no ticket is left that could run a task pushed next.
+    #[inline]
+    pub fn are_none(&self) -> bool {
+        self.0.load(Relaxed) & FIELD == 0
+    }
+
+    /// Returns whether there is no ticket, or perhaps one that is still being submitted.
+    #[inline]
+    pub fn want_care(&self) -> bool {
+        let word = self.0.load(Relaxed);
+        word & FIELD == 0 || (word / GUARD) & FIELD != 0
+    }
+
+    /// Returns whether another ticket is wanted: there are fewer than `most`, and none searches.
+    #[inline]
+    pub fn is_one_wanted(&self, most: usize) -> bool {
+        is_wanted(self.0.load(Relaxed), most)
+    }
+
+    /// Counts another ticket, which searches, if one is wanted. The caller guards it until it calls
+    /// [`handed_over`](Self::handed_over).
+    pub fn take(&self, most: usize) -> bool {
+        let taken = |word| is_wanted(word, most).then_some(word + TICKET + SEARCHING + GUARD);
+        self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
+    }
+
+    /// Passes the caller's count on to its successor, which searches. The caller guards the
+    /// successor until it calls [`handed_over`](Self::handed_over). If the caller were still
+    /// counted itself, a submitter could rely on a ticket that will not look again.
+    pub fn hand_on(&self) {
+        self.0.fetch_add(SEARCHING + GUARD, Relaxed);
+    }
+
+    /// Takes the count back from a successor that was refused and dropped. The caller searches
+    /// again.
+    pub fn take_back(&self) {
+        let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
+        let _ = self.0.fetch_update(Relaxed, Relaxed, back);
+    }
+
+    /// Ends the caller's guard. Returns whether a ticket was dropped unrun and no other is left.
+    pub fn handed_over(&self) -> bool {
+        let is_last = |word: u64| word & !ORPHANED == 0;
+        let ended = |word| {
+            let rest = word - GUARD;
+            Some(if is_last(rest) { 0 } else { rest })
+        };
+        let before = self.0.fetch_update(Relaxed, Relaxed, ended).unwrap_or(0);
+        before & ORPHANED != 0 && is_last(before - GUARD)
+    }
+
+    /// Takes off a ticket that was dropped unrun. Returns whether no other is left, and no thread
+    /// guards one.
+    pub fn dropped(&self) -> bool {
+        let dropped = |word: u64| {
+            let rest = word - TICKET - SEARCHING;
+            Some(if rest & !ORPHANED == 0 { 0 } else { rest | ORPHANED })
+        };
+        let before = self.0.fetch_update(Relaxed, Relaxed, dropped).unwrap_or(0);
+        (before - TICKET - SEARCHING) & !ORPHANED == 0
+    }
+
+    /// Forgets a dropped ticket: the executor was full, or has panicked. The caller tries again, or
+    /// does the work itself.
+    pub fn forgive(&self) {
+        self.0.fetch_and(!ORPHANED, Relaxed);
+    }
+
+    /// Marks the caller's ticket as no longer searching. Returns whether it was the last that
+    /// searched.
+    #[inline]
+    pub fn found(&self) -> bool {
+        (self.0.fetch_sub(SEARCHING, Relaxed) / SEARCHING) & FIELD == 1
+    }
+
+    /// Marks the caller's ticket as searching again.
+    pub fn search_again(&self) {
+        self.0.fetch_add(SEARCHING, Relaxed);
+    }
+
+    /// Takes off the caller's ticket, which has found no task. The caller then looks once more.
+    pub fn leave(&self) {
+        // This ticket would have found the work of a dropped one.
+        let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
+        let _ = self.0.fetch_update(Relaxed, Relaxed, left);
+    }
+
+    /// Counts the caller's ticket again, because its last look found work. Returns `false` if other
+    /// tickets have taken the room.
+    pub fn return_to(&self, most: usize) -> bool {
+        let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
+        self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
+    }
+
+    /// Takes off the caller's ticket if there are more than `most`. Returns whether it did; then as
+    /// many others run as may.
+    pub fn retire(&self, most: usize) -> bool {
+        let retired = |word: u64| (word & FIELD > most as u64).then_some(word - TICKET);
+        self.0.fetch_update(Relaxed, Relaxed, retired).is_ok()
+    }
+
+    /// Makes room for another ticket while the caller's thread blocks. The caller then looks
+    /// whether one is wanted.
+    pub fn step_aside(&self) {
+        self.0.fetch_add(GUARD - TICKET, Relaxed);
+    }
+
+    /// Counts the caller's ticket again, even if that is one too many.
+    pub fn step_back(&self) {
+        self.0.fetch_sub(GUARD - TICKET, Relaxed);
+    }
+
+    /// Returns the number of tickets, for people.
+    pub fn count(&self) -> usize {
+        (self.0.load(Relaxed) & FIELD) as usize
+    }
+}
+
+#[inline]
+fn is_wanted(word: u64, most: usize) -> bool {
+    (word & FIELD) < most as u64 && (word / SEARCHING) & FIELD == 0
+}

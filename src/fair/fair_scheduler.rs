@@ -1,0 +1,291 @@
+//! The handle of a scheduler.
+
+use super::line::Line;
+use super::queue::Queue;
+use super::queue::handle::LineRef;
+use super::queue::report::Report;
+use super::queue_builder::QueueBuilder;
+use super::scheduler::Scheduler;
+use super::scheduler::submit::submit;
+use super::serving::frame::Serving;
+use super::serving::pass::limited;
+use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
+use crate::sync::{Arc, Text};
+use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
+use core::fmt;
+use core::num::NonZeroUsize;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+/// Shares an executor among queues.
+///
+/// A scheduler has no threads. It submits *tickets* to the executor. A ticket is a job that picks a
+/// queue, runs its tasks for a quantum, and then submits itself again behind the executor's other
+/// jobs, if the executor can do that ([`Executor::execute_last`], [`Executor::yield_now`]).
+///
+/// There are no tickets while no task is queued. Otherwise at most as many run as the executor has
+/// threads. If the executor [enforces](Executor::enforces_parallelism) that number, one more ticket
+/// waits behind them.
+///
+/// Clones are handles to the same scheduler. Dropping the last handle closes the default queue;
+/// other queues live as long as their own handles.
+///
+/// # Examples
+///
+/// The question of Toub's column (MSDN Magazine, January 2009): while a large batch is being
+/// processed, a small one arrives, and is to be served equally from then on.
+///
+/// ```
+/// use filch::fair::FairScheduler;
+/// use filch::ThreadPool;
+///
+/// let fair = FairScheduler::over(ThreadPool::new(2)?);
+/// let large = fair.queue("large").build()?;
+/// (0..1000).for_each(|i| drop(large.spawn(move || i * i)));
+/// let small = fair.queue("small").build()?;
+/// let last = (0..10).map(|i| small.spawn(move || i * i)).last().unwrap();
+/// assert_eq!(last.join()?, 81); // with about ten times two of the thousand behind it
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct FairScheduler {
+    pub(super) scheduler: Arc<Scheduler>,
+    default: Queue,
+}
+
+// As for a queue's handle: panics are caught before they could leave shared state half changed.
+impl UnwindSafe for FairScheduler {}
+impl RefUnwindSafe for FairScheduler {}
+
+impl FairScheduler {
+    pub(super) fn on(scheduler: Arc<Scheduler>) -> Self {
+        let default =
+            QueueBuilder::new(&scheduler, None).build().expect("the first queue has room");
+        FairScheduler { scheduler, default }
+    }
+
+    /// Returns a builder for a queue. The name is for people; it need not be unique.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::executor::Inline;
+    /// use filch::fair::FairScheduler;
+    ///
+    /// let fair = FairScheduler::over(Inline);
+    /// let queue = fair.queue("orders").weight(3).build()?;
+    /// assert_eq!(queue.metrics().name.as_deref(), Some("orders"));
+    /// let name = String::from("bills");
+    /// assert_eq!(fair.queue(&name).build()?.metrics().name.as_deref(), Some("bills"));
+    /// # Ok::<(), filch::fair::QueueError>(())
+    /// ```
+    pub fn queue(&self, name: impl AsRef<str>) -> QueueBuilder<'_> {
+        QueueBuilder::new(&self.scheduler, Some(Text::from(name.as_ref())))
+    }
+
+    /// Returns the default queue, which gets the tasks that are spawned through the scheduler.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// fair.spawn(|| ()).join().unwrap();
+    /// assert_eq!(fair.default_queue().metrics().completed, 1);
+    /// ```
+    #[must_use]
+    pub fn default_queue(&self) -> &Queue {
+        &self.default
+    }
+
+    /// Spawns a closure, and returns the handle that waits for its result. Inside a task of one of
+    /// the queues, the closure goes into that queue; elsewhere, into the default queue.
+    ///
+    /// A task may still spawn into its own queue after the queue was closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::fair::FairScheduler;
+    /// use filch::ThreadPool;
+    ///
+    /// let fair = FairScheduler::over(ThreadPool::new(2)?);
+    /// let queue = fair.queue("a").build()?;
+    /// let same = fair.clone();
+    /// let sum = queue.spawn(move || same.spawn(|| 1).join().unwrap() + 1).join()?;
+    /// assert_eq!((sum, queue.metrics().submitted), (2, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn<T, F>(&self, f: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().spawn(f)
+    }
+
+    /// Spawns a closure into the same queue as [`spawn`](Self::spawn), or gives it back if that
+    /// queue refuses it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Rejected`], with the closure, if the scheduler is shut down or the executor
+    /// refuses it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// assert_eq!(fair.try_spawn(|| 7).unwrap().join().unwrap(), 7);
+    /// ```
+    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, Rejected<F>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.task().try_spawn(f)
+    }
+
+    /// Spawns closures without handles into the same queue as [`spawn`](Self::spawn), in their
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RejectedBatch`], with the refused closures, as jobs, and their reasons.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// fair.spawn_batch((0..3).map(|i| move || println!("{i}"))).unwrap();
+    /// assert_eq!(fair.default_queue().metrics().completed, 3);
+    /// ```
+    pub fn spawn_batch<F, I>(&self, closures: I) -> Result<(), RejectedBatch>
+    where
+        F: FnOnce() + Send + 'static,
+        I: IntoIterator<Item = F>,
+    {
+        let refused = closures.into_iter().filter_map(|f| self.spawn_detached(f).err());
+        RejectedBatch::unless_none(refused)
+    }
+
+    /// Spawns a closure without a handle, into the same queue as [`spawn`](Self::spawn).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Rejected`], with the closure as a job, if the scheduler is shut down or the
+    /// executor refuses it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// fair.spawn_detached(|| println!("here")).unwrap();
+    /// ```
+    pub fn spawn_detached<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), Rejected> {
+        self.execute(Flow::job(self.scheduler.context.as_ref(), f))
+    }
+
+    /// Spawns a future into the default queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// assert_eq!(fair.spawn_future(async { 7 }).join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: core::future::Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.default.spawn_future(future)
+    }
+
+    /// Returns a builder for a task with its own settings, in the same queue as
+    /// [`spawn`](Self::spawn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::TaskGroup;
+    ///
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// let group = TaskGroup::new();
+    /// fair.task().group(&group).spawn_detached(|| ()).unwrap();
+    /// group.wait().unwrap();
+    /// ```
+    pub fn task(&self) -> TaskBuilder<'_> {
+        TaskBuilder::on(self)
+    }
+
+    /// Returns the metrics of all queues.
+    ///
+    /// # Examples
+    ///
+    /// [`Report`] shows the service of each queue between two reports.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        Report::of(&self.scheduler.queues)
+    }
+
+    /// Returns the queue whose task this thread runs, or else the default queue.
+    fn line(&self) -> &Line {
+        let queues = &self.scheduler.queues;
+        let current = Serving::slot_in(queues).and_then(|slot| queues.table.get(slot));
+        current.unwrap_or_else(|| self.default.line())
+    }
+}
+
+/// Submits into the queue that [`spawn`](FairScheduler::spawn) chooses.
+impl Executor for FairScheduler {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        let line = self.line();
+        submit(&self.scheduler, line, line.capacity(), job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.scheduler.below.executor.parallelism()
+    }
+
+    /// Returns whether the default queue was, or the executor below.
+    fn is_cancelled(&self) -> bool {
+        self.default.is_cancelled()
+    }
+
+    fn enforces_parallelism(&self) -> bool {
+        true
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        self.default.end()
+    }
+
+    fn id(&self) -> Option<ExecutorId> {
+        self.default.id()
+    }
+
+    /// Those of the default queue.
+    fn futures(&self) -> Option<Futures> {
+        self.default.futures()
+    }
+
+    fn context(&self) -> Option<&Flow> {
+        self.scheduler.context.as_ref()
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        match self.line() {
+            line if line.slot == self.default.slot() => self.default.limited(),
+            line => Some(limited(&LineRef::new(&self.scheduler, line))),
+        }
+    }
+}
+
+impl fmt::Debug for FairScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FairScheduler")
+            .field("pending", &self.scheduler.queues.pending())
+            .field("tickets", &self.scheduler.tickets.count())
+            .finish_non_exhaustive()
+    }
+}

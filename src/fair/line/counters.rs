@@ -1,0 +1,112 @@
+//! The counters of a queue.
+
+use crate::fair::ENDED;
+use crate::sync::{AtomicU64, Relaxed};
+
+/// Sums since the queue was made. Each is exact; several are read one after the other.
+///
+/// The first four say how tasks have ended. Each is raised after the task was taken off the queue's
+/// count ([`tell`]), so these sums and that count together are never more than the accepted tasks.
+/// The order is that of the writers: a lease ends with the first six, which share a cache line with
+/// the queue's life word.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct QueueCounters {
+    /// Tasks that have run to their end or to a panic.
+    pub(crate) completed: AtomicU64,
+    /// Tombstones: jobs whose task another thread had claimed.
+    pub(crate) tombstones: AtomicU64,
+    pub(crate) panicked: AtomicU64,
+    /// Tasks that were dropped unrun, because the queue was cancelled or the executor has ended.
+    pub(crate) cancelled: AtomicU64,
+    /// The time for which tasks ran, in nanoseconds.
+    pub(crate) service: AtomicU64,
+    pub(crate) leases: AtomicU64,
+    /// The longest lease, in nanoseconds.
+    pub(crate) longest: AtomicU64,
+    /// Tasks that ran on a thread that waited for them.
+    pub(crate) inlined: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    /// The greatest number of accepted tasks that `submitted` has returned.
+    pub(crate) submitted: AtomicU64,
+    /// How often the queue became ready.
+    pub(crate) arrivals: AtomicU64,
+    /// Since when the queue has waited to be served, in nanoseconds; 0 if it does not wait, or
+    /// waits are not measured.
+    pub(crate) waits_since: AtomicU64,
+    /// The longest time for which the queue was ready and not served, in nanoseconds.
+    pub(crate) gap: AtomicU64,
+    /// Polls of futures.
+    pub(crate) polls: AtomicU64,
+}
+
+impl QueueCounters {
+    /// Sets all counters to zero. No other thread may have the slot.
+    pub(crate) fn reset(&self) {
+        for counter in self.all() {
+            counter.store(0, Relaxed); // Relaxed: opening the queue publishes it
+        }
+    }
+
+    /// Returns how many tasks have been accepted: never too many, never fewer than an earlier call,
+    /// and exact when no task is about to end. `pending` reads how many have not ended.
+    pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
+        // In this order, a task that ends in between counts at most once.
+        let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
+        let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
+        let seen = ended + pending();
+        self.submitted.fetch_max(seen, Relaxed).max(seen) // Relaxed: no data is read because of it
+    }
+
+    fn all(&self) -> [&AtomicU64; 14] {
+        let QueueCounters { completed, panicked, cancelled, tombstones, inlined, refused, .. } =
+            self;
+        let QueueCounters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
+        let QueueCounters { submitted, polls, .. } = self;
+        [
+            completed,
+            panicked,
+            cancelled,
+            tombstones,
+            inlined,
+            refused,
+            leases,
+            service,
+            longest,
+            arrivals,
+            waits_since,
+            gap,
+            submitted,
+            polls,
+        ]
+    }
+}
+
+/// Adds to a statistic.
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
+    if by != 0 {
+        counter.fetch_add(by, Relaxed); // Relaxed: no data is read because of it
+    }
+}
+
+/// Raises a sum by tasks that the caller has taken off the queue's count. The caller keeps the
+/// queue from being over.
+#[inline]
+pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
+    if tasks != 0 {
+        counter.fetch_add(tasks, ENDED.release());
+    }
+}
+
+/// Raises a maximum that is a statistic.
+pub(crate) fn raise(counter: &AtomicU64, to: u64) {
+    // Relaxed: no data is read because of it. The load usually saves the exchange.
+    if counter.load(Relaxed) < to {
+        counter.fetch_max(to, Relaxed);
+    }
+}
+
+pub(crate) fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Relaxed) // Relaxed: no data is read because of it
+}

@@ -1,0 +1,131 @@
+//! Permits: each future of a queue holds one from its beginning to its end, if the queue limits
+//! them.
+
+use crate::sync::lock::Mutex;
+use crate::task::{AnyTask, Cause, Job};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::mem;
+
+/// The futures of a queue that hold a permit, and those that wait for one.
+#[derive(Default)]
+pub(crate) struct Flight(Mutex<Permits>);
+
+#[derive(Default)]
+struct Permits {
+    /// The number of permits; `None` if it is unlimited.
+    limit: Option<usize>,
+    taken: usize,
+    /// The number of the latest future that had to wait.
+    last: u64,
+    /// The first jobs of waiting futures, by number; `None` until the job arrives here.
+    waiting: BTreeMap<u64, Option<Job>>,
+    /// The numbers of the futures that got a permit before their first job arrived here.
+    early: BTreeSet<u64>,
+    /// Set when the queue ends its futures: no future waits any more.
+    over: Option<Cause>,
+    /// Some thread is giving permits to waiting futures.
+    is_being_filled: bool,
+}
+
+/// What becomes of the first job of a future that had to wait.
+pub(crate) enum Kept {
+    Waits,
+    /// The future got a permit meanwhile.
+    Begins(Job),
+    /// The future was cancelled meanwhile, or is to be, by the queue. The queue does not count on
+    /// the job.
+    Ends(Job, Option<Cause>),
+}
+
+/// The number of a future that needs no permit.
+pub(crate) const FREE: u64 = 0;
+/// The number of a future that had a permit from the start.
+pub(crate) const AT_ONCE: u64 = u64::MAX;
+
+impl Permits {
+    /// Takes the next waiting future, if there is a permit for it.
+    fn next(&mut self) -> Option<Option<Job>> {
+        if self.limit.is_some_and(|it| self.taken >= it) {
+            return None;
+        }
+        let (number, job) = self.waiting.pop_first()?;
+        if job.is_none() {
+            self.early.insert(number);
+        }
+        Some(job)
+    }
+}
+
+impl Flight {
+    /// Resets the permits for a new queue in the slot.
+    pub(crate) fn reset(&self, limit: Option<usize>) {
+        *self.0.lock() = Permits { limit, ..Permits::default() };
+    }
+
+    /// Registers a new future and returns its number.
+    pub(crate) fn arrive(&self) -> u64 {
+        let mut permits = self.0.lock();
+        let Some(limit) = permits.limit else { return FREE };
+        if permits.taken < limit {
+            permits.taken += 1;
+            return AT_ONCE;
+        }
+        permits.last += 1;
+        let number = permits.last;
+        permits.waiting.insert(number, None);
+        number
+    }
+
+    /// Keeps the first job of a future until there is a permit.
+    pub(crate) fn keep(&self, number: u64, job: Job) -> Kept {
+        let mut permits = self.0.lock();
+        if permits.early.remove(&number) {
+            return Kept::Begins(job);
+        }
+        match (permits.over.clone(), permits.waiting.get_mut(&number)) {
+            (None, Some(kept)) => {
+                *kept = Some(job);
+                Kept::Waits
+            }
+            (by, _) => Kept::Ends(job, by),
+        }
+    }
+
+    /// Has no future wait any more. Returns those that do, for the caller to cancel. A future whose
+    /// first job has not arrived is cancelled by the thread that brings the job.
+    pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
+        let mut permits = self.0.lock();
+        permits.over = Some(by);
+        let jobs = permits.waiting.values().flatten();
+        jobs.filter_map(|job| job.task().map(AnyTask::another)).collect()
+    }
+
+    /// Removes a waiting future. Returns whether it was waiting.
+    pub(crate) fn forget(&self, number: u64) -> bool {
+        if number == FREE || number == AT_ONCE {
+            return false;
+        }
+        let kept = self.0.lock().waiting.remove(&number);
+        kept.is_some() // and its job is dropped without the lock
+    }
+
+    /// Returns the permit of a future that has ended, and gives the free permits to waiting
+    /// futures. A waiting future that is refused ends at once and calls this again:
+    /// `is_being_filled` makes that call return its permit only, instead of recursing.
+    pub(crate) fn leave(&self, begin: impl Fn(Job)) {
+        let mut permits = self.0.lock();
+        permits.taken -= 1;
+        if mem::replace(&mut permits.is_being_filled, true) {
+            return;
+        }
+        while let Some(next) = permits.next() {
+            permits.taken += 1;
+            drop(permits);
+            // Without a job yet, the thread that brings the job begins the future.
+            next.map(&begin);
+            permits = self.0.lock();
+        }
+        permits.is_being_filled = false;
+    }
+}

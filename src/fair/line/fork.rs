@@ -1,0 +1,352 @@
+//! Forks: halves of a `join` and jobs of a scope that tasks of a queue offer to its other servers.
+//!
+//! A fork is an offer. The thread that offers it, its *owner*, takes it back and runs it if no
+//! other thread has begun it. So a fork needs no ticket, no capacity and no open queue to end. It
+//! runs in a place that its thread has: that of a lease, or of a thread that waits.
+//!
+//! ```text
+//!  owner, in its task                       thread that serves the queue, or waits within it
+//!  ──────────────────                       ────────────────────────────────────────────────
+//!  1  push the fork                         a  take the oldest fork, or one that comes of the latch
+//!  2  fence (LOOK); show the queue          b  run it
+//!  3  run something else                    c  end its latch; ring the owner's bell, if it waits
+//!  4  take the fork back, or wait at its
+//!     latch: run forks that come of it
+//! ```
+//!
+//! A *latch* is what a thread waits at: that of one half, or of all jobs of a scope. Each knows the
+//! latch of the fork within which it was made. So a thread that waits finds the forks that come of
+//! its latch, and runs no others: they might want a lock that it holds.
+
+use crate::idle::Park;
+use crate::pool::Countdown;
+use crate::sync::lock::Mutex;
+use crate::sync::{AtomicBool, AtomicUsize, Relaxed};
+use crate::task::current::Waiter;
+use crate::task::{Bed, Job, OnStack, StackKind};
+use alloc::collections::VecDeque;
+use core::cell::Cell;
+use core::ptr;
+use core::task::Waker;
+use crossbeam_utils::CachePadded;
+
+/// How many shards a queue's forks have.
+const SHARDS: usize = 16;
+/// The shard of threads to which none is lent.
+const COMMON: usize = SHARDS - 1;
+
+/// What every fork begins with.
+#[repr(C)]
+pub(crate) struct ForkHead {
+    /// First, so that a pointer to it is a pointer to the whole.
+    stack: OnStack,
+    latch: *const Latch,
+}
+
+impl ForkHead {
+    pub(crate) fn new(kind: &'static StackKind, latch: *const Latch) -> Self {
+        ForkHead { stack: OnStack(kind), latch }
+    }
+
+    /// Returns the latch at which the fork's owner waits for it.
+    pub(crate) fn latch(&self) -> *const Latch {
+        self.latch
+    }
+
+    /// Returns whether a thread that waits at this latch waits for this fork too.
+    fn comes_of(&self, latch: *const Latch) -> bool {
+        let mut own = self.latch;
+        while !own.is_null() && !ptr::eq(own, latch) {
+            // SAFETY: I7 — the latch outlives the fork.
+            own = unsafe { (*own).outer };
+        }
+        !own.is_null()
+    }
+}
+
+/// A fork that no thread has begun.
+struct Offer(*const ForkHead);
+
+// SAFETY: I7 — the fork stays until a thread runs it, and whatever it captures is `Send`.
+unsafe impl Send for Offer {}
+
+impl Offer {
+    fn head(&self) -> &ForkHead {
+        // SAFETY: I7 — an offered fork stays where it is until it has run.
+        unsafe { &*self.0 }
+    }
+
+    fn into_job(self) -> Job {
+        // SAFETY: I7 — its owner waits until it has run.
+        unsafe { Job::on_stack(&self.head().stack) }
+    }
+}
+
+/// The forks that one thread has offered, the oldest first.
+#[derive(Default)]
+struct Shard {
+    offers: Mutex<VecDeque<Offer>>,
+    /// Written under the lock.
+    len: AtomicUsize,
+}
+
+impl Shard {
+    fn has_some(&self) -> bool {
+        self.len.load(Relaxed) != 0 // Relaxed: behind the fence of LOOK
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut VecDeque<Offer>) -> R) -> R {
+        let mut offers = self.offers.lock();
+        let result = act(&mut offers);
+        self.len.store(offers.len(), Relaxed); // Relaxed: as in `has_some`
+        result
+    }
+
+    /// Takes the newest or the oldest fork that comes of this latch.
+    fn take_of(&self, latch: &Latch, newest: bool) -> Option<Job> {
+        let comes = |it: &Offer| it.head().comes_of(latch);
+        self.with(|offers| {
+            let at =
+                if newest { offers.iter().rposition(comes) } else { offers.iter().position(comes) };
+            offers.remove(at?).map(Offer::into_job)
+        })
+    }
+}
+
+/// The forks of a queue that no thread has begun.
+///
+/// A thread that forks has a shard of its own, lent to it for the lease. So threads that fork in
+/// the same queue do not take the same lock. The forks that a lease leaves in its shard stay for
+/// the others.
+#[derive(Default)]
+pub(crate) struct Forks {
+    shards: [CachePadded<Shard>; SHARDS],
+    /// A bit for each shard that is lent.
+    lent: AtomicUsize,
+    /// A bit for each shard that was ever used.
+    used: AtomicUsize,
+}
+
+impl Forks {
+    /// Returns the shard in which a thread that serves the queue offers its forks.
+    pub(crate) fn shard_of(&self, owner: Option<&Owner>) -> usize {
+        let Some(owner) = owner else { return self.use_shard(COMMON) };
+        owner.shard.get().unwrap_or_else(|| {
+            let lowest = |lent: usize| (!lent).trailing_zeros() as usize;
+            let lend = |lent| (lowest(lent) < COMMON).then(|| lent | 1 << lowest(lent));
+            // Relaxed: the shard's lock orders what its threads do.
+            let lent = self.lent.fetch_update(Relaxed, Relaxed, lend);
+            let shard = self.use_shard(lent.map_or(COMMON, lowest));
+            owner.shard.set(Some(shard));
+            shard
+        })
+    }
+
+    /// Takes a shard back that was lent for a lease.
+    #[inline]
+    pub(crate) fn give_back(&self, owner: &Owner) {
+        if let Some(shard) = owner.shard.get().filter(|it| *it < COMMON) {
+            self.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: as when it was lent
+        }
+    }
+
+    fn use_shard(&self, shard: usize) -> usize {
+        self.used.fetch_or(1 << shard, Relaxed); // Relaxed: behind the fence of LOOK
+        shard
+    }
+
+    fn used(&self) -> impl Iterator<Item = &Shard> {
+        let used = self.used.load(Relaxed); // Relaxed: behind the fence of LOOK
+        let used = (0..SHARDS).filter(move |it| used & 1 << it != 0);
+        used.map(|it| &*self.shards[it])
+    }
+
+    pub(crate) fn has_some(&self) -> bool {
+        self.used().any(Shard::has_some)
+    }
+
+    /// Offers a fork in this shard.
+    ///
+    /// # Safety
+    ///
+    /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
+    pub(crate) unsafe fn offer(&self, shard: usize, head: *const ForkHead) {
+        self.shards[shard].with(|offers| offers.push_back(Offer(head)));
+    }
+
+    /// Takes an oldest fork.
+    pub(crate) fn take(&self) -> Option<Job> {
+        let mut shards = self.used().filter(|it| it.has_some());
+        shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
+    }
+
+    /// Takes the newest fork of the owner's that comes of this latch, or the oldest of another
+    /// thread's. May miss one that is being offered.
+    pub(crate) fn take_of(&self, owner: &Owner, latch: &Latch) -> Option<Job> {
+        let own = owner.shard.get().and_then(|it| self.shards[it].take_of(latch, true));
+        own.or_else(|| {
+            let mut shards = self.used().filter(|it| it.has_some());
+            shards.find_map(|it| it.take_of(latch, false))
+        })
+    }
+
+    /// Takes a fork that comes of this latch. Looks under the lock of every shard: a thread that
+    /// offers such a fork later sees what the caller has written before.
+    fn take_last_of(&self, latch: &Latch) -> Option<Job> {
+        self.shards.iter().find_map(|it| it.take_of(latch, false))
+    }
+
+    /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is
+    /// over.
+    pub(crate) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
+        Bed::with(|park| {
+            *latch.bell.lock() = Some(park.unparker());
+            latch.countdown.call();
+            loop {
+                latch.is_asleep.store(true, Relaxed); // Relaxed: the locks in `take_last_of` publish it
+                let fork = self.take_last_of(latch);
+                if fork.is_some() || latch.countdown.is_over() {
+                    latch.is_asleep.store(false, Relaxed); // Relaxed: a hint
+                    return fork;
+                }
+                park.park(None);
+            }
+        })
+    }
+
+    /// Takes a fork back that was offered in this shard. Returns whether no thread has begun it.
+    #[inline]
+    pub(crate) fn take_back(&self, shard: usize, head: &ForkHead) -> bool {
+        self.shards[shard].with(|offers| {
+            let at = offers.iter().rposition(|it| ptr::eq(it.0, head));
+            at.and_then(|at| offers.remove(at)).is_some()
+        })
+    }
+}
+
+/// A frame in which a thread serves the queue, as forks know it.
+pub(crate) struct Owner {
+    /// The latch of the innermost fork that the thread runs; null if it runs none.
+    pub(crate) latch: Cell<*const Latch>,
+    /// The shard of the queue's forks that is lent to it.
+    shard: Cell<Option<usize>>,
+}
+
+impl Owner {
+    pub(crate) fn new() -> Self {
+        Owner { latch: Cell::new(ptr::null()), shard: Cell::new(None) }
+    }
+}
+
+/// One half of a `join`, or the jobs of a scope: a thread waits at it.
+pub(crate) struct Latch {
+    /// The latch of the fork within which this was made; null if it was made in no fork.
+    outer: *const Latch,
+    owner: *const Owner,
+    /// The nearest latch outside that another frame owns, or null.
+    beyond: *const Latch,
+    pub(crate) countdown: Countdown,
+    waiter: Waiter,
+    /// Wakes its owner, once that waits.
+    bell: Mutex<Option<Waker>>,
+    /// Its owner sleeps and could run a fork.
+    is_asleep: AtomicBool,
+}
+
+// SAFETY: I7 — the pointers are to what stays as long as the latch; the owner's frame is compared
+// only.
+unsafe impl Sync for Latch {}
+
+impl Latch {
+    pub(crate) fn new(owner: &Owner) -> Self {
+        let outer = owner.latch.get();
+        // SAFETY: I7 — the latch is further up this stack, or up that of a thread that waits for
+        // this one.
+        let beyond = match unsafe { outer.as_ref() } {
+            Some(it) if it.is_owners(Some(owner)) => it.beyond,
+            _ => outer,
+        };
+        Latch {
+            outer,
+            owner,
+            beyond,
+            countdown: Countdown::default(),
+            waiter: Waiter::this_thread(),
+            bell: Mutex::default(),
+            is_asleep: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_owners(&self, caller: Option<&Owner>) -> bool {
+        caller.is_some_and(|it| ptr::eq(it, self.owner))
+    }
+
+    /// One more fork is to end before the wait does.
+    pub(crate) fn add(&self, caller: Option<&Owner>) {
+        match self.is_owners(caller) {
+            true => self.countdown.add_own(),
+            false => self.countdown.add(),
+        }
+    }
+
+    /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
+    /// frame. In the owner's frame that is a call: only the owner waits at this latch, and it does
+    /// not wait meanwhile.
+    pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
+        if self.is_owners(caller) {
+            return f();
+        }
+        let outer = caller.map(|it| it.latch.replace(self));
+        let result = self.waiter.run_part(f);
+        if let Some((it, outer)) = caller.zip(outer) {
+            it.latch.set(outer);
+        }
+        result
+    }
+
+    /// A fork has ended. `caller` is this thread's innermost frame.
+    ///
+    /// # Safety
+    ///
+    /// 1. I7 — it is one of this latch, and the caller forgets the latch.
+    pub(crate) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
+        // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
+        let is_own = unsafe { (*this).is_owners(caller) };
+        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only: they
+        // may go once they are written.
+        let countdown = unsafe { &(*this).countdown };
+        if is_own {
+            return countdown.end_own();
+        }
+        // SAFETY: 1 — `end` calls it before it counts this fork off, so the latch is still there.
+        let bell = || unsafe { (*this).bell.lock().clone() };
+        if let Some(bell) = countdown.end(bell).flatten() {
+            bell.wake();
+        }
+    }
+
+    /// Wakes the owners that sleep at this latch, or at one outside: a fork that comes of it was
+    /// offered. Of the latches of one frame, its owner can sleep only at the innermost.
+    #[inline]
+    pub(crate) fn stir(&self) {
+        let mut latch = Some(self);
+        while let Some(it) = latch {
+            // Relaxed: the owner has looked under the lock under which the fork was offered since,
+            // and so before; or it finds the fork.
+            if it.is_asleep.load(Relaxed) {
+                it.ring();
+            }
+            // SAFETY: I7 — an outer latch stays as long as the inner one.
+            latch = unsafe { it.beyond.as_ref() };
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        // Relaxed: as in `stir`.
+        if self.is_asleep.swap(false, Relaxed) {
+            let bell = self.bell.lock().clone();
+            bell.iter().for_each(Waker::wake_by_ref);
+        }
+    }
+}

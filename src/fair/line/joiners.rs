@@ -1,0 +1,56 @@
+//! Joiners: threads that wait until a queue may run one more task.
+
+use crate::fair::LOOK;
+use crate::sync::lock::Mutex;
+use crate::sync::{AtomicUsize, Relaxed};
+use alloc::vec::Vec;
+use core::task::Waker;
+
+/// The wakers of the threads that wait until the queue may run one more task (I5).
+#[derive(Default)]
+#[allow(missing_debug_implementations)] // no part of the public API
+pub struct Joiners {
+    waiting: AtomicUsize,
+    wakers: Mutex<Vec<(usize, Waker)>>,
+}
+
+impl Joiners {
+    /// Registers a waker, which is woken when the queue may run one more task, and returns its
+    /// number. The caller then looks once more whether it may run its task now.
+    pub fn add(&self, waker: Waker) -> usize {
+        let mut wakers = self.wakers.lock();
+        let number = wakers.last().map_or(0, |it| it.0 + 1);
+        wakers.push((number, waker));
+        // Relaxed: the fence orders it before the look that follows.
+        self.waiting.store(wakers.len(), Relaxed);
+        drop(wakers);
+        LOOK.fence();
+        number
+    }
+
+    /// Removes the waker with this number.
+    pub fn remove(&self, number: usize) {
+        let mut wakers = self.wakers.lock();
+        let place = wakers.iter().position(|it| it.0 == number);
+        let waker = place.map(|at| wakers.remove(at));
+        self.waiting.store(wakers.len(), Relaxed); // Relaxed: a joiner that leaves needs no wake-up
+        drop(wakers);
+        drop(waker);
+    }
+
+    /// Wakes the joiners, because the queue may run one more task. Between that change and this
+    /// call the caller has passed a fence of `LOOK`.
+    #[inline]
+    pub fn wake(&self) {
+        // Relaxed: that fence orders it.
+        if self.waiting.load(Relaxed) != 0 {
+            self.wake_all();
+        }
+    }
+
+    #[cold]
+    fn wake_all(&self) {
+        let wakers: Vec<_> = self.wakers.lock().iter().map(|it| it.1.clone()).collect();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,209 @@
+//! The life word of a queue: its states, its leases and its pending tasks.
+
+use crate::executor::Reason;
+use crate::fair::{ENDED, OPENED};
+use crate::sync::order::both;
+use crate::sync::{AtomicU64, Relaxed};
+
+/// The queue is closed.
+const CLOSED: u64 = 1;
+/// The queue is cancelled.
+const CANCELLED: u64 = 1 << 1;
+/// The queue has a handle.
+const HELD: u64 = 1 << 2;
+/// The slot has a queue.
+const TAKEN: u64 = 1 << 3;
+/// The queue is paused.
+const PAUSED: u64 = 1 << 4;
+/// One lease, in the word's count of leases.
+const LEASE: u64 = 1 << 8;
+/// One task, in the word's count of accepted tasks that have not ended.
+const TASK: u64 = 1 << 24;
+
+/// The most leases that a queue may have at once.
+pub(crate) const MAX_LEASES: usize = 0xFFFF;
+/// The most tasks that a queue may hold.
+pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
+
+/// The state of a queue, the number of its leases, and the number of accepted tasks that have not
+/// ended.
+///
+/// A slot is *taken* from `open` to `free`. Its queue is *held* while it has a handle. A *closed*
+/// queue accepts no task from outside, and a *cancelled* one begins no task. A *paused* queue is
+/// not served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it
+/// is closed, without handle, without lease and without task.
+///
+/// All this is in one word, so that accepting and closing, ending and reclaiming, and beginning a
+/// lease within the limit have one order (I2, I3).
+#[derive(Debug)]
+pub struct Life(AtomicU64);
+
+/// The word at some moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Look(u64);
+
+impl Look {
+    /// Returns whether the queue is closed.
+    pub fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
+    }
+    /// Returns whether the queue is cancelled.
+    pub fn is_cancelled(self) -> bool {
+        self.0 & CANCELLED != 0
+    }
+    /// Returns whether the slot has a queue.
+    pub fn is_taken(self) -> bool {
+        self.0 & TAKEN != 0
+    }
+    /// Returns whether there is no queue, or one that is over. The thread that made it over frees
+    /// the slot, and no other thread may learn the same.
+    fn is_gone(self) -> bool {
+        !self.is_taken() || self.is_over_now()
+    }
+    /// Returns whether the queue is paused.
+    #[inline]
+    pub fn is_paused(self) -> bool {
+        self.0 & PAUSED != 0
+    }
+    /// Returns how many leases the queue has.
+    #[inline]
+    pub fn leases(self) -> usize {
+        (self.0 / LEASE) as usize & MAX_LEASES
+    }
+    /// Returns how many accepted tasks have not ended.
+    #[inline]
+    pub fn tasks(self) -> u64 {
+        self.0 / TASK
+    }
+    /// Returns the reason if one more task may not be accepted. Tasks of the queue itself may spawn
+    /// into it after it was closed.
+    #[inline]
+    pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
+        if self.is_cancelled() || (self.is_closed() && !is_inside()) {
+            return Err(Reason::Closed);
+        }
+        if self.tasks() >= capacity {
+            return Err(Reason::Full);
+        }
+        Ok(())
+    }
+    /// Returns whether the queue has no pending task and no lease.
+    #[inline]
+    pub fn is_idle(self) -> bool {
+        self.tasks() == 0 && self.leases() == 0
+    }
+    /// Returns whether the queue is over, and the caller, whose step made it so, has to free the
+    /// slot (I3).
+    #[inline]
+    pub fn is_over_now(self) -> bool {
+        self.0 & !(CANCELLED | PAUSED) == TAKEN | CLOSED
+    }
+}
+
+impl Life {
+    /// Returns the word of a slot without a queue.
+    pub fn nothing() -> Self {
+        Life(AtomicU64::new(0))
+    }
+
+    /// Reads the word.
+    #[inline]
+    pub fn look(&self) -> Look {
+        Look(self.0.load(ENDED.acquire()))
+    }
+
+    /// Opens a queue with a handle in the slot, which the caller has to itself.
+    pub fn open(&self, is_paused: bool) {
+        let flags = TAKEN | HELD | if is_paused { PAUSED } else { 0 };
+        self.0.store(flags, OPENED.release());
+    }
+
+    /// Marks the slot as free. The caller is the thread that learned that the queue is over.
+    pub fn free(&self) {
+        // Relaxed: the lock of the registry orders it before the next `open`. No thread changes the
+        // word of a queue that is over.
+        self.0.store(0, Relaxed);
+    }
+
+    /// Accepts one more task, or returns the reason why not.
+    #[inline]
+    pub fn accept(&self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
+        // Relaxed: the task goes through the queue's injector, which orders the submitter's writes
+        // before the task.
+        let mut word = self.0.load(Relaxed);
+        loop {
+            Look(word).may_accept(capacity, &is_inside)?;
+            match self.0.compare_exchange_weak(word, word + TASK, Relaxed, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(other) => word = other,
+            }
+        }
+    }
+
+    /// Takes `count` ended tasks off the count. The queue may then be over.
+    #[inline]
+    pub fn end_tasks(&self, count: u64) -> Look {
+        let order = both(ENDED.acquire(), ENDED.release());
+        Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
+    }
+
+    /// Begins a lease if the queue has fewer than `limit` and is not paused. Returns whether it
+    /// did.
+    #[inline]
+    pub fn begin_lease(&self, limit: usize) -> bool {
+        self.begin(|look| !look.is_paused() && look.leases() < limit)
+    }
+
+    /// Begins a lease even above the limit and in a paused queue. Returns `false` if there is no
+    /// queue.
+    pub fn begin_lease_anyway(&self) -> bool {
+        self.begin(|_| true)
+    }
+
+    #[inline]
+    fn begin(&self, may: impl Fn(Look) -> bool) -> bool {
+        let begun = |word| (!Look(word).is_gone() && may(Look(word))).then_some(word + LEASE);
+        // Relaxed: only the value that a successful exchange reads is relied on.
+        self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
+    }
+
+    /// Ends a lease. The queue may then be over.
+    #[inline]
+    pub fn end_lease(&self) -> Look {
+        let order = both(ENDED.acquire(), ENDED.release());
+        Look(self.0.fetch_sub(LEASE, order) - LEASE)
+    }
+
+    /// Closes the queue. Returns whether it was open.
+    pub fn close(&self) -> bool {
+        // Relaxed: no data is read because of it.
+        self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
+    }
+
+    /// Closes and cancels the queue. It is then not paused, so that servers drop tasks that arrive
+    /// late.
+    pub fn cancel(&self) {
+        let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
+        // Relaxed: as in `close`.
+        let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
+    }
+
+    /// Pauses or resumes the queue. Returns whether this changed its state.
+    pub fn pause(&self, is_paused: bool) -> bool {
+        let paused = |word| match is_paused {
+            true => (word & (PAUSED | CANCELLED) == 0).then_some(word | PAUSED),
+            false => (word & PAUSED != 0).then_some(word & !PAUSED),
+        };
+        // Relaxed: the caller's fence of `LOOK` orders it.
+        self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
+    }
+
+    /// Closes the queue for its last handle, which goes. The queue is over with its last task. It
+    /// is resumed, because no handle is left to do that.
+    pub fn let_go(&self) -> Look {
+        let order = both(ENDED.acquire(), ENDED.release());
+        let let_go = |word| (word | CLOSED) & !(HELD | PAUSED);
+        let before = self.0.fetch_update(order, Relaxed, |word| Some(let_go(word)));
+        Look(let_go(before.expect("always some")))
+    }
+}

@@ -1,0 +1,276 @@
+//! Lines: the shared state of a queue, one for each slot.
+//!
+//! The other files of the folder are parts of a line; `table.rs` finds the line of a slot.
+
+pub(crate) mod counters;
+pub(crate) mod flight;
+pub(crate) mod fork;
+pub(crate) mod joiners;
+pub(crate) mod life;
+pub(crate) mod once;
+pub(crate) mod table;
+pub(crate) mod waits;
+
+use crate::idle::EventCount;
+use crate::injector::Injector;
+use crate::sync::lock::Mutex;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
+use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, End, ExecutorId, Job, Living};
+use alloc::boxed::Box;
+use core::any::Any;
+use counters::QueueCounters;
+use flight::Flight;
+use fork::Forks;
+use joiners::Joiners;
+use life::{Life, MAX_LEASES, MAX_TASKS};
+use once::Once;
+use waits::Waits;
+
+/// The greatest weight of a queue.
+pub(crate) const MAX_WEIGHT: u64 = 1 << 32;
+
+/// A job in a queue.
+pub(crate) struct QueuedJob {
+    pub(crate) job: Job,
+    /// When the job was accepted, in nanoseconds; 0 if waits are not measured.
+    pub(crate) since: u64,
+}
+
+/// The shared state of a queue. It is made when its slot is first used, and reused by the slot's
+/// later queues.
+///
+/// The order is that of the cache lines, of which a task touches few: the life word, which spawners
+/// and servers change, with the counters that a server changes right after it; the jobs, on lines
+/// of their own; and the fields that both only read.
+#[repr(C)]
+pub(crate) struct Line {
+    pub(crate) life: Life,
+    pub(crate) counters: QueueCounters,
+    pub(crate) jobs: Injector<QueuedJob>,
+    /// What its tasks have forked and no thread has begun. Made by the first fork.
+    pub(crate) forks: Once<Forks>,
+    pub(crate) slot: usize,
+    /// The id of the slot's present or last queue; 0 before the first.
+    id: AtomicU64,
+    weight: AtomicU64,
+    limit: AtomicUsize,
+    capacity: AtomicU64,
+    tier: AtomicUsize,
+    /// How often the queue was paused, less how often it was resumed. Only if it is not zero does a
+    /// server look whether `life` is paused, which would cost too much after each task.
+    pauses: AtomicUsize,
+    /// Tells running tasks that the queue is cancelled, so they may stop.
+    pub(crate) is_cancelled: AtomicBool,
+    /// The reason for which the queue was cancelled, if one was given.
+    reason: Mutex<Option<Text>>,
+    /// How many queued jobs belong to tasks that have ended and left the count.
+    pub(crate) litter: AtomicUsize,
+    /// The threads that wait until the queue may run one more task.
+    pub(crate) joiners: Joiners,
+    /// Notified when the queue is idle. Made when a thread first waits for that.
+    pub(crate) quiet: Once<EventCount>,
+    /// Cancelled when the queue is over or cancelled. Its token is made when first asked for.
+    pub(crate) end: End,
+    pub(crate) name: Mutex<Option<Text>>,
+    /// How long tasks waited, if the scheduler measures that.
+    pub(crate) waits: Once<Waits>,
+    /// The token that cancels the queue, and the link that lets it do so even after the last handle
+    /// has gone.
+    pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
+    /// Its futures that hold a permit, or wait for one.
+    pub(crate) flight: Flight,
+    /// Its futures that have not ended.
+    pub(crate) living: Living,
+    /// A `Weak<QueueHandle>` of its present or last queue, for `Serving`. Handles are built on
+    /// lines, so a line does not know their type.
+    pub(crate) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+}
+
+/// Returns a limit as a number: at most `MAX_LEASES`, which stands for none.
+pub(crate) fn limit_of(limit: Option<usize>) -> usize {
+    limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
+}
+
+/// The settings of a queue.
+#[derive(Clone)]
+pub(crate) struct QueueSettings {
+    pub(crate) name: Option<Text>,
+    pub(crate) weight: u64,
+    pub(crate) limit: usize,
+    pub(crate) capacity: u64,
+    pub(crate) tier: usize,
+    pub(crate) is_paused: bool,
+}
+
+impl Line {
+    pub(crate) fn new(slot: usize) -> Self {
+        Line {
+            life: Life::nothing(),
+            counters: QueueCounters::default(),
+            jobs: Injector::new(),
+            forks: Once::empty(),
+            slot,
+            id: AtomicU64::new(0),
+            weight: AtomicU64::new(1),
+            limit: AtomicUsize::new(usize::MAX),
+            capacity: AtomicU64::new(u64::MAX),
+            tier: AtomicUsize::new(0),
+            pauses: AtomicUsize::new(0),
+            is_cancelled: AtomicBool::new(false),
+            reason: Mutex::default(),
+            litter: AtomicUsize::new(0),
+            joiners: Joiners::default(),
+            quiet: Once::empty(),
+            end: End::default(),
+            name: Mutex::default(),
+            waits: Once::empty(),
+            link: Mutex::default(),
+            flight: Flight::default(),
+            living: Living::default(),
+            handle: Mutex::default(),
+        }
+    }
+
+    /// Opens a new queue in the slot, which the caller has to itself, and returns its id.
+    pub(crate) fn open(&self, settings: QueueSettings) -> ExecutorId {
+        let id = ExecutorId::new();
+        let QueueSettings { name, weight, limit, capacity, tier, is_paused } = settings;
+        *self.name.lock() = name;
+        *self.reason.lock() = None;
+        self.end.forget();
+        self.living.reset();
+        self.counters.reset();
+        if let Some(waits) = self.waits.get() {
+            waits.reset();
+        }
+        // Relaxed: `life.open` publishes them.
+        self.is_cancelled.store(false, Relaxed);
+        self.pauses.store(usize::from(is_paused), Relaxed);
+        self.litter.store(0, Relaxed);
+        self.weight.store(weight, Relaxed);
+        self.limit.store(limit, Relaxed);
+        self.capacity.store(capacity, Relaxed);
+        self.tier.store(tier, Relaxed);
+        self.id.store(id.to_number(), Relaxed);
+        self.life.open(is_paused);
+        id
+    }
+
+    /// Returns whether the queue is ready: it has a job or a fork, is below its limit, and is not
+    /// paused.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        let look = self.life.look();
+        look.is_taken()
+            && look.leases() < self.limit()
+            && !look.is_paused()
+            && (!self.jobs.is_empty() || self.forks.get().is_some_and(Forks::has_some))
+    }
+
+    /// Returns whether the queue has no pending task and no lease.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.life.look().is_idle()
+    }
+
+    /// Returns the event count that is notified when the queue is idle.
+    pub(crate) fn quiet(&self) -> &EventCount {
+        self.quiet.get_or_make(EventCount::new)
+    }
+
+    /// Pauses or resumes the queue. Returns whether this changed its state.
+    pub(crate) fn pause(&self, is_paused: bool) -> bool {
+        let changes = self.life.pause(is_paused);
+        // Relaxed, both: a hint. Pausing and resuming alternate, so the sum is right in any order.
+        match is_paused {
+            _ if !changes => {}
+            true => _ = self.pauses.fetch_add(1, Relaxed),
+            false => _ = self.pauses.fetch_sub(1, Relaxed),
+        }
+        changes
+    }
+
+    /// Marks the queue as cancelled. The reason of the first call stays.
+    pub(crate) fn cancel(&self, because: Option<Text>) {
+        let mut reason = self.reason.lock();
+        if !self.life.look().is_cancelled() {
+            *reason = because;
+        }
+        self.life.cancel();
+    }
+
+    /// Returns the cause with which tasks of the cancelled queue end. A caller that has seen the
+    /// mark takes the lock after `cancel`, and so sees the reason.
+    pub(crate) fn cause(&self) -> Cause {
+        Cause::Cancelled(CancelledBy::Queue, self.reason.lock().clone())
+    }
+
+    /// Returns whether the queue is paused, so that a lease ends with its current task.
+    #[inline]
+    pub(crate) fn is_halted(&self) -> bool {
+        self.pauses.load(Relaxed) != 0 && self.life.look().is_paused() // Relaxed: a hint
+    }
+
+    /// Returns the token that is cancelled when the queue is over or cancelled.
+    pub(crate) fn end(&self, has_ended: impl FnOnce() -> bool) -> CancelToken {
+        self.end.token(|| {
+            let look = self.life.look();
+            has_ended() || look.is_cancelled() || (look.is_closed() && look.tasks() == 0)
+        })
+    }
+
+    /// Returns whether tasks leave the count before their handles report that they are done. With a
+    /// capacity they do, so a caller that has joined a task may rely on its room.
+    #[inline]
+    pub(crate) fn is_exact(&self) -> bool {
+        self.capacity() < MAX_TASKS
+    }
+
+    /// Takes a fork, or else the oldest job: tasks that have begun end first.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<QueuedJob> {
+        let fork = self.forks.get().and_then(Forks::take);
+        fork.map(|job| QueuedJob { job, since: 0 }).or_else(|| self.take_job())
+    }
+
+    /// Takes the oldest job.
+    #[inline]
+    pub(crate) fn take_job(&self) -> Option<QueuedJob> {
+        self.jobs.pop()
+    }
+
+    /// Returns the id of the slot's present or last queue.
+    #[inline]
+    pub(crate) fn id(&self) -> Option<ExecutorId> {
+        ExecutorId::from_number(self.id.load(Relaxed))
+    }
+
+    // Relaxed, all of them: a setting takes effect at the next decision that reads it.
+
+    #[inline]
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight.load(Relaxed)
+    }
+
+    pub(crate) fn set_weight(&self, weight: u64) -> u64 {
+        self.weight.swap(weight, Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Relaxed)
+    }
+
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn tier(&self) -> usize {
+        self.tier.load(Relaxed)
+    }
+}

@@ -1,0 +1,62 @@
+//! The table of lines: where queues are, and which slots are free.
+
+use super::Line;
+use super::once::Once;
+use crate::sync::{GROUP, GROUPS, array_on_the_machine};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// How many queues a scheduler can have at once.
+const SLOTS: usize = GROUP * GROUPS;
+
+/// The line of each slot, in groups that are made when they are first needed. A line neither moves
+/// nor goes before the table does, so a slot's number and address stay valid (I1).
+pub(crate) struct Table {
+    groups: Box<[Once<LineGroup>]>,
+}
+
+struct LineGroup([Once<Line>; GROUP]);
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        Table { groups: (0..GROUPS).map(|_| Once::empty()).collect() }
+    }
+
+    /// Returns the line of a slot, if one was made. It may be without a queue.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Option<&Line> {
+        self.groups.get(slot / GROUP)?.get()?.0[slot % GROUP].get()
+    }
+
+    /// Returns the line of a slot, and makes it if there is none.
+    pub(crate) fn make(&self, slot: usize) -> &Line {
+        let group = self.groups[slot / GROUP]
+            .get_or_make(|| LineGroup(array_on_the_machine![Once::empty(); GROUP]));
+        group.0[slot % GROUP].get_or_make(|| Line::new(slot))
+    }
+
+    /// Returns the lines of all slots that have ever been used.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Line> {
+        let groups = self.groups.iter().filter_map(Once::get);
+        groups.flat_map(|group| group.0.iter().filter_map(Once::get))
+    }
+}
+
+/// The free slots. A lock protects them: making queues takes it, serving does not.
+#[derive(Default)]
+pub(crate) struct FreeSlots {
+    pub(crate) free: Vec<usize>,
+    next: usize,
+    pub(crate) is_closed: bool,
+}
+
+impl FreeSlots {
+    /// Takes a free slot, if there is one.
+    pub(crate) fn take(&mut self) -> Option<usize> {
+        self.free.pop().or_else(|| {
+            let slot = self.next;
+            self.next += 1;
+            (slot < SLOTS).then_some(slot)
+        })
+    }
+}

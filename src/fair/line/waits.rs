@@ -1,0 +1,74 @@
+//! A histogram of the times that tasks waited.
+
+use super::counters;
+use crate::sync::{AtomicU64, Relaxed};
+use alloc::boxed::Box;
+use core::time::Duration;
+
+/// How many buckets each power of two has: a time that is read is at most one part in 32 too long.
+const FINE: usize = 32;
+const BUCKETS: usize = FINE * 60;
+
+/// The number of waits in each bucket; buckets grow with the time.
+pub(crate) struct Waits {
+    buckets: Box<[AtomicU64]>,
+    longest: AtomicU64,
+}
+
+impl Waits {
+    pub(crate) fn new() -> Self {
+        let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+        Waits { buckets, longest: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn note(&self, nanos: u64) {
+        counters::add(&self.buckets[bucket(nanos)], 1);
+        counters::raise(&self.longest, nanos);
+    }
+
+    pub(crate) fn reset(&self) {
+        for bucket in self.buckets.iter().chain([&self.longest]) {
+            bucket.store(0, Relaxed); // Relaxed: opening the queue publishes it
+        }
+    }
+
+    pub(crate) fn are_none(&self) -> bool {
+        self.buckets.iter().all(|it| counters::read(it) == 0)
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        Duration::from_nanos(counters::read(&self.longest))
+    }
+
+    /// Returns the time that the fraction `part` of the tasks waited at most, or zero without
+    /// tasks.
+    pub(crate) fn quantile(&self, part: f64) -> Duration {
+        let counts: alloc::vec::Vec<u64> = self.buckets.iter().map(counters::read).collect();
+        let rank = (counts.iter().sum::<u64>() as f64 * part).ceil() as u64;
+        let mut below = 0;
+        let reaches = |count: &u64| {
+            below += count;
+            below >= rank.max(1)
+        };
+        match counts.iter().position(reaches) {
+            Some(bucket) => Duration::from_nanos(end_of(bucket)).min(self.longest()),
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// Returns the bucket for a time: the exponent, and the five bits after the first.
+fn bucket(nanos: u64) -> usize {
+    let nanos = nanos.max(FINE as u64);
+    let exponent = nanos.ilog2();
+    let fine = (nanos >> (exponent - 5)) as usize - FINE;
+    ((exponent as usize - 5) * FINE + fine).min(BUCKETS - 1)
+}
+
+/// Returns the longest time that belongs in a bucket.
+fn end_of(bucket: usize) -> u64 {
+    let (exponent, fine) = (bucket / FINE, bucket % FINE);
+    // The last bucket ends with the clock.
+    let end = ((FINE + fine + 1) as u128) << exponent;
+    u64::try_from(end - 1).unwrap_or(u64::MAX)
+}

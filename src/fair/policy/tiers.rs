@@ -1,0 +1,206 @@
+//! Tiers: queues of one priority, which are served before those of lower ones.
+
+use super::ready::{Ready, ReadySet};
+use super::{Pick, Policy, Reweighted, Service};
+use crate::executor::PanicHandler;
+use crate::fair::below::reserve::Reserves;
+use crate::fair::line::once::Once;
+use crate::fair::line::table::Table;
+use crate::sync::{AtomicUsize, Relaxed, thread};
+use alloc::boxed::Box;
+use core::time::Duration;
+
+/// The priority of a queue.
+///
+/// While a queue of a higher priority is ready, lower priorities get only every 64th pick, so they
+/// are never starved. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine, November
+/// 2004).
+///
+/// # Examples
+///
+/// ```
+/// use filch::fair::{FairScheduler, Priority};
+/// use filch::ThreadPool;
+///
+/// let fair = FairScheduler::over(ThreadPool::new(2)?);
+/// let frames = fair.queue("frames").priority(Priority::Highest).build()?;
+/// let indexing = fair.queue("indexing").priority(Priority::Lowest).build()?;
+/// let (frame, index) = (frames.spawn(|| "drawn"), indexing.spawn(|| "indexed"));
+/// assert_eq!((frame.join()?, index.join()?), ("drawn", "indexed"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Priority {
+    /// Served when no other priority is ready, and at some 64th picks.
+    Lowest,
+    /// Below the default.
+    BelowNormal,
+    /// The default.
+    #[default]
+    Normal,
+    /// Above the default.
+    AboveNormal,
+    /// Served before all others.
+    Highest,
+}
+
+/// The number of priorities.
+const TIERS: usize = 5;
+/// While a higher tier is ready, every 64th pick goes to a lower one.
+const FLOOR: usize = 64;
+
+impl Priority {
+    /// Returns the index of the tier; tier 0 is served first.
+    pub(crate) fn tier(self) -> usize {
+        TIERS - 1 - self as usize
+    }
+}
+
+/// The queues of one priority.
+pub(crate) struct Tier {
+    /// Its number; the highest priority has zero.
+    pub(crate) rank: usize,
+    pub(crate) set: ReadySet,
+    /// The policy's advice. If the policy panics, the tier goes on without it.
+    policy: Box<dyn Policy>,
+    panics: PanicHandler,
+}
+
+impl Tier {
+    pub(crate) fn ready<'a>(&'a self, table: &'a Table) -> Ready<'a> {
+        Ready { set: &self.set, table }
+    }
+
+    /// Adds a queue that has become ready.
+    pub(crate) fn insert(&self, slot: usize, table: &Table) {
+        let ready = self.ready(table);
+        self.panics.take(|| self.policy.arrives(slot, ready));
+        self.set.insert(slot);
+        self.panics.take(|| self.policy.changed(slot, ready));
+    }
+
+    /// Removes a queue.
+    pub(crate) fn remove(&self, slot: usize, table: &Table) {
+        self.set.remove(slot);
+        self.panics.take(|| self.policy.changed(slot, self.ready(table)));
+    }
+
+    /// Tells the policy about a new queue. Returns the payload if the policy panics; the caller
+    /// passes it to the handler after it has released its lock.
+    pub(crate) fn opened(&self, slot: usize) -> Option<thread::Payload> {
+        thread::catch(|| self.policy.opened(slot)).err()
+    }
+
+    /// Tells the policy about a change of a queue's weight.
+    pub(crate) fn reweighted(&self, slot: usize, change: Reweighted, table: &Table) {
+        self.panics.take(|| self.policy.reweighted(slot, change, self.ready(table)));
+    }
+
+    /// Tells the policy that its pick is about to be served.
+    pub(crate) fn begins(&self, pick: Pick) {
+        self.panics.take(|| self.policy.begins(pick));
+    }
+
+    /// Tells the policy that its pick has been served.
+    pub(crate) fn served(&self, pick: Pick, service: Service, table: &Table) {
+        self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
+    }
+
+    /// Tells the policy that its pick was not served.
+    pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
+        self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
+    }
+
+    /// Returns the policy's pick if that queue is ready, and otherwise the first ready queue.
+    fn pick(&self, table: &Table) -> Option<Pick> {
+        let ready = self.ready(table);
+        if self.set.is_empty() {
+            return None;
+        }
+        let pick = self.panics.take(|| self.policy.pick(ready)).flatten();
+        pick.filter(|it| ready.contains(it.slot)).or_else(|| {
+            if let Some(pick) = pick {
+                self.give_back(pick, table);
+            }
+            ready.iter().next().map(Pick::of)
+        })
+    }
+}
+
+pub(crate) type MakePolicy = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+
+pub(crate) struct Tiers {
+    tiers: [Once<Tier>; TIERS],
+    pub(crate) reserves: Reserves,
+    make: MakePolicy,
+    panics: PanicHandler,
+    /// How many tiers have been used.
+    used: AtomicUsize,
+    /// The number of picks, counted only once several tiers are used.
+    picks: AtomicUsize,
+}
+
+impl Tiers {
+    pub(crate) fn new(make: MakePolicy, reserves: Reserves, panics: PanicHandler) -> Self {
+        let tiers = core::array::from_fn(|_| Once::empty());
+        let [used, picks] = [0; 2].map(AtomicUsize::new);
+        Tiers { tiers, reserves, make, panics, used, picks }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, tier: usize) -> &Tier {
+        self.tiers[tier].get_or_make(|| {
+            self.used.fetch_add(1, Relaxed); // Relaxed: a hint
+            let (policy, panics) = ((self.make)(), self.panics.clone());
+            Tier { rank: tier, set: ReadySet::empty(), policy, panics }
+        })
+    }
+
+    /// Returns the tiers that have been used, the highest first.
+    fn iter(&self) -> impl Iterator<Item = &Tier> {
+        self.tiers.iter().filter_map(Once::get)
+    }
+
+    /// Returns whether a queue may have a task, and no reservation is against one more lease of it.
+    pub(crate) fn has_some(&self) -> bool {
+        self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
+    }
+
+    /// As `has_some`, of queues other than this one.
+    pub(crate) fn has_other_than(&self, slot: usize) -> bool {
+        self.iter().any(|it| it.set.has_other_than(slot) && self.reserves.has_room(it.rank))
+    }
+
+    /// Picks the next queue to serve, and takes room for a lease of its tier.
+    pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
+        // Relaxed: no thread relies on which pick is a 64th.
+        if self.used.load(Relaxed) > 1 {
+            let pick = self.picks.fetch_add(1, Relaxed);
+            if pick % FLOOR == FLOOR - 1 {
+                if let Some(found) = self.pick_lower(pick / FLOOR, table) {
+                    return Some(found);
+                }
+            }
+        }
+        self.iter().find_map(|tier| self.pick_in(tier, table))
+    }
+
+    #[inline]
+    fn pick_in<'a>(&self, tier: &'a Tier, table: &Table) -> Option<(&'a Tier, Pick)> {
+        if tier.set.is_empty() || !self.reserves.take(tier.rank) {
+            return None;
+        }
+        let pick = tier.pick(table);
+        if pick.is_none() {
+            self.reserves.release(tier.rank);
+        }
+        Some((tier, pick?))
+    }
+
+    /// Picks from the tiers below the highest ready one, in turn.
+    fn pick_lower(&self, turn: usize, table: &Table) -> Option<(&Tier, Pick)> {
+        let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);
+        let tier = lower().nth(turn % lower().count().max(1))?;
+        self.pick_in(tier, table)
+    }
+}

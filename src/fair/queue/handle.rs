@@ -1,0 +1,57 @@
+//! References to queues: `LineRef` only refers to one, and `QueueHandle` keeps it open.
+
+use crate::executor::Futures;
+use crate::fair::line::Line;
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::ends::let_go;
+use crate::sync::Arc;
+use crate::task::{CancelToken, ExecutorId, Flow, Limited};
+use core::panic::RefUnwindSafe;
+use core::ptr::NonNull;
+
+/// A reference to a line. It keeps the queue neither open nor in its slot.
+#[derive(Clone)]
+pub(crate) struct LineRef {
+    pub(crate) scheduler: Arc<Scheduler>,
+    /// The address is kept because finding the line takes three loads for each task.
+    line: NonNull<Line>,
+}
+
+// SAFETY: I1 — the line stays as long as `scheduler`, and is `Sync`, so any thread may use it.
+unsafe impl Send for LineRef {}
+// SAFETY: I1 — a shared `LineRef` gives out `&Line` only, and `Line` is `Sync`.
+unsafe impl Sync for LineRef {}
+
+impl LineRef {
+    /// Refers to one of the lines in the table of `scheduler`.
+    pub(crate) fn new(scheduler: &Arc<Scheduler>, line: &Line) -> Self {
+        LineRef { scheduler: Arc::clone(scheduler), line: NonNull::from(line) }
+    }
+
+    #[inline]
+    pub(crate) fn line(&self) -> &Line {
+        // SAFETY: I1 — the line belongs to the table of `scheduler`, which `self` keeps alive.
+        unsafe { self.line.as_ref() }
+    }
+}
+
+/// A queue's handle, shared by its clones. The queue closes at the latest when it is dropped.
+pub(crate) struct QueueHandle {
+    pub(crate) id: ExecutorId,
+    pub(crate) queue: LineRef,
+    pub(crate) token: CancelToken,
+    pub(crate) limited: Limited,
+    pub(crate) futures: Futures,
+    /// The context that goes with the queue's tasks: its own, or the scheduler's.
+    pub(crate) context: Option<Flow>,
+}
+
+// Panics of tasks, policies, clocks and executors are caught before they could leave shared state
+// half changed.
+impl RefUnwindSafe for QueueHandle {}
+
+impl Drop for QueueHandle {
+    fn drop(&mut self) {
+        let_go(&self.queue.scheduler, self.queue.line());
+    }
+}

@@ -1,0 +1,117 @@
+//! Futures of a queue: who polls them, and how they end.
+
+use super::Queue;
+use super::handle::LineRef;
+use crate::fair::line::Line;
+use crate::fair::line::counters::add;
+use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
+use crate::fair::scheduler::submit::{accept, push_poll};
+use crate::task::current;
+use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
+use core::future::Future;
+
+impl Queue {
+    /// Spawns a future: a task of this queue polls it, and each wake adds another such task. See
+    /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
+    ///
+    /// The future counts as one task of the queue until it ends, and its polls are charged to the
+    /// queue. A closed queue still polls the futures that it has accepted; a cancelled queue drops
+    /// them at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    /// let queue = fair.queue("a").build()?;
+    /// assert_eq!(queue.spawn_future(async { 7 }).join()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_future<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.task().spawn_future(future)
+    }
+}
+
+/// Polls the futures of a queue. The queue always takes the jobs of futures that it has accepted.
+pub(crate) struct Polls {
+    pub(crate) queue: LineRef,
+    pub(crate) id: ExecutorId,
+    pub(crate) limited: Limited,
+}
+
+impl Polls {
+    fn line(&self) -> &Line {
+        self.queue.line()
+    }
+}
+
+impl Polling for Polls {
+    fn living(&self) -> &Living {
+        &self.line().living
+    }
+
+    fn drops_jobs(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> Option<Cause> {
+        if self.line().life.look().is_cancelled() {
+            return Some(self.line().cause());
+        }
+        let below = &self.queue.scheduler.below;
+        below.is_ended().then(|| below.cause()) // Relaxed: `push_poll` has a fence
+    }
+
+    fn accept(&self) -> Result<u64, Reason> {
+        let line = self.line();
+        // As for a closure: a task of the queue may spawn into it after it was closed.
+        let is_inside = || current::is_within(Some(self.id));
+        match accept(&self.queue.scheduler, line, line.capacity(), is_inside) {
+            Ok(()) => Ok(line.flight.arrive()),
+            Err(reason) => {
+                add(&line.counters.refused, 1);
+                Err(reason)
+            }
+        }
+    }
+
+    fn begin(&self, number: u64, job: Job) -> Result<(), (Job, Reason)> {
+        let kept = match number {
+            FREE | AT_ONCE => Kept::Begins(job),
+            _ => self.line().flight.keep(number, job),
+        };
+        match kept {
+            Kept::Begins(job) => return self.submit(job, false),
+            Kept::Ends(job, Some(by)) => _ = job.task().map(|it| it.cancel(by)),
+            Kept::Ends(_, None) | Kept::Waits => {}
+        }
+        Ok(())
+    }
+
+    fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
+        push_poll(&self.queue.scheduler, self.line(), job);
+        Ok(())
+    }
+
+    fn forget(&self, number: u64) -> bool {
+        self.line().flight.forget(number)
+    }
+
+    fn ended(&self, number: u64) {
+        if number != FREE {
+            let begin = |job| _ = self.submit(job, false);
+            self.line().flight.leave(begin);
+        }
+    }
+
+    fn home(&self) -> Option<ExecutorId> {
+        Some(self.id)
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        Some(self.limited.clone())
+    }
+}

@@ -1,0 +1,295 @@
+//! Metrics of queues, and reports of how fairly they were served.
+
+use crate::executor::ExecutorId;
+use crate::fair::line::Line;
+use crate::fair::line::counters::read;
+use crate::fair::line::waits::Waits;
+use crate::fair::scheduler::queues::Queues;
+use crate::sync::Text;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
+///
+/// The numbers are read one after the other. They are exact while no task of the queue runs. A
+/// lease updates them at its end, and after a task if 64 tasks have ended or 10 µs have passed
+/// since the last update. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), it
+/// updates them before a handle reports that its task is done.
+///
+/// # Examples
+///
+/// ```
+/// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+/// let queue = fair.queue("a").build()?;
+/// queue.spawn(|| ()).join().unwrap();
+/// let metrics = queue.metrics();
+/// assert_eq!((metrics.submitted, metrics.completed, metrics.pending), (1, 1, 0));
+/// # Ok::<(), filch::fair::QueueError>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct QueueMetrics {
+    /// The queue's name; `None` for the default queue.
+    pub name: Option<Text>,
+    /// The queue's slot.
+    pub slot: usize,
+    /// The queue's current weight.
+    pub weight: u64,
+    /// Tasks that the queue has accepted. Never too many, and never fewer than in an earlier
+    /// answer.
+    pub submitted: u64,
+    /// Tasks that the queue has refused.
+    pub refused: u64,
+    /// Accepted tasks that have not ended, including those that run. Without a capacity, this may
+    /// include, for each lease, at most 64 tasks that have ended.
+    pub pending: u64,
+    /// Threads that serve the queue now.
+    pub running: usize,
+    /// Tasks that have returned.
+    pub completed: u64,
+    /// Detached tasks that have panicked. The handle of any other task reports its panic.
+    pub panicked: u64,
+    /// Tasks that the queue has dropped unrun.
+    pub cancelled: u64,
+    /// Tombstones: jobs whose task was run or cancelled through its handle before a server reached
+    /// them.
+    pub tombstones: u64,
+    /// Tasks that ran on a thread that waited for them.
+    pub inlined: u64,
+    /// How many times the queue has polled its futures, each of which counts as one task.
+    pub poll_count: u64,
+    /// How many leases the queue has had.
+    pub leases: u64,
+    /// The total time for which the queue's tasks have run.
+    pub service: Duration,
+    /// The length of the longest lease.
+    pub longest_lease: Duration,
+    /// How often the queue became ready after it had been without work, at its limit, or paused.
+    pub arrivals: u64,
+    /// How long tasks waited until they began, if [that is
+    /// measured](crate::fair::Builder::measure_waits) and a task has begun.
+    pub wait: Option<Wait>,
+    /// The longest time for which the queue was ready and no thread served it, if waits are
+    /// measured; else zero.
+    pub longest_gap: Duration,
+    /// The queue's id, because other queues may have had the same slot.
+    id: Option<ExecutorId>,
+}
+
+/// How long tasks waited between their acceptance and their beginning.
+///
+/// # Examples
+///
+/// ```
+/// use filch::executor::Inline;
+/// use filch::fair::FairScheduler;
+///
+/// let fair = FairScheduler::builder(Inline).measure_waits(true).build();
+/// fair.spawn(|| ()).join().unwrap();
+/// let wait = fair.default_queue().metrics().wait.unwrap();
+/// assert!(wait.median <= wait.p99 && wait.p99 <= wait.longest);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Wait {
+    /// Half of the tasks waited at most this long. This figure and `p99` are too large by at most
+    /// one part in 32; waits below 32 ns count as 32 ns.
+    pub median: Duration,
+    /// 99 of 100 tasks waited at most this long.
+    pub p99: Duration,
+    /// The longest wait of a task.
+    pub longest: Duration,
+}
+
+impl QueueMetrics {
+    pub(crate) fn of(line: &Line) -> Self {
+        let look = line.life.look();
+        let counters = &line.counters;
+        let [completed, panicked] = [read(&counters.completed), read(&counters.panicked)];
+        let [cancelled, tombstones] = [read(&counters.cancelled), read(&counters.tombstones)];
+        let submitted = counters.submitted(|| line.life.look().tasks());
+        let waits = line.waits.get().filter(|it| !it.are_none());
+        QueueMetrics {
+            name: line.name.lock().clone(),
+            slot: line.slot,
+            weight: line.weight(),
+            submitted,
+            refused: read(&counters.refused),
+            pending: look.tasks(),
+            running: look.leases(),
+            completed,
+            panicked,
+            cancelled,
+            tombstones,
+            inlined: read(&counters.inlined),
+            poll_count: read(&counters.polls),
+            leases: read(&counters.leases),
+            service: Duration::from_nanos(read(&counters.service)),
+            longest_lease: Duration::from_nanos(read(&counters.longest)),
+            arrivals: read(&counters.arrivals),
+            wait: waits.map(Wait::of),
+            longest_gap: Duration::from_nanos(read(&counters.gap)),
+            id: line.id(),
+        }
+    }
+
+    /// Returns the service per unit of weight, in seconds.
+    fn normalised(&self) -> f64 {
+        self.service.as_secs_f64() / self.weight as f64
+    }
+}
+
+impl Wait {
+    fn of(waits: &Waits) -> Self {
+        let (median, p99) = (waits.quantile(0.5), waits.quantile(0.99));
+        Wait { median, p99, longest: waits.longest() }
+    }
+}
+
+/// The metrics of all queues of a scheduler, and figures of how fairly they were served.
+///
+/// Fairness concerns only queues that always had something to do; the others could not have taken
+/// more service. So the figures are about queues that were *backlogged*: they had tasks at the
+/// beginning and at the end, and were not once in between without work, at a limit or paused. For
+/// the time between two reports, see [`since`](Self::since).
+///
+/// # Examples
+///
+/// ```
+/// use filch::fair::FairScheduler;
+/// use filch::ThreadPool;
+///
+/// let fair = FairScheduler::over(ThreadPool::new(1)?);
+/// let (gold, free) = (fair.queue("gold").weight(3).build()?, fair.queue("free").build()?);
+/// let before = fair.report();
+/// (0..100).for_each(|i| drop((gold.spawn(move || i), free.spawn(move || i))));
+/// fair.wait_idle()?;
+/// for queue in &fair.report().since(&before).queues {
+///     println!("{:?} {:?}", queue.name, queue.service);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The queues that exist, by slot.
+    pub queues: Vec<QueueMetrics>,
+    /// For each queue, whether it was backlogged.
+    backlogged: Vec<bool>,
+}
+
+impl Report {
+    pub(crate) fn of(queues: &Queues) -> Self {
+        let lines = queues.table.iter().filter(|it| it.life.look().is_taken());
+        let queues: Vec<_> = lines.map(QueueMetrics::of).collect();
+        let backlogged = queues.iter().map(|it| it.arrivals == 1 && it.pending > 0).collect();
+        Report { queues, backlogged }
+    }
+
+    /// Returns the changes since an earlier report. Waits, gaps and the longest lease still cover
+    /// the whole time. Queues that `earlier` does not have are left out, which are all queues if it
+    /// is from another scheduler.
+    ///
+    /// # Examples
+    ///
+    /// [`Report`] shows the service of each queue between two reports.
+    #[must_use]
+    pub fn since(&self, earlier: &Report) -> Report {
+        let (mut queues, mut backlogged) = (Vec::new(), Vec::new());
+        // Both lists are in the order of slots.
+        let mut those = earlier.queues.iter().peekable();
+        for now in &self.queues {
+            while those.next_if(|it| it.slot < now.slot).is_some() {}
+            let is_same = |it: &&QueueMetrics| it.id == now.id;
+            let Some(then) = those.next_if(is_same) else { continue };
+            let was_ready = then.pending > 0 && now.pending > 0;
+            backlogged.push(was_ready && then.arrivals == now.arrivals);
+            queues.push(QueueMetrics {
+                submitted: now.submitted.saturating_sub(then.submitted),
+                refused: now.refused.saturating_sub(then.refused),
+                completed: now.completed.saturating_sub(then.completed),
+                panicked: now.panicked.saturating_sub(then.panicked),
+                cancelled: now.cancelled.saturating_sub(then.cancelled),
+                tombstones: now.tombstones.saturating_sub(then.tombstones),
+                inlined: now.inlined.saturating_sub(then.inlined),
+                poll_count: now.poll_count.saturating_sub(then.poll_count),
+                leases: now.leases.saturating_sub(then.leases),
+                service: now.service.saturating_sub(then.service),
+                arrivals: now.arrivals.saturating_sub(then.arrivals),
+                ..now.clone()
+            });
+        }
+        Report { queues, backlogged }
+    }
+
+    /// Returns the queues that were backlogged.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// fair.spawn(|| ()).join().unwrap();
+    /// assert_eq!(fair.report().backlogged().count(), 0, "the queue is empty again");
+    /// ```
+    pub fn backlogged(&self) -> impl Iterator<Item = &QueueMetrics> {
+        self.queues.iter().zip(&self.backlogged).filter(|it| *it.1).map(|it| it.0)
+    }
+
+    /// Returns Jain's index (1984) of the weighted service of the backlogged queues, or `None` if
+    /// there are fewer than two. It is 1 if each queue got its share, and 1 / n if one of n queues
+    /// got all the service.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// assert_eq!(fair.report().jain(), None); // no queue was backlogged
+    /// ```
+    #[must_use]
+    pub fn jain(&self) -> Option<f64> {
+        let shares: Vec<f64> = self.backlogged().map(QueueMetrics::normalised).collect();
+        let sum: f64 = shares.iter().sum();
+        let squares: f64 = shares.iter().map(|it| it * it).sum();
+        let count = shares.len();
+        (count >= 2 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
+    }
+
+    /// Returns the largest difference in weighted service between two backlogged queues, or `None`
+    /// if there are fewer than two. The [promise](crate::fair) bounds this difference.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// assert_eq!(fair.report().largest_lag(), None);
+    /// ```
+    #[must_use]
+    pub fn largest_lag(&self) -> Option<Duration> {
+        let services = || self.backlogged().map(QueueMetrics::normalised);
+        if services().count() < 2 {
+            return None;
+        }
+        let most = services().fold(f64::MIN, f64::max);
+        let least = services().fold(f64::MAX, f64::min);
+        Some(Duration::from_secs_f64(most - least))
+    }
+
+    /// Returns a queue's share of the service of all backlogged queues, and the share that is due
+    /// to its weight. Returns `None` if the queue was not backlogged, or no backlogged queue was
+    /// served.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
+    /// assert_eq!(fair.report().share(fair.default_queue().slot()), None);
+    /// ```
+    #[must_use]
+    pub fn share(&self, slot: usize) -> Option<(f64, f64)> {
+        let queue = self.backlogged().find(|it| it.slot == slot)?;
+        let service: f64 = self.backlogged().map(|it| it.service.as_secs_f64()).sum();
+        let weight: f64 = self.backlogged().map(|it| it.weight as f64).sum();
+        (service > 0.0)
+            .then(|| (queue.service.as_secs_f64() / service, queue.weight as f64 / weight))
+    }
+}

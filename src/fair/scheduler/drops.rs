@@ -1,0 +1,70 @@
+//! How queued tasks are dropped unrun. The caller has a lease of the queue, or a hold.
+
+use crate::executor::PanicHandler;
+use crate::fair::line::Line;
+use crate::fair::line::counters::tell;
+use crate::fair::line::life::Look;
+use crate::sync::Relaxed;
+use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
+
+/// Takes an ended task off the queue's count.
+#[inline]
+pub(crate) fn end_task(line: &Line) -> Look {
+    line.life.end_tasks(1)
+}
+
+/// Drops the queued tasks and returns their number.
+pub(crate) fn discard(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
+    let mut dropped = 0;
+    // Forks stay: the tasks that have forked them run them.
+    while let Some(entry) = line.take_job() {
+        dropped += usize::from(drop_job(panics, line, entry.job, by.clone()));
+    }
+    dropped
+}
+
+/// Drops a job unrun. Its handle, if there is one, reports the task cancelled. Returns whether this
+/// call has ended the task.
+pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Cause) -> bool {
+    let count = |_: Ended| {
+        end_task(line);
+        tell(&line.counters.cancelled, 1);
+    };
+    let Some(task) = job.task().filter(|task| task.is_counted()) else {
+        // It counts as cancelled even if its destructor panics.
+        panics.take(|| match job.into_task() {
+            Ok(task) => _ = task.drop_counted(cause, None),
+            Err(job) => drop(job),
+        });
+        count(Ended::Dropped);
+        return true;
+    };
+    let is_ours = panics.take(|| task.drop_counted(cause, Some(&count))).unwrap_or(true);
+    if !is_ours {
+        sweep(line, task);
+    }
+    is_ours
+}
+
+/// Sweeps the tombstone of a counted task, which another thread has ended.
+pub(crate) fn sweep(line: &Line, task: &AnyTask) {
+    if task.is_left() {
+        end_task(line);
+        tell(&line.counters.tombstones, 1);
+    } else {
+        line.litter.fetch_sub(1, Relaxed); // Relaxed: a statistic
+    }
+}
+
+/// Drops the queue's futures, because it was cancelled or its executor has ended. Returns their
+/// number.
+pub(crate) fn end_futures(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
+    // Those that are queued end with their jobs.
+    let is_ended = |task: &&AnyTask| {
+        // A panic is that of a destructor or a waker, so the task has ended here.
+        let cancelled = panics.take(|| task.cancel(by.clone()));
+        !matches!(cancelled, Some(Cancel::Requested | Cancel::Finished))
+    };
+    let ended = line.flight.close(by.clone()).iter().filter(is_ended).count();
+    ended + line.living.end(by, |payload| panics.handle(payload))
+}

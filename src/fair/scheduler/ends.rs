@@ -1,0 +1,213 @@
+//! How leases and queues end, and how the scheduler drops its tasks when the executor ends.
+
+use super::Scheduler;
+use super::drops::{discard, end_futures, end_task};
+use super::look::{changed, place_is_free};
+use crate::executor::{ExecutorId, Shutdown};
+use crate::fair::LOOK;
+use crate::fair::line::Line;
+use crate::sync::thread::per_thread;
+use crate::sync::{Arc, Relaxed, Text, Unwatched, Weak, weak};
+use alloc::task::Wake;
+use core::cell::Cell;
+use core::ptr;
+use core::task::Waker;
+
+per_thread! {
+    /// The scheduler whose queued tasks this thread is dropping.
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static CANCELLING: Cell<*const Scheduler> = Cell::new(ptr::null());
+}
+
+/// Drops a scheduler's queued tasks when the executor ends, if the scheduler still exists.
+struct Gone(Weak<Scheduler>);
+
+impl Wake for Gone {
+    fn wake(self: Unwatched<Self>) {
+        if let Some(scheduler) = self.0.upgrade() {
+            end(&scheduler);
+        }
+    }
+}
+
+/// Takes a hold, a lease without serving, so that the queue cannot be over. Returns `false` if the
+/// queue `id` is over by now.
+pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorId>) -> bool {
+    if !line.life.begin_lease_anyway() {
+        return false;
+    }
+    let is_same = line.id() == id;
+    if !is_same {
+        end_lease(scheduler, line);
+    }
+    is_same
+}
+
+/// Ends the caller's lease.
+pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
+    let look = line.life.look();
+    if look.is_closed() && look.tasks() == 0 {
+        // Before the lease ends, while no other thread can free the slot.
+        tell_end(scheduler, line);
+    }
+    let look = line.life.end_lease();
+    if look.is_over_now() {
+        reclaim(scheduler, line);
+    }
+    // Between the end of the lease and the reading of the limit. A thread that has lowered the
+    // limit, and then found no free place, relies on this thread to see the new limit. A thread
+    // that waits until the queue is idle sees the end of the lease, or is seen below.
+    LOOK.fence();
+    if look.is_idle() {
+        if let Some(quiet) = line.quiet.get() {
+            quiet.notify_all();
+        }
+    }
+    if look.is_over_now() {
+        return;
+    }
+    if look.leases() + 1 >= line.limit() {
+        place_is_free(scheduler, line);
+    }
+}
+
+/// Begins the end of a task that no server ends. From here on the caller has a lease.
+#[cold]
+pub(crate) fn begin_end(line: &Line) {
+    // Until now the task kept the queue from being over; from now on the lease does.
+    line.life.begin_lease_anyway();
+    end_task(line);
+}
+
+/// Closes the queue. Returns whether it was open. The caller has a handle.
+pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
+    let closes = line.life.close();
+    if line.life.look().is_idle() {
+        tell_end(scheduler, line);
+    }
+    closes
+}
+
+/// Cancels the token for the end of the queue, which is over or cancelled. The caller keeps the
+/// slot from getting another queue.
+fn tell_end(scheduler: &Scheduler, line: &Line) {
+    if let Err(payload) = line.end.tell() {
+        scheduler.below.panics.handle(payload);
+    }
+}
+
+/// Cancels the queue and returns how many tasks it dropped. No task begins after this has returned.
+/// The caller has a hold or a handle.
+pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
+    // Other threads may drop some of the tasks. The last of the leases and holds notifies the
+    // threads that wait until the queue is idle, and this call may be the one that ends the last
+    // task.
+    line.life.begin_lease_anyway();
+    line.cancel(reason);
+    // Who submits a poll afterwards sees that, or we see the poll.
+    LOOK.fence();
+    // The queued tasks go first. If the running tasks were told first, they would stop, and their
+    // threads would drop queued tasks that this call does not count.
+    let panics = &scheduler.below.panics;
+    let dropped = discard(panics, line, line.cause());
+    let dropped = dropped + end_futures(panics, line, line.cause());
+    line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read no other data because of it
+    tell_end(scheduler, line);
+    changed(scheduler, line);
+    end_lease(scheduler, line);
+    dropped
+}
+
+/// Drops the queued tasks of all queues, because no thread will run them any more.
+#[cold]
+pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
+    // A lease that ends meanwhile asks for a ticket. The executor refuses it, and this function is
+    // called again on this thread. The guard ends that recursion: the second round, or the thread
+    // that pushes a task, drops what is then queued.
+    let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
+    if !ptr::eq(outer, &**scheduler) {
+        cancel_each(scheduler);
+        let _ = CANCELLING.try_with(|it| it.set(outer));
+    }
+}
+
+fn cancel_each(scheduler: &Arc<Scheduler>) {
+    let (below, queues) = (&scheduler.below, &scheduler.queues);
+    // As when a queue has run dry, the pushing thread sees to tasks that are pushed after the first
+    // round. A member that is taken out of the ready set may hide others of its group from a ticket
+    // that leaves; the second round drops their tasks.
+    for is_first in [true, false] {
+        for line in queues.table.iter() {
+            if hold(scheduler, line, line.id()) {
+                if is_first {
+                    queues.take_out(queues.tiers.get(line.tier()), line);
+                }
+                discard(&below.panics, line, below.cause());
+                if below.is_ended() {
+                    // Relaxed: as for jobs, there is a second round.
+                    end_futures(&below.panics, line, below.cause());
+                }
+                end_lease(scheduler, line);
+            }
+        }
+    }
+}
+
+/// Closes the queue of the line, if there is one, and cancels or resumes it.
+pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
+    if hold(scheduler, line, line.id()) {
+        line.life.close();
+        match how {
+            Shutdown::Cancel => _ = cancel(scheduler, line, None),
+            Shutdown::Drain => {
+                line.pause(false);
+                changed(scheduler, line);
+            }
+        }
+        end_lease(scheduler, line);
+    }
+}
+
+/// Closes a queue for its last handle, which goes.
+pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
+    // From here on the queue may be over, and the slot may have another queue. The calls below are
+    // right for any queue.
+    if line.life.let_go().is_over_now() {
+        reclaim(scheduler, line);
+    } else {
+        // The queue may have been paused, and is to be served again.
+        changed(scheduler, line);
+    }
+}
+
+/// Frees the slot of a queue that is over. The caller is the thread that learned so (I3).
+#[cold]
+fn reclaim(scheduler: &Scheduler, line: &Line) {
+    // If the queue is in the ready set, it stays there until the next ticket takes it out. A thread
+    // that takes a member out may hide others of its group for a moment, and has to look again, as
+    // tickets do.
+    let link = line.link.lock().take();
+    tell_end(scheduler, line);
+    // These jobs are tombstones. They hold references that keep the scheduler alive.
+    while line.take_job().is_some() {}
+    line.life.free();
+    scheduler.queues.registry.lock().free.push(line.slot);
+    drop(link);
+}
+
+/// Has the queued tasks dropped when the executor ends. A paused queue needs this, because it has
+/// no ticket that the executor could drop.
+pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
+    let waker = || Waker::from(Unwatched::new(Gone(weak(scheduler))));
+    if scheduler.below.watch_end(waker) {
+        end(scheduler);
+    }
+}
+
+/// Drops all queued tasks, because the executor has ended.
+fn end(scheduler: &Arc<Scheduler>) {
+    scheduler.below.has_ended();
+    LOOK.fence();
+    cancel_all(scheduler);
+    scheduler.queues.table.iter().for_each(|line| tell_end(scheduler, line));
+}

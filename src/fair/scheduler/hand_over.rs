@@ -1,0 +1,205 @@
+//! Hand-overs: a ticket goes to the executor, and comes back as a call of [`HandOver`].
+//!
+//! This trait is the one way by which a file of `fair` calls those that build on it. The recursion
+//! is part of the protocol. A thread that ends a lease may find the queue ready, and asks for a
+//! ticket. If the executor runs the ticket at once, that thread serves the queues; if the executor
+//! drops it, that thread drops the tasks. Either way it ends leases again.
+
+use super::Scheduler;
+use super::submitting::{
+    beside_submissions, is_submitting, keep_off, leave_to_submitter, submit_ticket,
+};
+use crate::executor::Reason;
+use crate::fair::LOOK;
+use crate::sync::{Arc, thread};
+use crate::task::{Job, current};
+use alloc::string::ToString;
+use core::mem;
+
+/// What comes of a ticket: a thread of the executor has a turn, or no thread will have one.
+pub(crate) trait HandOver {
+    /// Serves queues until the quantum is over, then hands on to the next ticket. The caller has a
+    /// ticket, which searches.
+    fn serve(this: &Arc<Self>);
+
+    /// Drops the queued tasks of all queues, because no thread will run them any more.
+    fn cancel_all(this: &Arc<Self>);
+}
+
+/// A job of the executor that serves queues for a quantum.
+struct TicketJob(Option<Arc<Scheduler>>);
+
+impl TicketJob {
+    fn job(scheduler: &Arc<Scheduler>) -> Job {
+        let ticket = TicketJob(Some(Arc::clone(scheduler)));
+        Job::new(move || ticket.run())
+    }
+
+    fn run(mut self) {
+        if let Some(scheduler) = self.0.take() {
+            if !leave_to_submitter(&scheduler.below) {
+                // The tasks that run now may submit to this scheduler, even if an outer frame is
+                // submitting this very ticket. So they must not see the frames of that submission.
+                if is_submitting(&scheduler.below) {
+                    scheduler.below.has_run_at_once();
+                }
+                beside_submissions(|| HandOver::serve(&scheduler));
+            }
+        }
+    }
+}
+
+impl Drop for TicketJob {
+    /// Takes the ticket off the count: the executor has dropped it unrun.
+    fn drop(&mut self) {
+        if let Some(scheduler) = self.0.take() {
+            // A thread that blocks guards its ticket, but it may wait for the tasks that are
+            // queued.
+            if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
+                HandOver::cancel_all(&scheduler);
+            }
+        }
+    }
+}
+
+/// Returns whether the executor has no thread for the ticket: it is full, or closed and ends what
+/// it has.
+fn is_refusal(result: Result<(), Reason>) -> bool {
+    matches!(result, Err(Reason::Full | Reason::Closed))
+}
+
+/// Submits a ticket if one is wanted.
+#[inline]
+pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
+    if scheduler.wants_ticket() {
+        let _ = hand_over_one(scheduler);
+    }
+}
+
+/// Submits a ticket if one is wanted. If the executor refuses it, another thread runs the tasks of
+/// submitters that relied on it, and those that a blocked thread waits for. This thread runs none:
+/// it may hold locks that they take, and may be in a destructor.
+#[cold]
+pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
+    let result = try_to_hand_over(scheduler);
+    if is_refusal(result) {
+        stand_in(scheduler);
+    }
+    result
+}
+
+/// Has another thread serve the queues if there is work and no ticket. The caller has taken a
+/// ticket off the count.
+#[cold]
+fn stand_in(scheduler: &Arc<Scheduler>) {
+    // A submitter that relied on the ticket has shown its queue, or sees that the ticket is gone.
+    LOOK.fence();
+    if scheduler.tickets.are_none() && scheduler.queues.tiers.has_some() {
+        serve_elsewhere(scheduler);
+    }
+}
+
+/// Has a new thread serve the queues if the executor still has no room. The caller has seen that a
+/// queue is shown.
+#[cold]
+fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
+    // If a thread is coming, it takes the lock after this, and then sees the queue.
+    if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
+        return;
+    }
+    let same = Arc::clone(scheduler);
+    if thread::spawn("filch-woken".to_string(), None, move || come(&same)).is_err() {
+        come(scheduler);
+    }
+}
+
+/// Serves the queues, unless the executor has a thread for that by now.
+fn come(scheduler: &Arc<Scheduler>) {
+    *scheduler.is_one_coming.lock() = false;
+    if scheduler.wants_ticket()
+        && is_refusal(try_to_hand_over(scheduler))
+        && scheduler.tickets.are_none()
+        && scheduler.tickets.return_to(scheduler.below.most_tickets())
+    {
+        HandOver::serve(scheduler);
+    }
+}
+
+/// Submits a ticket if one is wanted. Tries a second time if the executor panics, because no other
+/// thread may look again for long. If the executor refuses the ticket, the caller looks for work: a
+/// submitter may have relied on the ticket.
+fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
+    let (below, tickets) = (&scheduler.below, &scheduler.tickets);
+    let mut has_panicked = false;
+    loop {
+        if !tickets.take(scheduler.refresh_most_tickets()) {
+            return Ok(());
+        }
+        let submitted = submit_ticket(below, || below.executor.execute(TicketJob::job(scheduler)));
+        if matches!(submitted, None | Some(Err(Reason::Full))) {
+            tickets.forgive();
+        }
+        let is_closed = submitted == Some(Err(Reason::Closed));
+        if tickets.handed_over() || is_closed && below.is_cancelled() {
+            HandOver::cancel_all(scheduler);
+        }
+        match submitted {
+            Some(result) => return result,
+            None if has_panicked => return Err(Reason::Full),
+            None => has_panicked = true,
+        }
+    }
+}
+
+/// Submits another ticket, because this thread blocks. The ticket must not run on this thread.
+pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
+    if scheduler.below.runs_at_once() || !scheduler.wants_ticket() {
+        return;
+    }
+    let (_, runs_here) = keep_off(&scheduler.below, || hand_over_one(scheduler));
+    if runs_here {
+        scheduler.tickets.leave();
+        stand_in(scheduler);
+    }
+}
+
+/// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns whether
+/// the successor is under way, so that the caller's turn is over.
+pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
+    let (below, tickets) = (&scheduler.below, &scheduler.tickets);
+    tickets.hand_on();
+    let submit = || below.executor.execute_last(TicketJob::job(scheduler));
+    let (submitted, runs_here) = keep_off(below, || submit_ticket(below, submit));
+    if runs_here {
+        // The successor has left its work to this ticket.
+        tickets.handed_over();
+        false
+    } else if submitted == Some(Ok(())) {
+        if tickets.handed_over() {
+            HandOver::cancel_all(scheduler);
+        }
+        true
+    } else {
+        // The executor refused the successor, and no other ticket may be left, so this one goes on.
+        tickets.take_back();
+        if below.is_cancelled() {
+            HandOver::cancel_all(scheduler);
+        }
+        false
+    }
+}
+
+/// The ticket of the serving thread, which steps aside while the thread blocks.
+impl current::Ticket for Arc<Scheduler> {
+    fn step_aside(&self) {
+        self.tickets.step_aside();
+        LOOK.fence();
+        if self.queues.tiers.has_some() {
+            send_another(self);
+        }
+    }
+
+    fn step_back(&self) {
+        self.tickets.step_back();
+    }
+}

@@ -1,0 +1,57 @@
+//! The scheduler itself, below the handles of its queues.
+//!
+//! Each of these files calls only those above it. `hand_over.rs` says what the exception is.
+//!
+//! | | |
+//! |---|---|
+//! | `queues.rs` | where queues are, and how they get into the ready set and out of it |
+//! | `submitting.rs` | what a thread knows of the tickets that it is submitting |
+//! | `hand_over.rs` | tickets go to the executor, or what becomes of those that it refuses |
+//! | `look.rs` | a queue that may have become ready is served |
+//! | `submit.rs` | a queue accepts a task |
+//! | `drops.rs` | a queued task is dropped |
+//! | `ends.rs` | a lease ends, a queue, or the executor |
+//! | `quiet.rs` | a thread waits until nothing is pending |
+
+pub(crate) mod drops;
+pub(crate) mod ends;
+pub(crate) mod hand_over;
+pub(crate) mod look;
+pub(crate) mod queues;
+pub(crate) mod quiet;
+pub(crate) mod submit;
+pub(crate) mod submitting;
+
+use crate::fair::below::executor::Below;
+use crate::fair::below::tickets::Tickets;
+use crate::sync::lock::Mutex;
+use crate::task::Flow;
+use queues::Queues;
+
+/// A scheduler: queues, and tickets for them at the executor below.
+pub(crate) struct Scheduler {
+    pub(crate) below: Below,
+    pub(crate) queues: Queues,
+    pub(crate) tickets: Tickets,
+    /// The length of a lease, in nanoseconds.
+    pub(crate) quantum: u64,
+    /// The most tasks in a lease.
+    pub(crate) tasks_per_lease: usize,
+    /// The context that goes with each task.
+    pub(crate) context: Option<Flow>,
+    /// Whether a thread is about to serve that was started because the executor was full.
+    pub(crate) is_one_coming: Mutex<bool>,
+}
+
+impl Scheduler {
+    /// Returns whether another ticket is wanted.
+    #[inline]
+    pub(crate) fn wants_ticket(&self) -> bool {
+        self.tickets.is_one_wanted(self.below.most_tickets())
+    }
+
+    /// Asks the executor how many tickets there may be.
+    pub(crate) fn refresh_most_tickets(&self) -> usize {
+        self.below.refresh_most_tickets(&self.queues.tiers.reserves)
+    }
+}

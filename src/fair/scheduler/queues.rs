@@ -1,0 +1,104 @@
+//! The queues of a scheduler, and which of them are ready (I4).
+
+use crate::fair::LOOK;
+use crate::fair::below::clock::Time;
+use crate::fair::line::counters::add;
+use crate::fair::line::table::{FreeSlots, Table};
+use crate::fair::line::{Line, QueuedJob};
+use crate::fair::policy::tiers::{Tier, Tiers};
+use crate::fair::policy::{Pick, Reweighted, Service};
+use crate::sync::Relaxed;
+use crate::sync::lock::Mutex;
+
+/// All queues, the ready sets with their policies, and the clock that measures the queues.
+pub(crate) struct Queues {
+    pub(crate) table: Table,
+    pub(crate) tiers: Tiers,
+    pub(crate) clock: Time,
+    /// Whether waits are measured.
+    pub(crate) is_timed: bool,
+    pub(crate) registry: Mutex<FreeSlots>,
+}
+
+impl Queues {
+    pub(crate) fn new(tiers: Tiers, clock: Time, is_timed: bool) -> Self {
+        Queues { table: Table::new(), tiers, clock, is_timed, registry: Mutex::default() }
+    }
+
+    #[inline]
+    pub(crate) fn now_if_timed(&self) -> u64 {
+        if self.is_timed { self.clock.nanos().max(1) } else { 0 }
+    }
+
+    /// Returns how many accepted tasks have not ended.
+    pub(crate) fn pending(&self) -> u64 {
+        self.table.iter().map(|it| it.life.look().tasks()).sum()
+    }
+
+    /// Puts a queue into the ready set, if it is ready. Returns whether it is there.
+    #[inline]
+    pub(crate) fn is_shown(&self, line: &Line) -> bool {
+        self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
+    }
+
+    /// Adds a queue to the ready set if it is ready. Returns whether it is.
+    pub(crate) fn show(&self, line: &Line) -> bool {
+        if !line.is_ready() {
+            return false;
+        }
+        add(&line.counters.arrivals, 1);
+        line.counters.waits_since.store(self.now_if_timed(), Relaxed); // Relaxed: a statistic
+        self.tiers.get(line.tier()).insert(line.slot, &self.table);
+        LOOK.fence();
+        true
+    }
+
+    /// Takes a queue that has no place for a lease out of the ready set, then looks again.
+    pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
+        self.take_out(tier, line);
+        self.show(line);
+    }
+
+    /// Takes a queue without tasks out of the ready set. Returns a task that was pushed meanwhile;
+    /// otherwise the next producer adds the queue again when its push is complete. The caller has a
+    /// lease.
+    ///
+    /// This takes instead of asking whether there is a task: that question counts pushes that have
+    /// begun, and the caller might wait for one that never ends.
+    pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
+        self.take_out(tier, line);
+        let entry = line.take()?;
+        self.show(line);
+        Some(entry)
+    }
+
+    pub(crate) fn take_out(&self, tier: &Tier, line: &Line) {
+        tier.remove(line.slot, &self.table);
+        LOOK.fence();
+    }
+
+    /// Tells the policy of service outside of a lease, or before a lease ends.
+    pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
+        self.tiers.get(line.tier()).served(pick, service, &self.table);
+    }
+
+    /// Changes the weight, and has the policy convert the queue's debt. Between the two steps the
+    /// higher weight is in force. So a pick or a lease in between is wrong by at most its own
+    /// charge at the new weight; with the lower weight, the charge could grow by from/to.
+    pub(crate) fn set_weight(&self, line: &Line, to: u64) {
+        let tell = |from, to| {
+            if from != to {
+                let change = Reweighted { from, to };
+                self.tiers.get(line.tier()).reweighted(line.slot, change, &self.table);
+            }
+        };
+        let from = line.weight();
+        let is_lower = to < from;
+        if is_lower {
+            tell(from, to);
+        }
+        // Another thread may have set the weight meanwhile. Together, the two calls report the
+        // change from the first weight to the last.
+        tell(line.set_weight(to), if is_lower { from } else { to });
+    }
+}

@@ -1,0 +1,79 @@
+//! How a queue accepts tasks, and gets their jobs.
+
+use super::Scheduler;
+use super::hand_over::hand_over_one;
+use super::look::{look_after, put};
+use super::submitting::is_submitting;
+use crate::executor::{Reason, Rejected};
+use crate::fair::line::counters::add;
+use crate::fair::line::{Line, QueuedJob};
+use crate::sync::Arc;
+use crate::task::{Job, current};
+
+/// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a
+/// task of it.
+#[inline]
+pub(crate) fn submit(
+    scheduler: &Arc<Scheduler>,
+    line: &Line,
+    capacity: u64,
+    job: Job,
+) -> Result<(), Rejected> {
+    // A task of the queue may spawn into it after it was closed.
+    let is_inside = || current::is_within(line.id());
+    match accept(scheduler, line, capacity, is_inside) {
+        Ok(()) => {
+            push(scheduler, line, job);
+            Ok(())
+        }
+        Err(reason) => {
+            add(&line.counters.refused, 1);
+            Err(Rejected { item: job, reason })
+        }
+    }
+}
+
+/// Accepts a task, or returns the reason why the queue or the executor refuses it. The caller
+/// passes the job of an accepted task to `push`.
+#[inline]
+pub(crate) fn accept(
+    scheduler: &Arc<Scheduler>,
+    line: &Line,
+    capacity: u64,
+    is_inside: impl Fn() -> bool,
+) -> Result<(), Reason> {
+    if scheduler.tickets.want_care() {
+        if is_submitting(&scheduler.below) {
+            return Err(Reason::WouldDeadlock);
+        }
+        if scheduler.tickets.are_none() {
+            // Before the task counts, so that it can still be refused.
+            line.life.look().may_accept(capacity, &is_inside)?;
+            hand_over_one(scheduler)?;
+        }
+    }
+    line.life.accept(capacity, is_inside)
+}
+
+/// Puts the job of an accepted task into its queue.
+#[inline]
+fn push(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
+    if line.is_exact() {
+        if let Some(task) = job.task() {
+            task.be_counted(line.id());
+        }
+    }
+    put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
+    look_after(scheduler, line);
+}
+
+/// Puts a job that polls a future into its queue, which already counts the future.
+pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
+    put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
+    let is_care_wanted = scheduler.tickets.want_care() && !is_submitting(&scheduler.below);
+    if is_care_wanted && scheduler.tickets.are_none() {
+        // Even if the queue is paused: an executor that has ended says so.
+        let _ = hand_over_one(scheduler);
+    }
+    look_after(scheduler, line);
+}

@@ -1,0 +1,96 @@
+//! Submissions of tickets, as the submitting thread knows them: an executor may run or drop a
+//! ticket before it returns.
+
+use crate::executor::{Reason, Rejected};
+use crate::fair::below::executor::Below;
+use crate::sync::thread::per_thread;
+use core::cell::Cell;
+use core::ptr;
+
+/// What this thread does with a ticket that it submits.
+#[derive(Clone, Copy)]
+enum Handing {
+    Nothing,
+    Submits(*const Below),
+    /// The executor has run the ticket at once, on this thread.
+    RunsHere,
+}
+
+/// A frame in which this thread submits a ticket to `below`, and the next outer such frame.
+struct Submitting {
+    below: *const Below,
+    outer: *const Submitting,
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static SUBMITTING: Cell<*const Submitting> = Cell::new(ptr::null());
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static HANDING: Cell<Handing> = Cell::new(Handing::Nothing);
+}
+
+/// Submits a ticket. If the executor refuses it, drops it and returns the reason. Returns `None` if
+/// the executor panics: the ticket may run later all the same.
+pub(crate) fn submit_ticket(
+    below: &Below,
+    submit: impl FnOnce() -> Result<(), Rejected>,
+) -> Option<Result<(), Reason>> {
+    let refused = |Rejected { item: job, reason }| {
+        drop(job);
+        reason
+    };
+    let outer = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());
+    let this = Submitting { below, outer };
+    let _ = SUBMITTING.try_with(|it| it.set(&raw const this));
+    let submitted = below.panics.take(|| submit().map_err(refused));
+    let _ = SUBMITTING.try_with(|it| it.set(outer));
+    submitted
+}
+
+/// Returns whether this thread is submitting a ticket to `below`.
+#[cold]
+pub(crate) fn is_submitting(below: &Below) -> bool {
+    let mut submitting = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: I6 — the frame is further up this thread's stack until its submission returns.
+    while let Some(frame) = unsafe { submitting.as_ref() } {
+        if ptr::eq(frame.below, below) {
+            return true;
+        }
+        submitting = frame.outer;
+    }
+    false
+}
+
+/// Runs `f` without the frames of submissions further up the stack.
+pub(crate) fn beside_submissions(f: impl FnOnce()) {
+    let outer = SUBMITTING.try_with(|it| it.replace(ptr::null()));
+    f();
+    let _ = outer.map(|outer| SUBMITTING.try_with(|it| it.set(outer)));
+}
+
+/// Calls `submit`, which submits a ticket that must not run within the call. Returns whether the
+/// executor has tried to: then the ticket has [left its work](leave_to_submitter) to the caller.
+pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool) {
+    // Outer frames on this stack may be submitting tickets too, so their state is restored.
+    let outer = HANDING.try_with(|it| it.replace(Handing::Submits(below)));
+    let submitted = submit();
+    let outer = outer.unwrap_or(Handing::Nothing);
+    let handing = HANDING.try_with(|it| it.replace(outer));
+    (submitted, matches!(handing, Ok(Handing::RunsHere)))
+}
+
+/// Returns whether a ticket that runs now leaves its work to a frame of [`keep_off`] further up the
+/// stack. Serving here would nest one level deeper for each quantum.
+pub(crate) fn leave_to_submitter(below: &Below) -> bool {
+    let is_here = |it: &Cell<Handing>| match it.get() {
+        Handing::Submits(to) if ptr::eq(to, below) => {
+            it.set(Handing::RunsHere);
+            true
+        }
+        _ => false,
+    };
+    HANDING.try_with(is_here).unwrap_or(false)
+}

@@ -1,0 +1,69 @@
+//! How a thread that serves a queue offers forks, and waits for them.
+
+use super::frame::Serving;
+use crate::fair::line::Line;
+use crate::fair::line::fork::{ForkHead, Forks, Latch};
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::hand_over::send_another;
+use crate::fair::scheduler::look::put;
+use crate::fair::scheduler::queues::Queues;
+use crate::sync::Arc;
+use crate::task::{Bed, Job};
+
+/// Offers a fork, and returns its shard. `latch` is the innermost at which another thread may
+/// wait for it.
+///
+/// # Safety
+///
+/// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
+#[inline]
+pub(crate) unsafe fn offer(
+    scheduler: &Arc<Scheduler>,
+    line: &Line,
+    head: *const ForkHead,
+    latch: *const Latch,
+) -> usize {
+    let forks = line.forks.get_or_make(Forks::default);
+    let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
+    // SAFETY: 1 — the fork stays until it has run or was taken back.
+    put(|| unsafe { forks.offer(shard, head) });
+    if scheduler.queues.is_shown(line) && scheduler.queues.tiers.reserves.has_room(line.tier()) {
+        send_another(scheduler);
+    }
+    // SAFETY: I7 — the latch is further up this stack, or up that of a thread that waits for this
+    // one.
+    unsafe { latch.as_ref() }.into_iter().for_each(Latch::stir);
+    shard
+}
+
+/// Waits at a latch of the caller's: runs what comes of it, and sleeps if there is nothing.
+#[cold]
+pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &Latch) {
+    let Some(forks) = line.forks.get() else { return };
+    let is_over = || latch.countdown.is_over();
+    while !is_over() {
+        if let Some(fork) = forks.take_of(&serving.owner, latch) {
+            fork.run();
+            continue;
+        }
+        Bed::hesitate(|| is_over() || forks.has_some());
+        if is_over() {
+            return;
+        }
+        let began = queues.clock.nanos();
+        serving.settle(queues, line, began);
+        let fork = forks.sleep_at(latch);
+        serving.add_away(queues.clock.nanos().saturating_sub(began));
+        fork.into_iter().for_each(Job::run);
+    }
+}
+
+/// Ends the process if it is dropped by a panic: what other threads still borrow would go.
+pub(crate) struct ForkStays;
+
+impl Drop for ForkStays {
+    fn drop(&mut self) {
+        // A panic within a panic.
+        panic!("a wait cannot be left before it is over");
+    }
+}

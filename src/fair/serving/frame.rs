@@ -1,0 +1,173 @@
+//! Which queue a thread is serving, and how much of its time the queue is charged for.
+
+use crate::fair::line::Line;
+use crate::fair::line::fork::Owner;
+use crate::fair::policy::{Pick, Service};
+use crate::fair::queue::Queue;
+use crate::fair::queue::handle::QueueHandle;
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::queues::Queues;
+use crate::sync::Weak;
+use crate::sync::thread::per_thread;
+use crate::task::{ExecutorId, current};
+use core::cell::{Cell, OnceCell};
+use core::ptr;
+use core::time::Duration;
+
+/// A frame in which this thread serves a queue.
+pub(crate) struct Serving {
+    queues: *const Queues,
+    slot: usize,
+    /// The id of the queue.
+    home: Option<ExecutorId>,
+    /// The time at which the frame began, in nanoseconds.
+    start: u64,
+    /// The nanoseconds of the frame in which the thread did not serve the queue: tasks of other
+    /// queues ran inside, or the thread slept while other threads ran the queue's forks.
+    away: Cell<u64>,
+    /// The service for which the policy has charged the queue already.
+    charged: Cell<u64>,
+    /// The pick that began it, until the policy is told of it.
+    pick: Cell<Pick>,
+    /// How many strangers ran on this thread when it began.
+    strangers: usize,
+    /// The part of the frame to which its forks refer.
+    pub(crate) owner: Owner,
+    /// A handle of the queue, once one was asked for; `None` if the user has none left.
+    pub(crate) queue: OnceCell<Option<Queue>>,
+}
+
+/// The service that is left to charge at the end of a frame.
+pub(crate) struct Charge {
+    /// The whole service, in nanoseconds.
+    pub(crate) nanos: u64,
+    /// The service that the policy has not been told of.
+    pub(crate) left: u64,
+    pub(crate) pick: Pick,
+}
+
+per_thread! {
+    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
+    static SERVING: Cell<*const Serving> = Cell::new(ptr::null());
+}
+
+impl Serving {
+    /// Returns the innermost frame of this thread, for the length of a call.
+    #[inline]
+    pub(crate) fn innermost<'a>() -> Option<&'a Self> {
+        // SAFETY: I6 — the frame is further up this thread's stack.
+        SERVING.try_with(|it| unsafe { it.get().as_ref() }).unwrap_or(None)
+    }
+
+    /// Returns the slot of the queue whose task this thread runs, if the queue is one of these.
+    pub(crate) fn slot_in(queues: &Queues) -> Option<usize> {
+        Serving::innermost().filter(|it| ptr::eq(it.queues, queues)).map(|it| it.slot)
+    }
+
+    /// Returns the part of that frame that forks know.
+    #[inline]
+    pub(crate) fn owner<'a>() -> Option<&'a Owner> {
+        Serving::innermost().map(|it| &it.owner)
+    }
+
+    /// Returns the innermost frame of this thread, if it is of this queue.
+    #[inline]
+    pub(crate) fn of<'a>(line: &Line) -> Option<&'a Self> {
+        Serving::innermost().filter(|it| it.home == line.id())
+    }
+
+    /// Returns a handle of the queue, if there is one, and no stranger runs within the frame.
+    pub(crate) fn queue(&self) -> Option<&Queue> {
+        if self.strangers != current::strangers() {
+            return None;
+        }
+        let find = || {
+            // SAFETY: I6 — the frame is within a call of the scheduler's.
+            let line = unsafe { &*self.queues }.table.get(self.slot)?;
+            let handle = line.handle.lock();
+            handle.as_ref()?.downcast_ref::<Weak<QueueHandle>>()?.upgrade().map(Queue)
+        };
+        self.queue.get_or_init(find).as_ref()
+    }
+
+    /// Returns how long the queue has not been served since the frame began, in nanoseconds.
+    pub(crate) fn away(&self) -> u64 {
+        self.away.get()
+    }
+
+    pub(crate) fn add_away(&self, nanos: u64) {
+        self.away.set(self.away.get().saturating_add(nanos));
+    }
+
+    /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
+    /// service of a thread that waits would be unknown to the policy for as long as it waits.
+    pub(crate) fn settle(&self, queues: &Queues, line: &Line, now: u64) {
+        let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
+        let left = nanos.saturating_sub(self.charged.get());
+        self.charged.set(self.charged.get() + left);
+        let pick = self.pick.replace(Pick::of(self.slot));
+        let service = Service { time: Duration::from_nanos(left), tasks: 1, weight: line.weight() };
+        queues.charge(line, pick, service);
+    }
+}
+
+/// Goes back to the outer frame, even if a destructor or a waker panics.
+struct RestoreServing(*const Serving);
+
+impl Drop for RestoreServing {
+    fn drop(&mut self) {
+        let _ = SERVING.try_with(|it| it.set(self.0));
+    }
+}
+
+/// Runs `f` as a server of this queue. `f` returns the time at its end.
+pub(crate) fn serving(
+    scheduler: &Scheduler,
+    line: &Line,
+    start: u64,
+    pick: Pick,
+    ticket: Option<&(dyn current::Ticket + 'static)>,
+    f: impl FnOnce() -> u64,
+) -> Charge {
+    charging(scheduler, line, start, pick, || {
+        current::as_server(line.id(), scheduler.below.base(), &line.is_cancelled, ticket, f)
+    })
+}
+
+/// Measures `f` as `serving` does, on a thread that already serves this queue further up the
+/// stack.
+pub(crate) fn charging(
+    scheduler: &Scheduler,
+    line: &Line,
+    start: u64,
+    pick: Pick,
+    f: impl FnOnce() -> u64,
+) -> Charge {
+    let this = Serving {
+        queues: &scheduler.queues,
+        slot: line.slot,
+        home: line.id(),
+        start,
+        away: Cell::new(0),
+        charged: Cell::new(0),
+        pick: Cell::new(pick),
+        strangers: current::strangers(),
+        owner: Owner::new(),
+        queue: OnceCell::new(),
+    };
+    let back =
+        RestoreServing(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
+    let end = f();
+    drop(back);
+    if let Some(forks) = line.forks.get() {
+        forks.give_back(&this.owner);
+    }
+    let (whole, away) = (end.saturating_sub(start), this.away.get());
+    if let Some(outer) = Serving::innermost() {
+        // The work of a scheduler over a queue belongs to that queue; other tasks that run
+        // inside do not.
+        outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
+    }
+    let nanos = whole.saturating_sub(away);
+    Charge { nanos, left: nanos.saturating_sub(this.charged.get()), pick: this.pick.get() }
+}

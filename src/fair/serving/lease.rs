@@ -1,0 +1,296 @@
+//! Leases: a thread runs tasks of one queue for up to a quantum.
+
+use super::frame::{Charge, Serving, serving};
+use crate::executor::PanicHandler;
+use crate::fair::line::counters::{add, raise, tell};
+use crate::fair::line::life::Look;
+use crate::fair::line::waits::Waits;
+use crate::fair::line::{Line, QueuedJob};
+use crate::fair::policy::tiers::Tier;
+use crate::fair::policy::{Pick, Service};
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::drops::{drop_job, end_task, sweep};
+use crate::fair::scheduler::ends::end_lease;
+use crate::fair::scheduler::queues::Queues;
+use crate::sync::thread;
+use crate::sync::{Arc, Relaxed};
+use crate::task::{AnyTask, Cause, Ended, Job};
+use core::cell::Cell;
+use core::mem;
+use core::time::Duration;
+
+/// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. Doing
+/// so for each task would move the word between the threads that spawn and serve.
+const TOLD_AFTER: u64 = 64;
+const TOLD_AFTER_NANOS: u64 = 10_000;
+/// A queue with less capacity than this is updated after each task, because a thread may wait for
+/// room.
+const ROOMY: u64 = 1024;
+/// How many jobs a lease sweeps without running a task before it reads the clock.
+const SWEEP: u64 = 32;
+/// A clock that goes back by more than this many nanoseconds has begun anew.
+const ANEW: u64 = 1_000_000;
+
+/// The right to run tasks of a queue until the quantum is over.
+pub(crate) struct Lease<'a> {
+    pub(crate) line: &'a Line,
+    pub(crate) tier: &'a Tier,
+    pub(crate) pick: Pick,
+    pub(crate) first: QueuedJob,
+}
+
+/// The progress of a lease, and its sums since it last updated the queue's counters.
+pub(crate) struct Progress {
+    start: u64,
+    now: u64,
+    /// How many tasks have run since the lease began.
+    pub(crate) tasks: usize,
+    told: u64,
+    /// The value of `Serving::away` at the last update.
+    away: u64,
+    ended: u64,
+    ran: u64,
+    panicked: u64,
+    tombstones: u64,
+    /// How many jobs had no task to run.
+    swept: u64,
+    polls: u64,
+}
+
+impl Progress {
+    pub(crate) fn new(start: u64) -> Self {
+        let [told, now] = [start; 2];
+        let [away, ended, ran, panicked, tombstones, swept, polls] = [0; 7];
+        let tasks = 0;
+        Progress { start, now, tasks, told, away, ended, ran, panicked, tombstones, swept, polls }
+    }
+
+    /// Takes over a reading of the clock. If the clock has gone back a little, no time has passed;
+    /// if it has begun anew, the lease begins with it.
+    fn has_come_to(&mut self, now: u64) {
+        if now >= self.now {
+            self.now = now;
+        } else if self.now - now > ANEW {
+            [self.start, self.told, self.now] = [now; 3];
+        }
+    }
+
+    fn is_worth_telling(&self) -> bool {
+        self.ended >= TOLD_AFTER || self.now - self.told >= TOLD_AFTER_NANOS
+    }
+
+    /// Adds what the lease has done to the queue's counters. A thread that waits until the queue is
+    /// idle waits for the end of the lease, and so sees these sums.
+    fn tell(&mut self, line: &Line) -> Look {
+        let counters = &line.counters;
+        let away = Serving::of(line).map_or(self.away, Serving::away);
+        let time = self.now - self.told;
+        add(&counters.service, time.saturating_sub(away - self.away));
+        (self.told, self.away) = (self.now, away);
+        self.tell_ends(line)
+    }
+
+    /// Updates the counts of polls and of ended tasks, but not the time.
+    fn tell_ends(&mut self, line: &Line) -> Look {
+        add(&line.counters.polls, mem::take(&mut self.polls));
+        if self.ended == 0 {
+            return line.life.look();
+        }
+        let look = line.life.end_tasks(mem::take(&mut self.ended));
+        tell(&line.counters.completed, mem::take(&mut self.ran));
+        tell(&line.counters.panicked, mem::take(&mut self.panicked));
+        tell(&line.counters.tombstones, mem::take(&mut self.tombstones));
+        look
+    }
+}
+
+/// Runs tasks of a queue until the lease is over, and returns the time at its end.
+pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u64 {
+    let queues = &scheduler.queues;
+    let Lease { line, tier, pick, first } = lease;
+    note_gap(queues, line, start);
+    let mut progress = Progress::new(start);
+    let Charge { nanos, left, pick } =
+        serving(scheduler, line, start, pick, Some(scheduler), || {
+            let is_dry = run_tasks(scheduler, line, tier, pick, first, &mut progress);
+            if queues.is_timed && !is_dry {
+                line.counters.waits_since.store(progress.now.max(1), Relaxed); // Relaxed: a statistic
+            }
+            progress.now
+        });
+    add(&line.counters.leases, 1);
+    raise(&line.counters.longest, nanos);
+    let (time, weight) = (Duration::from_nanos(left), line.weight());
+    let service = Service { time, tasks: progress.tasks, weight };
+    tier.served(pick, service, &queues.table);
+    // Before the fence in `end_lease`; then this ticket looks for work.
+    queues.tiers.reserves.release(tier.rank);
+    end_lease(scheduler, line);
+    progress.now
+}
+
+/// Runs tasks until the lease is over. Returns whether the queue ran dry.
+fn run_tasks(
+    scheduler: &Scheduler,
+    line: &Line,
+    tier: &Tier,
+    pick: Pick,
+    first: QueuedJob,
+    progress: &mut Progress,
+) -> bool {
+    let most = pick.tasks.map_or(scheduler.tasks_per_lease, |it| it.get());
+    let is_roomy = line.capacity() >= ROOMY;
+    let mut entry = first;
+    loop {
+        run_entry(scheduler, line, entry, progress);
+        let time = progress.now - progress.start;
+        let is_over = progress.tasks >= most || time >= scheduler.quantum || line.is_halted();
+        if is_over || !is_roomy || progress.is_worth_telling() {
+            let look = progress.tell(line);
+            if is_over || look.is_paused() || look.leases() > line.limit() {
+                return false;
+            }
+        }
+        match line.take().or_else(|| scheduler.queues.run_dry(tier, line)) {
+            Some(next) => entry = next,
+            None => {
+                progress.tell(line);
+                return true;
+            }
+        }
+    }
+}
+
+/// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller
+/// has a lease. Returns whether `task` has run here, or `None` if the queue was paused first.
+pub(crate) fn run_up_to(
+    scheduler: &Scheduler,
+    line: &Line,
+    task: &AnyTask,
+    progress: &mut Progress,
+) -> Option<bool> {
+    while !task.is_claimed() {
+        let look = line.life.look();
+        if look.is_paused() || look.leases() > line.limit() {
+            return None;
+        }
+        // Not a fork: a task that has a place runs it, and this thread may hold locks that it
+        // takes.
+        let Some(entry) = line.take_job() else { break };
+        let is_it = entry.job.task().is_some_and(|it| it.is(task));
+        run_entry(scheduler, line, entry, progress);
+        progress.tell_ends(line);
+        if is_it {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+#[inline(always)] // By value: an entry is five words.
+fn run_entry(
+    scheduler: &Scheduler,
+    line: &Line,
+    QueuedJob { job, since }: QueuedJob,
+    progress: &mut Progress,
+) {
+    if since != 0 {
+        let wait = progress.now.saturating_sub(since);
+        line.waits.get_or_make(Waits::new).note(wait);
+    }
+    run_job(scheduler, line, job, progress);
+}
+
+/// Runs a job, or drops it if its task was cancelled or has expired.
+#[inline(always)]
+fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress) {
+    let panics = &scheduler.below.panics;
+    // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread those
+    // that it takes.
+    let has_run = if job.is_half() {
+        // The task that has forked it waits for it, also in a cancelled queue.
+        job.run();
+        true
+    } else if line.is_cancelled.load(Relaxed) {
+        drop_job(panics, line, job, line.cause());
+        false
+    } else if job.task().is_some_and(AnyTask::wants_care) && job.is_expired() {
+        drop_job(panics, line, job, Cause::Expired);
+        false
+    } else if job.task().is_some_and(AnyTask::is_counted) {
+        run_counted(panics, line, job, progress)
+    } else {
+        progress.ended += 1;
+        match thread::catch(|| job.try_run()) {
+            Ok(has_run) => {
+                progress.ran += u64::from(has_run);
+                progress.tombstones += u64::from(!has_run);
+                has_run
+            }
+            Err(payload) => {
+                progress.panicked += 1;
+                panics.handle(payload);
+                true
+            }
+        }
+    };
+    if has_run {
+        progress.tasks += 1;
+    } else {
+        progress.swept += 1;
+    }
+    if has_run || progress.swept % SWEEP == 0 {
+        progress.has_come_to(scheduler.queues.clock.nanos());
+    }
+}
+
+/// Runs the job of a counted task: it leaves the queue's count before its handle reports it
+/// done.
+fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Progress) -> bool {
+    let counters = &line.counters;
+    let ended = Cell::new(None);
+    let count = |how| {
+        ended.set(Some(how));
+        end_task(line);
+        match how {
+            Ended::Returned => tell(&counters.completed, 1),
+            Ended::Panicked => {}
+            Ended::Dropped => tell(&counters.cancelled, 1),
+            Ended::Cancelled => tell(&counters.tombstones, 1),
+        }
+    };
+    // The job ends here. Dropped after the poll, it would take the future with it.
+    let Ok(task) = job.into_task() else { return false };
+    let run = thread::catch(|| task.run_counted(Some(&count)));
+    let has_panicked = ended.get() == Some(Ended::Panicked);
+    let has_run = match run {
+        Ok(has_run) => {
+            // A panic that the handle reports counts as a completed task.
+            tell(&counters.completed, u64::from(has_panicked));
+            has_run
+        }
+        Err(payload) if has_panicked => {
+            tell(&counters.panicked, 1);
+            panics.handle(payload);
+            true
+        }
+        // The panic of a destructor or of a waker.
+        Err(payload) => {
+            panics.handle(payload);
+            true
+        }
+    };
+    if !has_run && ended.get().is_none() {
+        sweep(line, &task);
+    }
+    progress.polls += u64::from(has_run && task.is_future());
+    has_run
+}
+
+/// Ends a gap: the queue is served again.
+fn note_gap(queues: &Queues, line: &Line, now: u64) {
+    if queues.is_timed {
+        let since = line.counters.waits_since.swap(0, Relaxed); // Relaxed: a statistic
+        raise(&line.counters.gap, if since == 0 { 0 } else { now.saturating_sub(since) });
+    }
+}

@@ -1,0 +1,113 @@
+//! Running a task of a queue on a thread that waits for it.
+
+use super::frame::{Charge, Serving, charging, serving};
+use super::lease::{Progress, run_up_to};
+use crate::fair::line::counters::{add, tell};
+use crate::fair::policy::{Pick, Service};
+use crate::fair::queue::handle::LineRef;
+use crate::fair::scheduler::ends::{begin_end, end_lease};
+use crate::sync::{Relaxed, Unwatched};
+use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
+use core::task::Waker;
+use core::time::Duration;
+
+/// The most tombstones that a queue with a capacity holds beyond the tasks that it counts.
+const MOST_LITTER: usize = 4096;
+
+/// The gate of a queue: a waiting thread runs a task in one of the queue's places, and the queue is
+/// charged for it.
+pub(crate) struct Pass(LineRef);
+
+impl Gate for Pass {
+    fn base(&self) -> Option<ExecutorId> {
+        self.0.scheduler.below.base()
+    }
+
+    fn home(&self) -> Option<ExecutorId> {
+        self.0.line().id()
+    }
+
+    fn places(&self) -> usize {
+        self.0.line().limit()
+    }
+
+    fn has_place(&self) -> bool {
+        let line = self.0.line();
+        let look = line.life.look();
+        !look.is_paused() && look.leases() < line.limit()
+    }
+
+    fn try_pass(&self, task: &AnyTask) -> bool {
+        let (scheduler, line) = (&self.0.scheduler, self.0.line());
+        if !line.life.begin_lease(line.limit()) {
+            return false;
+        }
+        let start = scheduler.queues.clock.nanos();
+        let (mut in_turn, mut at_once, mut progress) = (Some(false), false, Progress::new(start));
+        let charged = serving(scheduler, line, start, Pick::of(line.slot), None, || {
+            if line.limit() == 1 {
+                in_turn = run_up_to(scheduler, line, task, &mut progress);
+            }
+            at_once = in_turn == Some(false) && task.run();
+            scheduler.queues.clock.nanos()
+        });
+        add(&line.counters.inlined, u64::from(at_once || in_turn == Some(true)));
+        charge(&self.0, &charged, progress.tasks + usize::from(at_once));
+        end_lease(scheduler, line);
+        in_turn.is_some()
+    }
+
+    fn run_inside(&self, task: &AnyTask) {
+        let (scheduler, line) = (&self.0.scheduler, self.0.line());
+        if Serving::of(line).is_some() {
+            task.run();
+            return;
+        }
+        let (start, mut has_run) = (scheduler.queues.clock.nanos(), false);
+        let charged = charging(scheduler, line, start, Pick::of(line.slot), || {
+            has_run = task.run();
+            scheduler.queues.clock.nanos()
+        });
+        charge(&self.0, &charged, usize::from(has_run));
+    }
+
+    fn ends(&self, how: Ended, has_job: bool) {
+        let (line, counters) = (self.0.line(), &self.0.line().counters);
+        line.litter.fetch_add(usize::from(has_job), Relaxed); // Relaxed: a statistic
+        begin_end(line);
+        tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
+    }
+
+    fn has_ended(&self) {
+        end_lease(&self.0.scheduler, self.0.line());
+    }
+
+    fn is_littered(&self) -> bool {
+        self.0.line().litter.load(Relaxed) >= MOST_LITTER // Relaxed: a statistic
+    }
+
+    fn watch(&self, waker: Waker) -> usize {
+        self.0.line().joiners.add(waker)
+    }
+
+    fn unwatch(&self, number: usize) {
+        self.0.line().joiners.remove(number);
+    }
+}
+
+/// Charges the queue for `tasks` tasks that ran elsewhere than in a lease.
+pub(crate) fn charge(queue: &LineRef, charge: &Charge, tasks: usize) {
+    if tasks == 0 {
+        return;
+    }
+    let line = queue.line();
+    add(&line.counters.service, charge.nanos);
+    let time = Duration::from_nanos(charge.left);
+    let service = Service { time, tasks, weight: line.weight() };
+    queue.scheduler.queues.charge(line, charge.pick, service);
+}
+
+/// Returns the rule for which threads may run the queue's tasks.
+pub(crate) fn limited(queue: &LineRef) -> Limited {
+    Limited(Unwatched::new(Pass(queue.clone())))
+}

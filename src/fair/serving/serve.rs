@@ -1,0 +1,93 @@
+//! Turns: a ticket's thread serves queues for a quantum.
+
+use super::lease::{Lease, run};
+use crate::fair::LOOK;
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::ends::{self, end_lease};
+use crate::fair::scheduler::hand_over::{HandOver, hand_on, hand_over_one};
+use crate::sync::Arc;
+use crate::sync::spin::give_way;
+
+impl HandOver for Scheduler {
+    fn serve(this: &Arc<Self>) {
+        let mut began = this.queues.clock.nanos();
+        let mut now = began;
+        loop {
+            let Some(lease) = begin_lease(this) else {
+                this.tickets.leave();
+                LOOK.fence();
+                if !this.queues.tiers.has_some()
+                    || !this.tickets.return_to(this.below.most_tickets())
+                {
+                    return;
+                }
+                continue;
+            };
+            if this.tickets.found() {
+                LOOK.fence();
+                call_for_help(this, &lease);
+            }
+            now = run(this, lease, now);
+            // If the clock has begun anew, `now` is before `began`.
+            began = began.min(now);
+            if now.saturating_sub(began) < this.quantum {
+                this.tickets.search_again();
+                continue;
+            }
+            // The executor's other jobs get a turn. Meanwhile this ticket counts as running, not as
+            // searching, so a thread that makes work visible submits another one.
+            this.below.panics.take(|| this.below.executor.yield_now());
+            // The executor may have fewer threads than before.
+            if this.tickets.retire(this.refresh_most_tickets()) {
+                return;
+            }
+            if hand_on(this) {
+                return;
+            }
+            // The time of the executor's other jobs is charged to no queue.
+            now = this.queues.clock.nanos();
+            began = now;
+        }
+    }
+
+    fn cancel_all(this: &Arc<Self>) {
+        ends::cancel_all(this);
+    }
+}
+
+/// Submits another ticket if there is more to do than this lease.
+fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
+    let queues = &scheduler.queues;
+    if scheduler.wants_ticket()
+        && ((lease.line.is_ready() && queues.tiers.reserves.has_room(lease.tier.rank))
+            || queues.tiers.has_other_than(lease.line.slot))
+    {
+        let _ = hand_over_one(scheduler);
+    }
+}
+
+/// Picks the next queue and takes its oldest task. Returns `None` if no queue has a task.
+fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
+    let queues = &scheduler.queues;
+    loop {
+        let (tier, pick) = queues.tiers.pick(&queues.table)?;
+        let line = queues.table.get(pick.slot)?;
+        let is_begun = line.life.begin_lease(line.limit());
+        if is_begun {
+            if let Some(first) = line.take().or_else(|| queues.run_dry(tier, line)) {
+                tier.begins(pick);
+                return Some(Lease { line, tier, pick, first });
+            }
+        } else {
+            queues.hide(tier, line);
+        }
+        tier.give_back(pick, &queues.table);
+        queues.tiers.reserves.release(tier.rank);
+        if is_begun {
+            end_lease(scheduler, line);
+            // While a producer is filling a slot, a queue whose last place was taken here looks
+            // ready again. Give the producer time.
+            give_way();
+        }
+    }
+}
