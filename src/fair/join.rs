@@ -40,12 +40,9 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
         let half = unsafe { &*this };
         // SAFETY: 1 — no other thread has taken the half, so its closure is still there, and ours.
         let b = unsafe { half.closure.take() };
-        let result = half.latch.run(Serving::owner(), || {
-            thread::catch(|| match &half.context {
-                Some(context) => context.enter(b),
-                None => b(),
-            })
-        });
+        let result = half
+            .latch
+            .run(Serving::owner(), || thread::catch(|| Captured::within(half.context.as_ref(), b)));
         // SAFETY: I7 — the owner reads the result after `end`; it is forgotten in the next line.
         unsafe { half.result.put(&result) };
         mem::forget(result);
@@ -152,7 +149,7 @@ impl Queue {
             return match first {
                 Ok(a) => (a, b()),
                 Err(payload) => {
-                    drop(b);
+                    thread::completes(|| drop(b));
                     thread::resume(payload)
                 }
             };
@@ -164,7 +161,7 @@ impl Queue {
         match (first, second) {
             (Ok(a), Ok(b)) => (a, b),
             (Err(payload), second) => {
-                drop(second);
+                thread::completes(|| drop(second));
                 thread::resume(payload)
             }
             (_, Err(payload)) => thread::resume(payload),
@@ -251,10 +248,12 @@ impl Queue {
     {
         let mut call = Call { f: Some(f), result: None, waiter: Waiter::this_thread() };
         let pointer = Pointer(&raw mut call as *mut (), Call::<F, R>::run);
-        let run = move || pointer.run();
+        // Before this frame must stay: `capture` is the user's, and may panic.
+        let context = self.0.context.as_ref().map(Flow::capture);
+        let run = move || Captured::within(context.as_ref(), || pointer.run());
         let unbounded = Unbounded(self);
         let stays = ForkStays;
-        let ended = TaskBuilder::on(&unbounded).spawn(run).join_or_cancel();
+        let ended = TaskBuilder::on(&unbounded).without_context().spawn(run).join_or_cancel();
         mem::forget(stays);
         match (ended, call.result.take()) {
             (Ok(()), Some(result)) => result,
@@ -317,9 +316,5 @@ impl Executor for Unbounded<'_> {
 
     fn limited(&self) -> Option<Limited> {
         self.0.limited()
-    }
-
-    fn context(&self) -> Option<&Flow> {
-        self.0.context()
     }
 }

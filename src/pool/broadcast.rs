@@ -15,7 +15,7 @@ use super::thread_pool::ThreadPool;
 use crate::executor::Reason;
 use crate::injector::Injector;
 use crate::sync::{Relaxed, Unwatched};
-use crate::task::{Flow, Job, JoinError, current};
+use crate::task::{Captured, Flow, Job, JoinError, current};
 use alloc::vec::Vec;
 use core::task::Waker;
 
@@ -49,15 +49,11 @@ impl ThreadPool {
             return Err(Reason::WouldDeadlock);
         }
         Shared::start(shared)?;
-        let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
-        let (mut tasks, home) = (Vec::new(), shared.id);
-        shared.pin_each(|seat| {
+        let (f, mut tasks, home) = (Unwatched::new(f), Vec::new(), shared.id);
+        shared.pin_each(|seat, context| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
             let call = move || current::as_stranger(home, || f(index));
-            let (job, handle) = match context {
-                None => Job::with_handle(call),
-                Some(context) => Job::with_handle(context.around(call)),
-            };
+            let (job, handle) = Job::with_handle(move || Captured::within(context.as_ref(), call));
             tasks.push((index, handle));
             (seat.pinned(), job)
         })?;
@@ -91,12 +87,11 @@ impl ThreadPool {
     {
         let shared = self.shared();
         Shared::start(shared)?;
-        let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
-        let home = shared.id;
-        shared.pin_each(|seat| {
+        let (f, home) = (Unwatched::new(f), shared.id);
+        shared.pin_each(|seat, context| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
             let call = move || current::as_stranger(home, || f(index));
-            (&seat.urgent, Flow::job(context, call))
+            (&seat.urgent, Job::new(move || Captured::within(context.as_ref(), call)))
         })
     }
 }
@@ -125,41 +120,50 @@ impl<'scope> Scope<'scope, '_> {
     {
         let (core, shared) = (self.core(), self.pool().shared());
         Shared::start(shared)?;
-        let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
-        let home = shared.id;
-        shared.pin_each(|seat| {
+        let (f, home) = (Unwatched::new(f), shared.id);
+        shared.pin_each(|seat, context| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
             let call = move || match core.check() {
                 Ok(()) => current::as_stranger(home, || f(index)),
                 Err(error) => core.failures.cut(error),
             };
             core.countdown.add();
-            let job = match context {
-                None => core.job(call),
-                Some(context) => core.job(context.around(call)),
-            };
-            (&seat.urgent, job)
+            (&seat.urgent, core.job(move || Captured::within(context.as_ref(), call)))
         })
     }
 }
 
 impl Shared {
-    /// Pins a job to each worker, in the queue that `make` returns.
-    fn pin_each(&self, mut make: impl FnMut(&Seat) -> (&Injector<Job>, Job)) -> Result<(), Reason> {
-        let crew = self.crew.lock();
-        if crew.is_closing {
-            return Err(Reason::Closed);
-        }
-        let bells: Vec<Waker> = self.registry.with(|seats| {
-            let mut pin = |seat: &Seat| {
-                let (queue, job) = make(seat);
-                self.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
-                queue.push(job);
-                seat.bell.clone()
-            };
-            seats.iter().filter(|it| !it.is_guest).map(|seat| pin(seat)).collect()
-        });
-        drop(crew);
+    /// Pins a job to each worker, in the queue that `make` returns. `make` gets the context of this
+    /// thread, if the pool has one.
+    fn pin_each(
+        &self,
+        mut make: impl FnMut(&Seat, Option<Captured>) -> (&Injector<Job>, Job),
+    ) -> Result<(), Reason> {
+        // Captured without the lock: the user's code may call the pool, or panic.
+        let mut contexts = Vec::new();
+        let bells: Vec<Waker> = loop {
+            let crew = self.crew.lock();
+            if crew.is_closing {
+                return Err(Reason::Closed);
+            }
+            let is_worker = |seat: &&Unwatched<Seat>| !seat.is_guest;
+            let workers = self.registry.with(|seats| seats.iter().filter(is_worker).count());
+            if contexts.len() >= workers {
+                break self.registry.with(|seats| {
+                    let mut pin = |seat: &Seat| {
+                        let (queue, job) = make(seat, contexts.pop().flatten());
+                        self.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
+                        queue.push(job);
+                        seat.bell.clone()
+                    };
+                    seats.iter().filter(is_worker).map(|seat| pin(seat)).collect()
+                });
+            }
+            drop(crew);
+            let capture = || self.settings.context.as_ref().map(Flow::capture);
+            contexts.resize_with(workers, capture);
+        };
         bells.into_iter().for_each(Waker::wake);
         self.idle.searchers.notify_all();
         Ok(())

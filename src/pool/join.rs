@@ -228,13 +228,15 @@ impl Local {
             }
             (Err(payload), true) => {
                 // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
-                drop(unsafe { half.closure.take() });
+                let b = unsafe { half.closure.take() };
+                thread::completes(|| drop(b));
                 thread::resume(payload)
             }
             (Err(payload), false) => {
                 // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
                 // uses the frame.
-                drop(unsafe { half.result.take() });
+                let b = unsafe { half.result.take() };
+                thread::completes(|| drop(b));
                 thread::resume(payload)
             }
         }

@@ -54,7 +54,7 @@ pub trait ContextFlow: Send + Sync + 'static {
     /// The captured context. A future is polled in a clone of it each time.
     type Snapshot: Clone + Send + 'static;
 
-    /// Captures it, on the thread that spawns.
+    /// Captures it, on the thread that spawns. A panic goes to the caller, and nothing is spawned.
     fn capture(&self) -> Self::Snapshot;
 
     /// Runs `run` in it, on the thread that runs the task. If `run` panics, so is this to, and to
@@ -125,6 +125,14 @@ impl<C: ContextFlow> Enter for ErasedSnapshot<C> {
 pub(crate) struct Captured(Box<dyn Enter + Send>);
 
 impl Captured {
+    /// Runs `f` in the context, if there is one.
+    pub(crate) fn within<T>(this: Option<&Self>, f: impl FnOnce() -> T) -> T {
+        match this {
+            Some(captured) => captured.enter(f),
+            None => f(),
+        }
+    }
+
     /// Runs `f` in it.
     pub(crate) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let (mut f, mut result) = (Some(f), None);

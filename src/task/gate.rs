@@ -8,7 +8,7 @@ use super::state::Cancel;
 use super::{current, frame::Home};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::spin::Vigil;
-use crate::sync::thread::per_thread;
+use crate::sync::thread::{self, per_thread};
 use core::cell::Cell;
 use core::ptr;
 use core::task::Waker;
@@ -148,9 +148,12 @@ impl AnyTask {
             // there.
             match limited {
                 Some(Limited(gate)) => gate.run_inside(self),
+                // The panic of a destructor is no matter of the thread that waits.
                 None => {
-                    let _job = take_out(self);
-                    self.run();
+                    _ = thread::completes(|| {
+                        let _job = take_out(self);
+                        self.run();
+                    })
                 }
             }
             return Here::Settled;

@@ -32,9 +32,10 @@ use alloc::vec::Vec;
 /// Publishes the metrics of all queues of a report, with the labels `queue` and `slot`. Waits are
 /// gauges with the label `quantile`.
 ///
-/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report): a difference of
-/// reports would let the counters fall. The metrics of a queue that no longer exists keep their
-/// last values in the recorder.
+/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
+/// difference of reports: the facade's counters never fall. The metrics of a queue that no longer
+/// exists keep their last values in the recorder. A new queue of the same name in the same slot
+/// stands at those until it exceeds them, so give queues that come and go names of their own.
 ///
 /// # Examples
 ///

@@ -1,11 +1,16 @@
-//! What the user gives to a scheduler may panic: policy, clock, executor. It costs no more than one
-//! lease or ticket, the panic handler gets the payload, and nothing stays counted (P6, P7).
+//! What the user gives to a scheduler may panic: policy, clock, executor, context, destructors. It
+//! costs no more than one lease or ticket, the panic handler gets the payload, and nothing stays
+//! counted (P6, P7).
 
-use crate::common::waiting::{MINUTE, done};
+use crate::common::alone::alone;
+use crate::common::bomb::Bomb;
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::Rejected;
-use filch::fair::{Clock, FairScheduler, Pick, Policy, Ready, Reweighted, Service};
+use filch::fair::{Clock, FairScheduler, Pick, Policy, Queue, Ready, Reweighted, Service};
+use filch::task::{ContextFlow, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -196,4 +201,125 @@ fn p7_an_executor_that_panics_costs_a_ticket() {
     for calls_before in 0..4 {
         nothing_is_lost("parallelism", calls_before, 1);
     }
+}
+
+fn payload(f: impl FnOnce()) -> &'static str {
+    let payload = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
+    payload.downcast_ref::<&str>().copied().unwrap_or("another")
+}
+
+/// A context whose capture panics.
+struct Fails;
+
+impl ContextFlow for Fails {
+    type Snapshot = ();
+
+    fn capture(&self) {
+        resume_unwind(Box::new("captured"));
+    }
+
+    fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
+        run()
+    }
+}
+
+/// As a spawn does. The guard that keeps the caller's frame ends the process instead, although the
+/// task was not made yet.
+#[test]
+fn an_install_whose_context_panics_is_left() {
+    alone(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let queue = fair.queue("a").context(Fails).build().unwrap();
+        assert_eq!(payload(|| drop(queue.spawn(|| ()))), "captured");
+        assert_eq!(payload(|| queue.install(|| ())), "captured");
+    });
+}
+
+/// A context whose destructor panics.
+struct Explodes(#[allow(dead_code)] Bomb);
+
+impl ContextFlow for Explodes {
+    type Snapshot = ();
+
+    fn capture(&self) {}
+
+    fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
+        run()
+    }
+}
+
+/// The last handle goes at the end of the lease. A panic there takes the lease with it.
+#[test]
+fn a_handle_that_panics_as_it_goes_with_the_lease_leaves_the_scheduler_whole() {
+    in_a_minute(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let queue = fair.queue("a").context(Explodes(Bomb)).build().unwrap();
+        let (begun, begins) = mpsc::channel();
+        let (go, goes) = mpsc::channel::<()>();
+        let task = queue.spawn(move || {
+            Queue::with_current(|queue| assert!(queue.is_some()));
+            begun.send(()).unwrap();
+            goes.recv().unwrap();
+        });
+        begins.recv().unwrap();
+        drop(queue);
+        go.send(()).unwrap();
+        done(task);
+        fair.wait_idle().unwrap();
+        assert_eq!(done(fair.spawn(|| 7)), 7);
+        while fair.report().queues.len() > 1 {
+            std::thread::yield_now(); // until only the default queue is left
+        }
+    });
+}
+
+/// "Continues the panic of the first closure": not that of what the second has captured.
+#[test]
+fn a_join_continues_the_first_panic_though_a_destructor_panics() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let queue = fair.queue("a").build().unwrap();
+    let bomb = Bomb;
+    let panic = payload(|| {
+        queue.join(|| resume_unwind(Box::new("first")), move || drop(bomb));
+    });
+    assert_eq!(panic, "first");
+}
+
+/// A detached task that a thread runs while it waits for a group: its result panics as it goes.
+/// The lease that the thread took for it does not end.
+#[test]
+fn a_result_that_panics_in_a_wait_for_a_group_leaves_the_queue_whole() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(1).unwrap();
+        let fair = FairScheduler::over(pool.clone());
+        let queue = fair.queue("a").max_parallel(2).build().unwrap();
+        let same = queue.clone();
+        let waits = pool.spawn(move || {
+            let group = TaskGroup::new();
+            drop(same.task().group(&group).spawn(|| Bomb));
+            group.wait()
+        });
+        let waited = ended(waits);
+        fair.wait_idle().unwrap();
+        waited.unwrap().unwrap();
+    });
+}
+
+/// The same for a task that has expired, and is dropped by the thread that waits for it.
+#[test]
+fn an_expired_task_that_panics_as_it_goes_leaves_the_queue_whole() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(1).unwrap();
+        let fair = FairScheduler::over(pool.clone());
+        let queue = fair.queue("a").max_parallel(2).build().unwrap();
+        let same = queue.clone();
+        let waits = pool.spawn(move || {
+            let bomb = Bomb;
+            let task = same.task().deadline(Instant::now()).spawn(move || drop(bomb));
+            task.join().map_err(|error| error.is_cancelled())
+        });
+        let waited = ended(waits);
+        fair.wait_idle().unwrap();
+        assert!(waited.unwrap().is_err());
+    });
 }

@@ -18,6 +18,7 @@ mod held;
 mod hosted;
 mod known_bugs;
 mod leaving;
+mod panicking;
 mod places;
 mod random_programs;
 mod refusals;

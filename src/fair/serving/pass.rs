@@ -5,6 +5,7 @@ use super::lease::{Progress, run_up_to};
 use crate::fair::line::counters::{add, tell};
 use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::handle::LineRef;
+use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::ends::{begin_end, end_lease};
 use crate::sync::{Relaxed, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
@@ -48,7 +49,7 @@ impl Gate for Pass {
             if line.limit() == 1 {
                 in_turn = run_up_to(scheduler, line, task, &mut progress);
             }
-            at_once = in_turn == Some(false) && task.run();
+            at_once = in_turn == Some(false) && run(scheduler, task);
             scheduler.queues.clock.nanos()
         });
         add(&line.counters.inlined, u64::from(at_once || in_turn == Some(true)));
@@ -60,12 +61,12 @@ impl Gate for Pass {
     fn run_inside(&self, task: &AnyTask) {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
         if Serving::of(line).is_some() {
-            task.run();
+            run(scheduler, task);
             return;
         }
         let (start, mut has_run) = (scheduler.queues.clock.nanos(), false);
         let charged = charging(scheduler, line, start, Pick::of(line.slot), || {
-            has_run = task.run();
+            has_run = run(scheduler, task);
             scheduler.queues.clock.nanos()
         });
         charge(&self.0, &charged, usize::from(has_run));
@@ -93,6 +94,11 @@ impl Gate for Pass {
     fn unwatch(&self, number: usize) {
         self.0.line().joiners.remove(number);
     }
+}
+
+/// Runs the task. A panic of a destructor is no matter of the thread that waits.
+fn run(scheduler: &Scheduler, task: &AnyTask) -> bool {
+    scheduler.below.panics.take(|| task.run()).unwrap_or(true)
 }
 
 /// Charges the queue for `tasks` tasks that ran elsewhere than in a lease.

@@ -1,0 +1,124 @@
+//! What the user gives to a pool may panic: a context, and destructors.
+
+use crate::common::bomb::Bomb;
+use crate::common::waiting::in_a_minute;
+use filch::ThreadPool;
+use filch::task::{ContextFlow, TaskGroup};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// A context whose capture can panic.
+struct Fails(&'static AtomicBool);
+
+impl ContextFlow for Fails {
+    type Snapshot = ();
+
+    fn capture(&self) {
+        if self.0.load(SeqCst) {
+            resume_unwind(Box::new("captured"));
+        }
+    }
+
+    fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
+        run()
+    }
+}
+
+fn payload(f: impl FnOnce()) -> &'static str {
+    let payload = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
+    payload.downcast_ref::<&str>().copied().unwrap_or("another")
+}
+
+#[test]
+fn a_broadcast_whose_context_panics_leaves_the_scope() {
+    static FAILS: AtomicBool = AtomicBool::new(false);
+    in_a_minute(|| {
+        let pool = ThreadPool::builder().num_threads(2).context(Fails(&FAILS)).build().unwrap();
+        pool.spawn(|| ()).join().unwrap();
+        FAILS.store(true, SeqCst);
+        let panic = payload(|| pool.scope(|scope| scope.spawn_broadcast(|_| ()).unwrap()));
+        FAILS.store(false, SeqCst);
+        assert_eq!(panic, "captured");
+    });
+}
+
+static POOL: OnceLock<ThreadPool> = OnceLock::new();
+
+/// A context that asks the pool for its metrics.
+struct Asks;
+
+impl ContextFlow for Asks {
+    type Snapshot = usize;
+
+    fn capture(&self) -> usize {
+        POOL.get().map_or(0, |it| it.metrics().num_workers)
+    }
+
+    fn enter<R>(_: usize, run: impl FnOnce() -> R) -> R {
+        run()
+    }
+}
+
+/// The context may ask the pool, so it is captured without the pool's locks.
+#[test]
+fn a_broadcast_captures_a_context_that_asks_the_pool() {
+    in_a_minute(|| {
+        let pool = ThreadPool::builder().num_threads(2).context(Asks).build().unwrap();
+        let pool = POOL.get_or_init(|| pool);
+        pool.spawn(|| ()).join().unwrap();
+        assert_eq!(pool.broadcast(|index| index).unwrap().len(), 2);
+    });
+}
+
+/// "Resumes the panic of the first closure": not that of what the second has captured.
+#[test]
+fn a_join_resumes_the_first_panic_though_a_destructor_panics() {
+    let pool = ThreadPool::new(1).unwrap();
+    pool.scope(|scope| {
+        scope.spawn(|| {
+            let bomb = Bomb;
+            let panic = payload(|| {
+                pool.join(|| resume_unwind(Box::new("first")), move || drop(bomb));
+            });
+            assert_eq!(panic, "first");
+        });
+    });
+}
+
+/// Nor that of the second's result.
+#[test]
+fn a_join_resumes_the_first_panic_though_the_second_result_panics() {
+    let pool = ThreadPool::new(2).unwrap();
+    pool.scope(|scope| {
+        scope.spawn(|| {
+            let begun = AtomicBool::new(false);
+            let panic = payload(|| {
+                let first = || {
+                    while !begun.load(SeqCst) {
+                        std::thread::yield_now();
+                    }
+                    resume_unwind(Box::new("first"))
+                };
+                pool.join(first, || {
+                    begun.store(true, SeqCst);
+                    Bomb
+                });
+            });
+            assert_eq!(panic, "first");
+        });
+    });
+}
+
+/// A detached task's destructor panics: that is no matter of the thread that waits for its group.
+#[test]
+fn a_result_that_panics_in_a_wait_for_a_group_does_not_end_the_wait() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let waits = pool.spawn(move || {
+        let group = TaskGroup::new();
+        drop(same.task().group(&group).spawn(|| Bomb));
+        group.wait()
+    });
+    waits.join().unwrap().unwrap();
+}
