@@ -8,10 +8,10 @@
 //! pool pushes a call, then rings the worker's bell; a worker that is about to sleep in a wait
 //! looks into the queue after it has counted itself as asleep.
 
-use super::registry::Seat;
-use super::scope::Scope;
-use super::shared::{PINNED, Shared};
-use super::thread_pool::ThreadPool;
+use super::data::pool::{PINNED, Pool};
+use super::data::registry::Seat;
+use super::forks::scope::Scope;
+use super::handle::ThreadPool;
 use crate::executor::Reason;
 use crate::injector::Injector;
 use crate::sync::{Relaxed, Unwatched};
@@ -48,7 +48,7 @@ impl ThreadPool {
         if shared.is_own_thread() {
             return Err(Reason::WouldDeadlock);
         }
-        Shared::start(shared)?;
+        Pool::start(shared)?;
         let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
         let (mut tasks, home) = (Vec::new(), shared.id);
         shared.pin_each(|seat| {
@@ -90,7 +90,7 @@ impl ThreadPool {
         F: Fn(usize) + Send + Sync + 'static,
     {
         let shared = self.shared();
-        Shared::start(shared)?;
+        Pool::start(shared)?;
         let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
         let home = shared.id;
         shared.pin_each(|seat| {
@@ -124,7 +124,7 @@ impl<'scope> Scope<'scope, '_> {
         F: Fn(usize) + Send + Sync + 'scope,
     {
         let (core, shared) = (self.core(), self.pool().shared());
-        Shared::start(shared)?;
+        Pool::start(shared)?;
         let (f, context) = (Unwatched::new(f), shared.settings.context.as_ref());
         let home = shared.id;
         shared.pin_each(|seat| {
@@ -143,7 +143,7 @@ impl<'scope> Scope<'scope, '_> {
     }
 }
 
-impl Shared {
+impl Pool {
     /// Pins a job to each worker, in the queue that `make` returns.
     fn pin_each(&self, mut make: impl FnMut(&Seat) -> (&Injector<Job>, Job)) -> Result<(), Reason> {
         let crew = self.crew.lock();
