@@ -86,6 +86,10 @@
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
+//! If the executor is full when a queue becomes ready, and no ticket is under way, the scheduler
+//! starts a thread of its own for the queued tasks. The thread that has made the queue ready runs
+//! none of them: it may hold locks that they take.
+//!
 //! # How it works
 //!
 //! - A *ready* queue has a task, is below its limit, and is not paused. The *ready set* contains
@@ -118,8 +122,8 @@
 //! | `queue` | a queue's handle, its futures, its metrics |
 //! | `serving` | turns, leases, and tasks that run on threads which wait |
 //!
-//! Within a folder calls go one way, too. `HandOver` is the one call upwards: a lower layer that
-//! has asked for a ticket, and was refused, serves the queues itself or drops their tasks.
+//! Within a folder calls go one way, too. `HandOver` is the one call upwards: of a ticket that the
+//! executor runs, perhaps at once, and of one that it drops.
 //!
 //! # Invariants
 //!

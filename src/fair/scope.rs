@@ -1,9 +1,11 @@
-//! Jobs of a queue that borrow from the thread that waits for them.
+//! Jobs of a queue that borrow from the thread that waits for them. The first four lie with the
+//! scope, if they are small and its owner spawns them; others are boxed.
 
 use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;
 use super::serving::forking::{ForkStays, offer, wait_at};
 use super::serving::frame::Serving;
+use crate::pool::Room;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
 use crate::task::{Flow, OnStack, StackKind};
@@ -20,6 +22,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     latch: Latch,
     /// The first panic of a job.
     first: Mutex<Option<thread::Payload>>,
+    room: Room,
     /// Invariant in both.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
@@ -31,22 +34,36 @@ struct ScopeJob<'a, F> {
     /// First, so that a pointer to it is a pointer to the whole.
     head: ForkHead,
     first: &'a Mutex<Option<thread::Payload>>,
-    latch: *const Latch,
     f: F,
 }
 
 impl<F: FnOnce() + Send> ScopeJob<'_, F> {
-    /// Runs also if it is dropped, since its owner waits.
-    const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
+    // Both run also if they are dropped, since their owner waits.
+    const BOXED: StackKind = StackKind { run: Self::run_boxed, give_back: Self::run_boxed };
+    const PLACED: StackKind = StackKind { run: Self::run_placed, give_back: Self::run_placed };
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is that of such a job, whose scope waits, and nobody else has taken it.
-    unsafe fn run(head: *const OnStack) {
-        // SAFETY: 1 — `spawn` made it from a box, and only this thread has taken it.
-        let job = *unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) };
-        let ScopeJob { first, latch, f, .. } = job;
-        // SAFETY: 1 — the scope, and with it the latch, stays until `end`.
+    /// 1. I7 — `head` is that of such a job in a box, whose scope waits, and no other thread has
+    ///    taken it.
+    unsafe fn run_boxed(head: *const OnStack) {
+        // SAFETY: 1 — `offer` made it from a box, and only this thread has taken it.
+        unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) }.run();
+    }
+
+    /// # Safety
+    ///
+    /// 1. I7 — `head` is that of such a job in the scope's room, whose scope waits, and no other
+    ///    thread has taken it.
+    unsafe fn run_placed(head: *const OnStack) {
+        // SAFETY: 1 — the room holds the job, and only this thread reads it.
+        unsafe { head.cast::<Self>().read() }.run();
+    }
+
+    fn run(self) {
+        let ScopeJob { head, first, f } = self;
+        let latch = head.latch();
+        // SAFETY: I7 — the scope, and with it the latch, stays until `end`.
         let result = unsafe { &*latch }.run(Serving::owner(), || thread::catch(f));
         if let Err(payload) = result {
             let mut first = first.lock();
@@ -54,7 +71,7 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
             drop(first);
             further.into_iter().for_each(thread::forget_if_it_panics);
         }
-        // SAFETY: 1 — the job is one of the latch, and the scope, which may go now, is not used
+        // SAFETY: I7 — the job is one of the latch, and the scope, which may go now, is not used
         // below.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
@@ -113,6 +130,7 @@ impl Queue {
             queue: self,
             latch: Latch::new(&serving.owner),
             first: Mutex::default(),
+            room: Room::default(),
             _scope: PhantomData,
             _env: PhantomData,
         };
@@ -133,7 +151,8 @@ impl Queue {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Spawns a closure. One allocation, and a second if the queue has a
+    /// Spawns a closure. Allocates once; not for the first four closures of up to three words that
+    /// the scope's owner spawns. Allocates once more if the queue has a
     /// [context](super::QueueBuilder::context).
     ///
     /// # Examples
@@ -155,10 +174,23 @@ impl<'scope> Scope<'scope, '_> {
     fn offer<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let (scheduler, line) = (self.queue.scheduler(), self.queue.line());
         let latch = &raw const self.latch;
-        let head = ForkHead::new(&ScopeJob::<F>::KIND, latch);
-        let job = Box::into_raw(Box::new(ScopeJob { head, first: &self.first, latch, f }));
-        self.latch.add(Serving::of(line).map(|it| &it.owner));
-        // SAFETY: I7 — in a box that stays until the job has run; and the scope waits for it.
+        let caller = Serving::of(line).map(|it| &it.owner);
+        self.latch.add(caller);
+        let head = ForkHead::new(&ScopeJob::<F>::PLACED, latch);
+        let job = ScopeJob { head, first: &self.first, f };
+        let placed = if self.latch.is_owners(caller) {
+            // SAFETY: I7 — this is the owner's frame, as just seen, and it alone uses the room,
+            // which stays as long as the latch.
+            unsafe { self.room.put(job) }
+        } else {
+            Err(job)
+        };
+        let job = placed.unwrap_or_else(|mut job| {
+            job.head = ForkHead::new(&ScopeJob::<F>::BOXED, latch);
+            Box::into_raw(Box::new(job))
+        });
+        // SAFETY: I7 — in the room, or in a box that stays until the job has run; and the scope
+        // waits for it.
         unsafe { offer(scheduler, line, job.cast::<ForkHead>(), latch) };
     }
 }

@@ -79,6 +79,7 @@ pub use data::counters::WorkerMetrics;
 pub use data::settings::Start;
 pub use forks::scope::Scope;
 pub use forks::scoped::ScopedJoinHandle;
+pub(crate) use frames::closure::Room;
 pub(crate) use frames::countdown::Countdown;
 pub use handle::ThreadPool;
 pub use handle::builder::Builder;

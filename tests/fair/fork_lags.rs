@@ -157,3 +157,25 @@ proptest! {
         prop_assert!(lag <= bound * (1.0 + 1e-9), "{lag}: {bound}");
     }
 }
+
+/// The job's own scope lies between its offers and the latch of the thread that sleeps.
+#[test]
+fn a_thread_that_sleeps_in_its_scope_is_woken_for_what_comes_of_its_job() {
+    let stepper = Stepper::new(1, 2);
+    let fair = stepper.scheduler().build();
+    let queue = fair.queue("q").max_parallel(2).build().unwrap();
+    let (same, clock) = (queue.clone(), stepper.handle());
+    let task = queue.spawn(move || {
+        let nested = || {
+            sim::work(us(10));
+            same.scope(|scope| (0..2).for_each(|_| scope.spawn(|| sim::work(us(100)))));
+        };
+        same.scope(|scope| {
+            scope.spawn(nested);
+            sim::work(us(1));
+        });
+        clock.now()
+    });
+    stepper.run_until_idle();
+    assert_eq!(task.join().unwrap(), us(110), "both at once");
+}

@@ -552,27 +552,27 @@ fn context_goes_with_halves_and_jobs() {
 }
 
 #[test]
-fn a_join_allocates_nothing_and_a_job_of_a_scope_once() {
+fn a_join_and_the_first_small_jobs_of_a_scope_allocate_nothing_and_others_once() {
     let fair = FairScheduler::over(Inline);
     let queue = fair.queue("q").build().unwrap();
     let counts = queue.install(|| {
         let words = [7_usize; 9];
-        let halves = || queue.join(|| words.len(), || words[3]);
-        let scope = |jobs: usize| {
-            queue.scope(|scope| {
-                (0..jobs).for_each(|_| scope.spawn(move || assert_eq!(words[8], 7)))
-            });
+        let small = &words;
+        let blocks = |f: &dyn Fn()| {
+            let before = heap::blocks();
+            f();
+            heap::blocks() - before
+        };
+        let halves = || assert_eq!(queue.join(|| words.len(), || words[3]), (9, 7));
+        let jobs = |jobs: usize| {
+            queue.scope(|it| (0..jobs).for_each(|_| it.spawn(move || assert_eq!(small[8], 7))));
         };
         // The list of forks has its room from now on.
-        scope(3);
-        let before = heap::blocks();
-        assert_eq!(halves(), (9, 7));
-        scope(0);
-        let between = heap::blocks();
-        scope(3);
-        (between - before, heap::blocks() - between)
+        jobs(6);
+        let large = || queue.scope(|it| it.spawn(move || assert_eq!(words[8], 7)));
+        [&halves as &dyn Fn(), &|| jobs(0), &|| jobs(4), &|| jobs(6), &large].map(blocks)
     });
-    assert_eq!(counts, (0, 3));
+    assert_eq!(counts, [0, 0, 0, 2, 1]);
 }
 
 /// Jobs of a scope spawn further ones, also from threads that serve nothing.

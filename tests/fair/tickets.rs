@@ -1,13 +1,16 @@
 //! What a fair scheduler asks of its executor, seen by an executor whose jobs lie there until the
 //! test runs one.
 
+use crate::common::waiting::ended;
 use filch::executor::{Reason, Rejected};
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service};
+use filch::sim::Stepper;
 use filch::{Executor, Job};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 struct Tray {
@@ -135,21 +138,54 @@ fn a_full_executor_refuses_nothing_while_a_ticket_is_there() {
     assert!(fair.spawn_detached(|| ()).is_err(), "now there is none, and no room for one");
 }
 
+/// The thread that makes a queue ready may hold a lock that the tasks take.
 #[test]
-fn what_a_full_executor_does_not_take_runs_where_it_became_ready() {
+fn a_task_that_a_full_executor_does_not_take_runs_on_a_thread_of_its_own() {
     let tray = Arc::new(Tray::new(1));
     let fair = FairScheduler::over(tray.clone());
     let queue = fair.queue("q").paused().build().unwrap();
-    for round in 1..=3 {
+    for _ in 1..=3 {
         tray.room.store(1, SeqCst);
         queue.pause();
-        queue.spawn_detached(|| ()).unwrap();
+        let task = queue.spawn(thread::current);
         tray.run_all();
-        assert_eq!(queue.metrics().completed, round - 1, "it is paused");
+        assert!(!task.is_finished(), "it is paused");
         queue.resume();
-        assert_eq!(queue.metrics().completed, round, "there is no room for a ticket");
-        assert!(format!("{fair:?}").contains("tickets: 0"), "{fair:?}");
+        assert_ne!(ended(task).unwrap().id(), thread::current().id());
     }
+}
+
+/// The dropped task holds the last handle of a queue that nothing else serves.
+#[test]
+fn a_thread_that_cancels_a_queue_runs_no_tasks_of_another() {
+    let tray = Arc::new(Tray::new(1));
+    let fair = FairScheduler::over(tray.clone());
+    let [cancelled, other] =
+        ["cancelled", "other"].map(|it| fair.queue(it).paused().build().unwrap());
+    tray.room.store(1, SeqCst);
+    let task = other.spawn(thread::current);
+    cancelled.spawn_detached(move || drop(other)).unwrap();
+    tray.run_all();
+    assert_eq!(cancelled.cancel(), 1);
+    assert_ne!(ended(task).unwrap().id(), thread::current().id());
+}
+
+/// The queue below is closed but not over, and no ticket is left in it.
+#[test]
+fn a_thread_that_cancels_a_queue_drops_what_a_closed_executor_does_not_take() {
+    let stepper = Stepper::new(1, 1);
+    let below = stepper.scheduler().build().queue("below").build().unwrap();
+    let fair = FairScheduler::builder(below.clone()).clock(stepper.handle()).build();
+    let [cancelled, other] =
+        ["cancelled", "other"].map(|it| fair.queue(it).paused().build().unwrap());
+    let task = other.spawn(|| ());
+    cancelled.spawn_detached(move || drop(other)).unwrap();
+    stepper.run_until_idle();
+    below.pause();
+    below.spawn_detached(|| ()).unwrap();
+    below.close();
+    assert_eq!(cancelled.cancel(), 1);
+    assert!(ended(task).unwrap_err().is_cancelled());
 }
 
 #[test]

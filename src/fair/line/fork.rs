@@ -48,6 +48,11 @@ impl ForkHead {
         ForkHead { stack: OnStack(kind), latch }
     }
 
+    /// Returns the latch at which the fork's owner waits for it.
+    pub(crate) fn latch(&self) -> *const Latch {
+        self.latch
+    }
+
     /// Returns whether a thread that waits at this latch waits for this fork too.
     fn comes_of(&self, latch: *const Latch) -> bool {
         let mut own = self.latch;
@@ -95,6 +100,16 @@ impl Shard {
         let result = act(&mut offers);
         self.len.store(offers.len(), Relaxed); // Relaxed: as in `has_some`
         result
+    }
+
+    /// Takes the newest or the oldest fork that comes of this latch.
+    fn take_of(&self, latch: &Latch, newest: bool) -> Option<Job> {
+        let comes = |it: &Offer| it.head().comes_of(latch);
+        self.with(|offers| {
+            let at =
+                if newest { offers.iter().rposition(comes) } else { offers.iter().position(comes) };
+            offers.remove(at?).map(Offer::into_job)
+        })
     }
 }
 
@@ -165,15 +180,20 @@ impl Forks {
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
     }
 
+    /// Takes the newest fork of the owner's that comes of this latch, or the oldest of another
+    /// thread's. May miss one that is being offered.
+    pub(crate) fn take_of(&self, owner: &Owner, latch: &Latch) -> Option<Job> {
+        let own = owner.shard.get().and_then(|it| self.shards[it].take_of(latch, true));
+        own.or_else(|| {
+            let mut shards = self.used().filter(|it| it.has_some());
+            shards.find_map(|it| it.take_of(latch, false))
+        })
+    }
+
     /// Takes a fork that comes of this latch. Looks under the lock of every shard: a thread that
     /// offers such a fork later sees what the caller has written before.
-    pub(crate) fn take_of(&self, latch: &Latch) -> Option<Job> {
-        self.shards.iter().find_map(|shard| {
-            shard.with(|offers| {
-                let at = offers.iter().position(|it| it.head().comes_of(latch))?;
-                offers.remove(at).map(Offer::into_job)
-            })
-        })
+    fn take_last_of(&self, latch: &Latch) -> Option<Job> {
+        self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
 
     /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is
@@ -183,8 +203,8 @@ impl Forks {
             *latch.bell.lock() = Some(park.unparker());
             latch.countdown.call();
             loop {
-                latch.is_asleep.store(true, Relaxed); // Relaxed: the locks in `take_of` publish it
-                let fork = self.take_of(latch);
+                latch.is_asleep.store(true, Relaxed); // Relaxed: the locks in `take_last_of` publish it
+                let fork = self.take_last_of(latch);
                 if fork.is_some() || latch.countdown.is_over() {
                     latch.is_asleep.store(false, Relaxed); // Relaxed: a hint
                     return fork;
@@ -221,8 +241,10 @@ impl Owner {
 /// One half of a `join`, or the jobs of a scope: a thread waits at it.
 pub(crate) struct Latch {
     /// The latch of the fork within which this was made; null if it was made in no fork.
-    pub(crate) outer: *const Latch,
+    outer: *const Latch,
     owner: *const Owner,
+    /// The nearest latch outside that another frame owns, or null.
+    beyond: *const Latch,
     pub(crate) countdown: Countdown,
     waiter: Waiter,
     /// Wakes its owner, once that waits.
@@ -237,9 +259,17 @@ unsafe impl Sync for Latch {}
 
 impl Latch {
     pub(crate) fn new(owner: &Owner) -> Self {
+        let outer = owner.latch.get();
+        // SAFETY: I7 — the latch is further up this stack, or up that of a thread that waits for
+        // this one.
+        let beyond = match unsafe { outer.as_ref() } {
+            Some(it) if it.is_owners(Some(owner)) => it.beyond,
+            _ => outer,
+        };
         Latch {
-            outer: owner.latch.get(),
+            outer,
             owner,
+            beyond,
             countdown: Countdown::default(),
             waiter: Waiter::this_thread(),
             bell: Mutex::default(),
@@ -247,7 +277,7 @@ impl Latch {
         }
     }
 
-    fn is_owners(&self, caller: Option<&Owner>) -> bool {
+    pub(crate) fn is_owners(&self, caller: Option<&Owner>) -> bool {
         caller.is_some_and(|it| ptr::eq(it, self.owner))
     }
 
@@ -260,8 +290,12 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame.
+    /// frame. In the owner's frame that is a call: only the owner waits at this latch, and it does
+    /// not wait meanwhile.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
+        if self.is_owners(caller) {
+            return f();
+        }
         let outer = caller.map(|it| it.latch.replace(self));
         let result = self.waiter.run_part(f);
         if let Some((it, outer)) = caller.zip(outer) {
@@ -291,11 +325,26 @@ impl Latch {
         }
     }
 
-    /// Wakes the owner if it sleeps: a fork that comes of this latch was offered.
+    /// Wakes the owners that sleep at this latch, or at one outside: a fork that comes of it was
+    /// offered. Of the latches of one frame, its owner can sleep only at the innermost.
+    #[inline]
     pub(crate) fn stir(&self) {
-        // Relaxed: the owner has looked under the lock under which the fork was offered since, and
-        // so before; or it finds the fork.
-        if self.is_asleep.load(Relaxed) && self.is_asleep.swap(false, Relaxed) {
+        let mut latch = Some(self);
+        while let Some(it) = latch {
+            // Relaxed: the owner has looked under the lock under which the fork was offered since,
+            // and so before; or it finds the fork.
+            if it.is_asleep.load(Relaxed) {
+                it.ring();
+            }
+            // SAFETY: I7 — an outer latch stays as long as the inner one.
+            latch = unsafe { it.beyond.as_ref() };
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        // Relaxed: as in `stir`.
+        if self.is_asleep.swap(false, Relaxed) {
             let bell = self.bell.lock().clone();
             bell.iter().for_each(Waker::wake_by_ref);
         }

@@ -2,8 +2,8 @@
 //!
 //! This trait is the one way by which a file of `fair` calls those that build on it. The recursion
 //! is part of the protocol. A thread that ends a lease may find the queue ready, and asks for a
-//! ticket. If the executor runs the ticket at once, or refuses it, that thread serves the queues;
-//! if the executor drops it, that thread drops the tasks. Either way it ends leases again.
+//! ticket. If the executor runs the ticket at once, that thread serves the queues; if the executor
+//! drops it, that thread drops the tasks. Either way it ends leases again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -72,24 +72,14 @@ fn is_refusal(result: Result<(), Reason>) -> bool {
 #[inline]
 pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
     if scheduler.wants_ticket() {
-        ensure_one_more(scheduler);
+        let _ = hand_over_one(scheduler);
     }
 }
 
+/// Submits a ticket if one is wanted. If the executor refuses it, another thread runs the tasks of
+/// submitters that relied on it, and those that a blocked thread waits for. This thread runs none:
+/// it may hold locks that they take, and may be in a destructor.
 #[cold]
-pub(crate) fn ensure_one_more(scheduler: &Arc<Scheduler>) {
-    // If the executor refuses the ticket and there is no other, this thread serves the queues. If
-    // nothing will run the tasks, they have been cancelled.
-    if is_refusal(try_to_hand_over(scheduler))
-        && scheduler.tickets.are_none()
-        && scheduler.tickets.return_to(scheduler.below.most_tickets())
-    {
-        HandOver::serve(scheduler);
-    }
-}
-
-/// Submits a ticket if one is wanted. If the executor refuses it, another thread looks after the
-/// tasks of submitters that relied on it, and those that a blocked thread waits for.
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
     if is_refusal(result) {
@@ -126,7 +116,13 @@ fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
 /// Serves the queues, unless the executor has a thread for that by now.
 fn come(scheduler: &Arc<Scheduler>) {
     *scheduler.is_one_coming.lock() = false;
-    ensure_ticket(scheduler);
+    if scheduler.wants_ticket()
+        && is_refusal(try_to_hand_over(scheduler))
+        && scheduler.tickets.are_none()
+        && scheduler.tickets.return_to(scheduler.below.most_tickets())
+    {
+        HandOver::serve(scheduler);
+    }
 }
 
 /// Submits a ticket if one is wanted. Tries a second time if the executor panics, because no other

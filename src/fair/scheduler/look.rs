@@ -18,20 +18,10 @@ pub(crate) fn put(push: impl FnOnce()) {
 /// ready, and has fenced since.
 #[inline]
 pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
-    look_after_by(scheduler, line, ensure_ticket);
-}
-
-/// As [`look_after`], with `serve` if a ticket may be wanted.
-#[inline]
-pub(crate) fn look_after_by(
-    scheduler: &Arc<Scheduler>,
-    line: &Line,
-    serve: impl FnOnce(&Arc<Scheduler>),
-) {
     if scheduler.queues.is_shown(line) {
         let tier = line.tier();
         if scheduler.queues.tiers.reserves.has_room(tier) || has_grown_for(scheduler, tier) {
-            serve(scheduler);
+            ensure_ticket(scheduler);
         }
     } else if scheduler.below.is_ended() {
         // Relaxed: the caller's fence orders it. Without a ticket, no other thread drops the tasks.

@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;
-use super::look::{look_after, look_after_by, put};
+use super::look::{look_after, put};
 use super::submitting::is_submitting;
 use crate::executor::{Reason, Rejected};
 use crate::fair::line::counters::add;
@@ -75,10 +75,5 @@ pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
         // Even if the queue is paused: an executor that has ended says so.
         let _ = hand_over_one(scheduler);
     }
-    // Never serves here: this thread may hold locks that a poll takes.
-    look_after_by(scheduler, line, |scheduler| {
-        if scheduler.wants_ticket() {
-            let _ = hand_over_one(scheduler);
-        }
-    });
+    look_after(scheduler, line);
 }

@@ -21,22 +21,18 @@ pub(crate) unsafe fn offer(
     scheduler: &Arc<Scheduler>,
     line: &Line,
     head: *const ForkHead,
-    mut latch: *const Latch,
+    latch: *const Latch,
 ) -> usize {
     let forks = line.forks.get_or_make(Forks::default);
     let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
     // SAFETY: 1 — the fork stays until it has run or was taken back.
     put(|| unsafe { forks.offer(shard, head) });
     if scheduler.queues.is_shown(line) && scheduler.queues.tiers.reserves.has_room(line.tier()) {
-        // Never serves here: this thread is in the middle of a task.
         send_another(scheduler);
     }
-    // SAFETY: I7 — the latches are further up this stack, or up that of a thread that waits for
-    // this one.
-    while let Some(it) = unsafe { latch.as_ref() } {
-        it.stir();
-        latch = it.outer;
-    }
+    // SAFETY: I7 — the latch is further up this stack, or up that of a thread that waits for this
+    // one.
+    unsafe { latch.as_ref() }.into_iter().for_each(Latch::stir);
     shard
 }
 
@@ -46,7 +42,7 @@ pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &L
     let Some(forks) = line.forks.get() else { return };
     let is_over = || latch.countdown.is_over();
     while !is_over() {
-        if let Some(fork) = forks.take_of(latch) {
+        if let Some(fork) = forks.take_of(&serving.owner, latch) {
             fork.run();
             continue;
         }

@@ -4,7 +4,7 @@ use super::lease::{Lease, run};
 use crate::fair::LOOK;
 use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::ends::{self, end_lease};
-use crate::fair::scheduler::hand_over::{HandOver, ensure_one_more, hand_on};
+use crate::fair::scheduler::hand_over::{HandOver, hand_on, hand_over_one};
 use crate::sync::Arc;
 use crate::sync::spin::give_way;
 
@@ -63,7 +63,7 @@ fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
         && ((lease.line.is_ready() && queues.tiers.reserves.has_room(lease.tier.rank))
             || queues.tiers.has_other_than(lease.line.slot))
     {
-        ensure_one_more(scheduler);
+        let _ = hand_over_one(scheduler);
     }
 }
 

@@ -46,7 +46,7 @@ impl Room {
     ///
     /// 1. No other thread calls this.
     #[inline]
-    unsafe fn put<F>(&self, f: F) -> Result<*mut F, F> {
+    pub(crate) unsafe fn put<F>(&self, f: F) -> Result<*mut F, F> {
         let used = self.used.load(Relaxed); // Relaxed: 1
         let fits =
             size_of::<F>() <= size_of::<Captures>() && align_of::<F>() <= align_of::<Captures>();

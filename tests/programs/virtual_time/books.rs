@@ -23,6 +23,11 @@ pub(super) struct Account {
     in_flight_limit: Option<usize>,
     pub(super) is_paused: bool,
     pub(super) is_closed: bool,
+    /// It may be cancelled with the program's token.
+    pub(super) has_token: bool,
+    /// Tasks of a queue above may wait, so it stays open. Otherwise a thread of a scheduler's own,
+    /// and not the stepper's, would run what they wait for.
+    pub(super) is_needed: bool,
     /// Its closures begin in the order in which they were spawned.
     pub(super) is_ordered: bool,
     accepted: usize,
@@ -88,6 +93,15 @@ impl Entries {
     fn chain(&self, queue: usize) -> Vec<usize> {
         let below = |it: &usize| self.accounts[*it].below;
         std::iter::successors(Some(queue), below).collect()
+    }
+
+    /// Whether tasks of the queue may wait: those below stay open. Has them stay so.
+    pub(super) fn may_wait(&mut self, queue: usize) -> bool {
+        let below = &self.chain(queue)[1..];
+        let may_end = |it: &usize| self.accounts[*it].is_closed || self.accounts[*it].has_token;
+        let stay = !below.iter().any(may_end);
+        below.iter().for_each(|it| self.accounts[*it].is_needed |= stay);
+        stay
     }
 
     /// Whether a task of the queue could begin or go on now.

@@ -208,13 +208,19 @@ impl Run {
         // A scheduler over a closed queue makes none.
         let Ok(queue) = builder.build() else { return };
         let accounts = &mut self.maker.books.entries().accounts;
-        accounts.push(Account::new(*below, limit, in_flight, settings.is_paused));
+        let mut account = Account::new(*below, limit, in_flight, settings.is_paused);
+        account.has_token = settings.has_token;
+        accounts.push(account);
         self.tenants.push(Target { queue, account: accounts.len() - 1 });
     }
 
     /// The queue, and what is known of it.
     fn tenant(&self, which: Which) -> &Target {
         &self.tenants[usize::from(which) % self.tenants.len()]
+    }
+
+    fn is_needed(&self, which: Which) -> bool {
+        self.maker.books.entries().accounts[self.tenant(which).account].is_needed
     }
 
     fn update(&self, which: Which, change: impl FnOnce(&mut Account)) {
@@ -227,6 +233,11 @@ impl Run {
         task = if with.token { task.token(&self.token) } else { task };
         task = if with.group { task.group(&self.group) } else { task };
         make.books.entries().with_token = with.token;
+        let waits = matches!(body, Body::Wait { .. } | Body::Fork { .. });
+        let body = match waits && !make.books.entries().may_wait(account) {
+            true => &Body::Work,
+            false => body,
+        };
         let handle = match *body {
             Body::Work => task.spawn(make.work(account, micros)),
             Body::Panic => task.spawn(make.panics(account, micros)),
@@ -283,6 +294,7 @@ impl Run {
                 self.maker.books.check(threads);
             }
             _ if self.tenants.is_empty() => return,
+            Step::Close(which) | Step::CancelQueue(which) if self.is_needed(which) => return,
             _ => {}
         }
         match *step {
