@@ -122,8 +122,8 @@
 //! | `queue` | a queue's handle, its futures, its metrics |
 //! | `serving` | turns, leases, and tasks that run on threads which wait |
 //!
-//! Within a folder calls go one way, too. `HandOver` is the one call upwards: a lower layer that has
-//! asked for a ticket, and was refused, serves the queues itself or drops their tasks.
+//! Within a folder calls go one way, too. `HandOver` is the one call upwards: of a ticket that the
+//! executor runs, perhaps at once, and of one that it drops.
 //!
 //! # Invariants
 //!

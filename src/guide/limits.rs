@@ -42,10 +42,10 @@
 //!   to stop. A task that never checks runs on.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
-//!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/builder.rs`). A pool
-//!   that is shut down starts another thread only if all of its threads are blocked and a job is
-//!   queued. That thread takes no further ticket of a scheduler. So a queue's task that blocks
-//!   until another task of the queues has run may hold up the drain for ever.
+//!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
+//!   A pool that is shut down starts another thread only if all of its threads are blocked and a
+//!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task that
+//!   blocks until another task of the queues has run may hold up the drain for ever.
 //! - *A waiting thread runs the awaited task and what that has brought about, and nothing else.* If
 //!   there is only other work, another thread takes its place, so there may be one more thread for
 //!   each that waits, up to `max_threads`. Without such a thread, as in a
@@ -54,9 +54,9 @@
 //!   a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs
 //!   nothing: on the only thread of a pool that can have no other, it always times out.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
-//!   another worker's deque, and at no job behind that (`pool/helping.rs`, `View::take`). It knows
-//!   the outermost 64 of the jobs that another worker runs one within the other, with halves or
-//!   jobs of scopes for which others wait (`sync/mod.rs`, `KNOWN_SERVICES`). A wait for a
+//!   another worker's deque, and at no job behind that (`pool/data/helping.rs`, `View::take`). It
+//!   knows the outermost 64 of the jobs that another worker runs one within the other, with halves
+//!   or jobs of scopes for which others wait (`sync/mod.rs`, `KNOWN_SERVICES`). A wait for a
 //!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup) runs awaited tasks that
 //!   have not begun. It never helps those that run elsewhere: it only gives its place away.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
@@ -78,7 +78,7 @@
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
 //! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as
 //!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
-//!   still borrow from it (`pool/scope.rs`).
+//!   still borrow from it (`pool/forks/scope.rs`).
 //! - *A queue's task that is joined or cancelled leaves a tombstone* of some 150 bytes until the
 //!   queue reaches it. A [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones.
 //!   On a pool's worker the job is removed with the task.

@@ -8,10 +8,10 @@
 //! pool pushes a call, then rings the worker's bell; a worker that is about to sleep in a wait
 //! looks into the queue after it has counted itself as asleep.
 
-use super::registry::Seat;
-use super::scope::Scope;
-use super::shared::{PINNED, Shared};
-use super::thread_pool::ThreadPool;
+use super::data::pool::{PINNED, Pool};
+use super::data::registry::Seat;
+use super::forks::scope::Scope;
+use super::handle::ThreadPool;
 use crate::executor::Reason;
 use crate::injector::Injector;
 use crate::sync::{Relaxed, Unwatched};
@@ -48,7 +48,7 @@ impl ThreadPool {
         if shared.is_own_thread() {
             return Err(Reason::WouldDeadlock);
         }
-        Shared::start(shared)?;
+        Pool::start(shared)?;
         let (f, mut tasks, home) = (Unwatched::new(f), Vec::new(), shared.id);
         shared.pin_each(|seat, context| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
@@ -86,7 +86,7 @@ impl ThreadPool {
         F: Fn(usize) + Send + Sync + 'static,
     {
         let shared = self.shared();
-        Shared::start(shared)?;
+        Pool::start(shared)?;
         let (f, home) = (Unwatched::new(f), shared.id);
         shared.pin_each(|seat, context| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
@@ -119,7 +119,7 @@ impl<'scope> Scope<'scope, '_> {
         F: Fn(usize) + Send + Sync + 'scope,
     {
         let (core, shared) = (self.core(), self.pool().shared());
-        Shared::start(shared)?;
+        Pool::start(shared)?;
         let (f, home) = (Unwatched::new(f), shared.id);
         shared.pin_each(|seat, context| {
             let (f, index) = (Unwatched::clone(&f), seat.index);
@@ -133,7 +133,7 @@ impl<'scope> Scope<'scope, '_> {
     }
 }
 
-impl Shared {
+impl Pool {
     /// Pins a job to each worker, in the queue that `make` returns. `make` gets the context of this
     /// thread, if the pool has one.
     fn pin_each(

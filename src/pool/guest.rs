@@ -12,9 +12,9 @@
 //! threads, but not as present, so the pool ends without it. The last thread that goes drops the
 //! jobs that only this one could run.
 
-use super::local::{Local, Vacancy, worker_index};
-use super::shared::Shared;
-use super::thread_pool::ThreadPool;
+use super::data::pool::Pool;
+use super::handle::ThreadPool;
+use super::worker::local::{Local, Vacancy, worker_index};
 use crate::sync::{Arc, thread};
 use crate::task::{current, gate};
 
@@ -67,14 +67,14 @@ impl ThreadPool {
 }
 
 impl Guest {
-    fn arrive(shared: &Arc<Shared>) -> Option<Self> {
+    fn arrive(shared: &Arc<Pool>) -> Option<Self> {
         if worker_index().is_some() || shared.is_own_thread() {
             return None;
         }
         // Its threads run what this one leaves.
-        Shared::start(shared).ok()?;
+        Pool::start(shared).ok()?;
         let mut crew = shared.crew.lock();
-        (!crew.is_closing).then(|| Guest(Shared::add_vacancy(shared, &mut crew, true)))
+        (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
     }
 
     /// Runs `f` as a worker does a job.
@@ -107,6 +107,6 @@ impl Local {
                 Err(job) => current::as_stranger(shared.id, || self.run_caught(job)),
             }
         }
-        Shared::unseat(shared, &self.seat, false);
+        Pool::unseat(shared, &self.seat, false);
     }
 }

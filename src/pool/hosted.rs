@@ -11,13 +11,13 @@
 //! Such a job is a stranger to the tasks below which it runs (`current::as_stranger`): their queue
 //! is not its current queue, and their end does not cancel it.
 
-use super::builder::Builder;
-use super::idle::Waited;
-use super::local::{Local, Vacancy, worker_index};
-use super::scope::sleep_until;
-use super::shared::{MISSING, Shared};
-use super::thread_pool::ThreadPool;
-use super::waits::PAUSE;
+use super::data::idle::Waited;
+use super::data::pool::{MISSING, Pool};
+use super::forks::scope::sleep_until;
+use super::handle::ThreadPool;
+use super::handle::builder::Builder;
+use super::worker::local::{Local, Vacancy, worker_index};
+use super::worker::waits::PAUSE;
 use crate::executor::Shutdown;
 use crate::idle::Park;
 use crate::sync::thread::per_thread;
@@ -85,10 +85,10 @@ pub struct WorkerThread(Option<Box<Vacancy>>);
 
 impl WorkerThread {
     /// Returns one for each wanted thread.
-    pub(super) fn all_of(shared: &Arc<Shared>) -> Vec<Self> {
+    pub(super) fn all_of(shared: &Arc<Pool>) -> Vec<Self> {
         let mut crew = shared.crew.lock();
         let more = 0..crew.target;
-        let one = |_| Box::new(Shared::add_vacancy(shared, &mut crew, false));
+        let one = |_| Box::new(Pool::add_vacancy(shared, &mut crew, false));
         more.map(one).map(|it| WorkerThread(Some(it))).collect()
     }
 
@@ -205,7 +205,7 @@ impl Drop for WorkerLife {
                 shared.hand_over(job).unwrap_or_else(|job| shared.drop_caught(job));
             }
             shared.drop_pinned(seat);
-            if Shared::unseat(shared, seat, false) {
+            if Pool::unseat(shared, seat, false) {
                 break;
             }
         }
@@ -229,7 +229,7 @@ impl Drop for WorkerThread {
     }
 }
 
-impl Shared {
+impl Pool {
     /// Says that a thread, or a seat without one, is never active again. If none is left, and none
     /// is started, jobs are refused from now on, and the queued ones are dropped.
     fn rest_for_good(&self) {

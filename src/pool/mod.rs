@@ -47,10 +47,15 @@
 //!
 //! # Files
 //!
-//! They import one way: `held`, `helping`, `idle` and `frame` know no pool; `shared` is the data of
-//! a pool, with `registry` and `shelf`; `local` is that of a worker. Above them is the work of a
-//! worker: `search`, `waits`, `worker`, `crew`. The handle, `thread_pool`, and its operations stand
-//! last.
+//! Folders import one way, from the first row to the last:
+//!
+//! | | |
+//! |---|---|
+//! | `frames` | frames on the stack of a thread that forks, which know no pool |
+//! | `data` | the data of a pool: its jobs, its seats, and which workers search, sleep or wait |
+//! | `worker` | a worker finds jobs, runs them, waits, comes and goes |
+//! | `handle` | `ThreadPool`, `LockedPool`, how they are made, and how they end |
+//! | `forks` | `join` and scopes |
 //!
 //! # Sources
 //!
@@ -59,62 +64,38 @@
 
 mod blocking;
 mod broadcast;
-mod builder;
-mod closure;
 #[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod countdown;
-mod counters;
-mod crew;
-mod cut_short;
-mod failures;
-mod frame;
-mod futures;
+mod data;
+mod forks;
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
+mod frames;
 mod guest;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod held;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod helping;
+mod handle;
 mod hosted;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
-mod idle;
-mod join;
-mod local;
-mod locked;
-mod metrics;
-mod registry;
-mod scope;
-mod scoped;
-mod search;
-mod settings;
-mod shared;
-mod shelf;
-mod shutdown;
-mod thread_pool;
-mod waits;
 mod worker;
 
 pub use blocking::blocking;
-pub use builder::Builder;
-pub(crate) use closure::Room;
-pub(crate) use countdown::Countdown;
-pub use counters::WorkerMetrics;
+pub use data::counters::WorkerMetrics;
+pub use data::settings::Start;
+pub use forks::scope::Scope;
+pub use forks::scoped::ScopedJoinHandle;
+pub(crate) use frames::closure::Room;
+pub(crate) use frames::countdown::Countdown;
+pub use handle::ThreadPool;
+pub use handle::builder::Builder;
+pub use handle::locked::LockedPool;
+pub use handle::metrics::PoolMetrics;
 pub use hosted::{WorkerThread, Yield, run_until, yield_local, yield_now};
-pub use local::worker_index;
-pub use locked::LockedPool;
-pub use metrics::PoolMetrics;
-pub use scope::Scope;
-pub use scoped::ScopedJoinHandle;
-pub use settings::Start;
-pub use thread_pool::ThreadPool;
+pub use worker::local::worker_index;
 
 /// The parts that models test by themselves; not part of the public API.
 #[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
-    pub use crate::pool::countdown::Countdown;
-    pub use crate::pool::held::{Held, Link};
-    pub use crate::pool::helping::Services;
-    pub use crate::pool::idle::{Idle, Waited};
+    pub use crate::pool::data::helping::Services;
+    pub use crate::pool::data::idle::{Idle, Waited};
+    pub use crate::pool::frames::countdown::Countdown;
+    pub use crate::pool::frames::held::{Held, Link};
 }
 
 use crate::sync::order::{FencePair, Pair};

@@ -72,7 +72,7 @@ impl Below {
         self.runs_at_once.load(Relaxed)
     }
 
-    pub(crate) fn has_run_at_once(&self) {
+    pub(crate) fn note_run_at_once(&self) {
         self.runs_at_once.store(true, Relaxed); // Relaxed: a hint
     }
 
@@ -106,7 +106,7 @@ impl Below {
         self.is_ended.load(Relaxed)
     }
 
-    pub(crate) fn has_ended(&self) {
+    pub(crate) fn note_end(&self) {
         self.is_ended.store(true, Relaxed); // Relaxed: the caller's fence orders it
     }
 

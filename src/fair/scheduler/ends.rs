@@ -206,7 +206,7 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
 
 /// Drops all queued tasks, because the executor has ended.
 fn end(scheduler: &Arc<Scheduler>) {
-    scheduler.below.has_ended();
+    scheduler.below.note_end();
     LOOK.fence();
     cancel_all(scheduler);
     scheduler.queues.table.iter().for_each(|line| tell_end(scheduler, line));

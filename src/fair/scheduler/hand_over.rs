@@ -41,7 +41,7 @@ impl TicketJob {
                 // The tasks that run now may submit to this scheduler, even if an outer frame is
                 // submitting this very ticket. So they must not see the frames of that submission.
                 if is_submitting(&scheduler.below) {
-                    scheduler.below.has_run_at_once();
+                    scheduler.below.note_run_at_once();
                 }
                 beside_submissions(|| HandOver::serve(&scheduler));
             }

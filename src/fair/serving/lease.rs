@@ -105,6 +105,7 @@ impl Progress {
 }
 
 /// Runs tasks of a queue until the lease is over, and returns the time at its end.
+#[inline]
 pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u64 {
     let queues = &scheduler.queues;
     let Lease { line, tier, pick, first } = lease;

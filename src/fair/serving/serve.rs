@@ -56,6 +56,7 @@ impl HandOver for Scheduler {
 }
 
 /// Submits another ticket if there is more to do than this lease.
+#[inline]
 fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
     let queues = &scheduler.queues;
     if scheduler.wants_ticket()
@@ -67,6 +68,7 @@ fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
 }
 
 /// Picks the next queue and takes its oldest task. Returns `None` if no queue has a task.
+#[inline]
 fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
     let queues = &scheduler.queues;
     loop {

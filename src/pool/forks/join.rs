@@ -1,14 +1,15 @@
 //! Two closures, perhaps at the same time.
 //!
 //! The second half lies on the stack of its owner. While the first runs, the owner holds it
-//! ([`held`](super::held)) or offers its job to thieves. If no thread has taken it, the owner calls
-//! it like any closure. That is the common case, and costs no allocation and no fence.
+//! ([`held`](crate::pool::frames::held)) or offers its job to thieves. If no thread has taken it,
+//! the owner calls it like any closure. That is the common case, and costs no allocation and no
+//! fence.
 
-use super::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
-use super::helping::latch_of;
-use super::local::Local;
 use super::scope::Stays;
-use super::thread_pool::ThreadPool;
+use crate::pool::data::helping::latch_of;
+use crate::pool::frames::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
+use crate::pool::handle::ThreadPool;
+use crate::pool::worker::local::Local;
 use crate::sync::place::Place;
 use crate::sync::{Index, thread};
 use crate::task::{Captured, Job, OnStack, StackKind};
@@ -103,8 +104,9 @@ impl ThreadPool {
     /// first does. Then the caller waits for that worker, and helps it: it runs halves of joins and
     /// jobs of scopes within the second closure, and nothing else. If there is only other work,
     /// another thread takes the caller's place until the wait ends, as in
-    /// [`blocking`](super::blocking), up to [`max_threads`](super::Builder::max_threads). Allocates
-    /// nothing, except where a wait needs more memory than any before on its worker.
+    /// [`blocking`](crate::pool::blocking), up to
+    /// [`max_threads`](crate::pool::Builder::max_threads). Allocates nothing, except where a wait
+    /// needs more memory than any before on its worker.
     ///
     /// On any other thread the pool runs both closures. The caller runs them if the pool is closed,
     /// or if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops them before they begin.
@@ -272,7 +274,7 @@ impl Local {
 
     /// Pushes the halves that we hold to the deque.
     #[inline]
-    pub(super) fn offer_held(&self) {
+    pub(crate) fn offer_held(&self) {
         if self.seat.held.is_any() {
             self.offer_some();
         }

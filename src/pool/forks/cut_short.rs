@@ -1,7 +1,7 @@
 //! Fork and join that a token ends.
 
 use super::scope::Scope;
-use super::thread_pool::ThreadPool;
+use crate::pool::handle::ThreadPool;
 use crate::task::{CancelToken, JoinError};
 
 impl ThreadPool {
@@ -85,7 +85,7 @@ impl ThreadPool {
 impl<'scope> Scope<'scope, '_> {
     /// Spawns a closure that does not begin once the token is cancelled.
     #[cold]
-    pub(super) fn push_unless_cut<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
+    pub(crate) fn push_unless_cut<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let core = self.core();
         self.push(move || match core.check() {
             Ok(()) => f(),

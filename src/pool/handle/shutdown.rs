@@ -1,13 +1,13 @@
 //! The ends of pools.
 
-use super::frame::is_of_worker;
 use super::locked::LockedPool;
-use super::registry::Seat;
-use super::shared::{CLOSED, DISCARD, MISSED, PINNED, Shared};
-use super::thread_pool::{PoolHandle, ThreadPool};
-use super::{CALLED, GONE};
+use super::{PoolHandle, ThreadPool};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
+use crate::pool::data::pool::{CLOSED, DISCARD, MISSED, PINNED, Pool};
+use crate::pool::data::registry::Seat;
+use crate::pool::frames::frame::is_of_worker;
+use crate::pool::{CALLED, GONE};
 use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Relaxed, Unwatched, thread};
 use crate::task::{CancelToken, CancelledBy, Job, current};
@@ -67,7 +67,7 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
-        let is_quiet = |it: &Arc<Shared>| it.idle.is_quiet(|| !it.is_there_work());
+        let is_quiet = |it: &Arc<Pool>| it.idle.is_quiet(|| !it.is_there_work());
         until(Arc::clone(self.shared()), |it| &it.idle.quiet, is_quiet)
     }
 
@@ -217,7 +217,7 @@ impl LockedPool {
     }
 }
 
-impl Shared {
+impl Pool {
     fn close(&self, how: Shutdown) {
         self.as_own_thread(|| {
             self.crew.lock().is_closing = true;
@@ -256,7 +256,7 @@ impl Shared {
     /// Drops the queued jobs; their handles say that they were cancelled. Jobs of workers' scopes
     /// go to the shelf, where their owners find them, since no other worker may be left. A half of
     /// a `join` that is dropped is its owner's again.
-    pub(super) fn drop_queued(&self) {
+    pub(crate) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
             self.drop_unless_awaited(job);
         }
@@ -268,7 +268,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn drop_unless_awaited(&self, job: Job) {
+    pub(crate) fn drop_unless_awaited(&self, job: Job) {
         if !is_of_worker(&job) {
             return self.drop_caught(job);
         }
@@ -277,7 +277,7 @@ impl Shared {
         bell.into_iter().for_each(Waker::wake);
     }
 
-    pub(super) fn drop_pinned(&self, seat: &Seat) {
+    pub(crate) fn drop_pinned(&self, seat: &Seat) {
         let pinned = || seat.urgent.pop().or_else(|| seat.pinned.pop());
         for job in iter::from_fn(pinned) {
             self.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
@@ -285,14 +285,14 @@ impl Shared {
         }
     }
 
-    pub(super) fn drop_caught(&self, job: Job) {
+    pub(crate) fn drop_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| drop(job)) {
             self.report(payload);
         }
     }
 
     /// Returns the token that is cancelled when the last thread has gone for good.
-    pub(super) fn end(&self) -> CancelToken {
+    pub(crate) fn end(&self) -> CancelToken {
         // Relaxed, both: the lock orders it. The last thread to go looks for the token after this.
         self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0)
     }
@@ -301,9 +301,9 @@ impl Shared {
         self.living.end(CancelledBy::Executor, |payload| self.report(payload));
     }
 
-    pub(super) fn tell_end(&self) {
+    pub(crate) fn tell_end(&self) {
         self.end_futures();
-        Shared::drop_queued(self); // a worker that runs jobs in its waits may have left some
+        Pool::drop_queued(self); // a worker that runs jobs in its waits may have left some
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }

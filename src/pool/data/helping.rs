@@ -25,10 +25,10 @@
 //! its half or scope came to be: it is *within* that latch. So a worker finds all that was stolen
 //! from its thief, and from that thief's thieves, before any of them waits.
 
-use super::SERVED;
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
 use crate::deque::Worker;
+use crate::pool::SERVED;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Index, KNOWN_SERVICES, Relaxed};
 use crate::task::OnStack;
 use alloc::vec::Vec;
@@ -37,18 +37,18 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 
 /// The address of the half for which a worker waits, or of the kind of the scope's jobs.
-pub(super) type Latch = usize;
+pub(crate) type Latch = usize;
 
 /// The latch of no half and no scope.
-pub(super) const NOTHING: Latch = 0;
+pub(crate) const NOTHING: Latch = 0;
 
-pub(super) fn latch_of(head: *const OnStack) -> Latch {
+pub(crate) fn latch_of(head: *const OnStack) -> Latch {
     head as Latch
 }
 
 /// A service, as others know it.
 #[derive(Debug, Default)]
-pub(super) struct Service {
+pub(crate) struct Service {
     /// The low half is the index in the deque at which it began; the high half is a number that the
     /// worker's next services do not have. Zero if there is no service.
     word: AtomicU64,
@@ -61,7 +61,7 @@ pub(super) struct Service {
 
 /// The services of a worker, the outermost first.
 #[derive(Debug)]
-pub struct Services(pub(super) [Service; KNOWN_SERVICES]);
+pub struct Services(pub(crate) [Service; KNOWN_SERVICES]);
 
 impl Default for Services {
     fn default() -> Self {
@@ -70,7 +70,7 @@ impl Default for Services {
 }
 
 /// A worker, as another that waits sees it.
-pub(super) trait Server<T> {
+pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
     /// Takes a half that the worker holds, if `is_so`; unless `raids`, only asks for it.
@@ -79,7 +79,7 @@ pub(super) trait Server<T> {
 
 /// The memory of a search, which a worker keeps from one wait to the next.
 #[derive(Default)]
-pub(super) struct Views {
+pub(crate) struct Views {
     all: Vec<View>,
     /// To visit: a latch, and the view of the service that ends it.
     next: Vec<(Latch, Option<usize>)>,
@@ -88,7 +88,7 @@ pub(super) struct Views {
 /// Takes an item that has come of a service that ends the latch. With `views` it goes on: the
 /// service may also end a latch within that one, at any depth. `is_such` gets an item's words, the
 /// latch of its service, and in how many other services of its worker that is.
-pub(super) fn steal_from_servers<T, S: Server<T>>(
+pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
     latch: Latch,
@@ -136,13 +136,13 @@ pub(super) fn steal_from_servers<T, S: Server<T>>(
 
 /// Returns whether an index of a deque is at or above the one at which a service began, of which
 /// `began` is the low half.
-pub(super) fn is_at_or_above(place: Index, began: u32) -> bool {
+pub(crate) fn is_at_or_above(place: Index, began: u32) -> bool {
     (place as u32).wrapping_sub(began) as i32 >= 0
 }
 
 impl Services {
     /// Returns the latch of the innermost service, as far as it is known; zero if there is none.
-    pub(super) fn innermost(&self) -> Latch {
+    pub(crate) fn innermost(&self) -> Latch {
         // Relaxed: the caller is the owner, or keeps it from opening and closing any.
         self.open().last().map_or(NOTHING, |it| it.latch.load(Relaxed))
     }
@@ -155,13 +155,13 @@ impl Services {
 }
 
 impl Service {
-    pub(super) fn open(&self, latch: Latch, within: Latch, began: Index, number: u32) {
+    pub(crate) fn open(&self, latch: Latch, within: Latch, began: Index, number: u32) {
         self.within.store(within, SERVED.release());
         self.latch.store(latch, SERVED.release());
         self.word.store(u64::from(number) << 32 | u64::from(began as u32), SERVED.release());
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.word.store(0, Relaxed); // Relaxed: what is pushed or opened afterwards publishes it
     }
 }

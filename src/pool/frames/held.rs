@@ -24,7 +24,7 @@
 //! leaves no half behind clears it. An owner takes each half off the list before its frame goes,
 //! marked or not, and then waits for the raider.
 
-use super::{HELD, JOINED, KEPT_OUT, LET_GO};
+use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO};
 use crate::sync::barrier::Barrier;
 use crate::sync::place::Watch;
 use crate::sync::spin::relax;
@@ -46,17 +46,17 @@ const FENCED: usize = 1 << 2;
 /// Marks of halves that are not held any more.
 ///
 /// The half lies in its owner's deque, or a thief has taken it from there.
-pub(super) const OFFERED: usize = 1;
+pub(crate) const OFFERED: usize = 1;
 /// A raider has taken it.
-pub(super) const TAKEN: usize = 2;
+pub(crate) const TAKEN: usize = 2;
 /// A thief runs it.
-pub(super) const RUNNING: usize = 3;
+pub(crate) const RUNNING: usize = 3;
 /// A thief runs it, and its owner sleeps until that is done.
-pub(super) const AWAITED: usize = 4;
+pub(crate) const AWAITED: usize = 4;
 /// Its result is there.
-pub(super) const DONE: usize = 5;
+pub(crate) const DONE: usize = 5;
 /// The job was dropped unrun, which leaves the closure where it was.
-pub(super) const RETURNED: usize = 6;
+pub(crate) const RETURNED: usize = 6;
 
 /// The halves that a worker holds.
 #[derive(Debug)]
@@ -70,9 +70,9 @@ pub struct Held {
 #[repr(C)]
 pub struct Link {
     /// First, so that a pointer to it is a pointer to the whole.
-    pub(super) head: OnStack,
+    pub(crate) head: OnStack,
     /// The next older half, while this one is held; then a mark.
-    pub(super) state: AtomicPtr<Link>,
+    pub(crate) state: AtomicPtr<Link>,
     /// Where it is in the deque, if it was offered.
     place: Cell<MaybeUninit<Index>>,
     /// Wakes the owner, if the half is not held any more.
@@ -84,7 +84,7 @@ pub struct Link {
 
 impl Link {
     #[inline(always)]
-    pub(super) fn new(kind: &'static StackKind) -> Self {
+    pub(crate) fn new(kind: &'static StackKind) -> Self {
         Link {
             head: OnStack(kind),
             state: AtomicPtr::new(ptr::null_mut()),
@@ -97,11 +97,11 @@ impl Link {
 
     /// The mark, or zero while the half is held.
     #[inline(always)]
-    pub(super) fn mark(&self) -> usize {
+    pub(crate) fn mark(&self) -> usize {
         mark_of(self.state.load(Relaxed)) // Relaxed: a half that may have ended is asked otherwise
     }
 
-    pub(super) fn set_mark(&self, mark: usize) {
+    pub(crate) fn set_mark(&self, mark: usize) {
         self.state.store(marked(mark), Relaxed); // Relaxed: it publishes nothing
     }
 
@@ -110,7 +110,7 @@ impl Link {
     /// # Safety
     ///
     /// 1. It was offered.
-    pub(super) unsafe fn place(&self) -> Index {
+    pub(crate) unsafe fn place(&self) -> Index {
         // SAFETY: 1 — `offer` has written the index, on this thread.
         unsafe { self.place.get().assume_init() }
     }
@@ -120,7 +120,7 @@ impl Link {
     /// # Safety
     ///
     /// 1. It was offered or taken.
-    pub(super) unsafe fn within(&self) -> usize {
+    pub(crate) unsafe fn within(&self) -> usize {
         // SAFETY: 1 — the thread that offered or took the half has written the latch.
         unsafe { self.within.get().assume_init() }
     }
@@ -130,7 +130,7 @@ impl Link {
     /// # Safety
     ///
     /// 1. The caller has the half's job, and forgets the half.
-    pub(super) unsafe fn end(&self, mark: usize) {
+    pub(crate) unsafe fn end(&self, mark: usize) {
         // Before the frame may go (I8).
         // SAFETY: 1 — there is a job of it, so it was offered or taken.
         let bell = unsafe { self.bell.get().assume_init() };
@@ -160,12 +160,12 @@ impl Link {
 }
 
 /// A mark in the place of a pointer: no link has such an address.
-pub(super) fn marked(mark: usize) -> *mut Link {
+pub(crate) fn marked(mark: usize) -> *mut Link {
     ptr::without_provenance_mut(mark)
 }
 
 #[inline(always)]
-pub(super) fn mark_of(state: *mut Link) -> usize {
+pub(crate) fn mark_of(state: *mut Link) -> usize {
     if state.addr() <= RETURNED { state.addr() } else { 0 }
 }
 
@@ -180,7 +180,7 @@ impl Held {
 
     /// Returns whether there may be halves to ask for.
     #[inline]
-    pub(super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         !self.newest.load(Relaxed).is_null() // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look
     }
 
@@ -225,12 +225,12 @@ impl Held {
     }
 
     /// Returns whether the owner is asked to offer.
-    pub(super) fn is_called(&self) -> bool {
+    pub(crate) fn is_called(&self) -> bool {
         self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
     }
 
     /// Asks the owner to offer the halves that it holds. Returns whether it may hold any.
-    pub(super) fn ask(&self) -> bool {
+    pub(crate) fn ask(&self) -> bool {
         let is_any = self.is_any();
         if is_any && !self.is_called() {
             self.call.fetch_or(CALLED, Relaxed); // Relaxed: a hint

@@ -1,13 +1,13 @@
 //! How a pool is made.
 
-use super::idle::Idle;
-use super::registry::Registry;
-use super::settings::{Settings, Start, at_least_one};
-use super::shared::{Crew, MISSING, Shared};
-use super::thread_pool::{PoolHandle, ThreadPool};
+use super::{PoolHandle, ThreadPool};
 use crate::executor::PanicHandler;
 use crate::idle::Park;
 use crate::injector::Injector;
+use crate::pool::data::idle::Idle;
+use crate::pool::data::pool::{Crew, MISSING, Pool};
+use crate::pool::data::registry::Registry;
+use crate::pool::data::settings::{Settings, Start, at_least_one};
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicUsize, Unwatched, thread};
 use crate::task::{ContextFlow, End, ExecutorId, Flow, Living};
@@ -36,7 +36,7 @@ const MOST_THREADS: usize = 512;
 /// ```
 #[must_use = "a builder is no pool"]
 #[derive(Clone)]
-pub struct Builder(pub(super) Settings);
+pub struct Builder(pub(crate) Settings);
 
 impl ThreadPool {
     /// Makes a pool of this many threads, which start with the first job.
@@ -140,7 +140,8 @@ impl Builder {
     }
 
     /// Sets the maximum number of threads, those included that wait or are in a section marked by
-    /// [`blocking`](super::blocking). The default is 512; it is never less than `num_threads`.
+    /// [`blocking`](crate::pool::blocking). The default is 512; it is never less than
+    /// `num_threads`.
     ///
     /// # Examples
     ///
@@ -236,7 +237,7 @@ impl Builder {
 
     /// Sets the handler that is called with the payload of a panic, if no handle waits for the job.
     /// By default the payload is dropped. Rust's panic hook has printed the message by then, and
-    /// [`PoolMetrics::panic_count`](super::PoolMetrics::panic_count) counts it.
+    /// [`PoolMetrics::panic_count`](crate::pool::PoolMetrics::panic_count) counts it.
     ///
     /// The process lives and so does the worker, even if the handler panics.
     ///
@@ -320,12 +321,12 @@ impl Builder {
         let start = self.0.start;
         let pool = self.make()?;
         if start == Start::Eager {
-            Shared::start_all(pool.shared())?;
+            Pool::start_all(pool.shared())?;
         }
         Ok(pool)
     }
 
-    pub(super) fn make(self) -> io::Result<ThreadPool> {
+    pub(crate) fn make(self) -> io::Result<ThreadPool> {
         let mut settings = self.0;
         let threads = match settings.num_threads {
             Some(threads) => at_least_one(threads)?,
@@ -337,7 +338,7 @@ impl Builder {
         }
         settings.max_threads = settings.max_threads.max(threads.get());
         let missing = if settings.is_hosted { 0 } else { MISSING };
-        Ok(ThreadPool::from_handle(PoolHandle::new(Arc::new(Shared {
+        Ok(ThreadPool::from_handle(PoolHandle::new(Arc::new(Pool {
             id: ExecutorId::new(),
             injector: Injector::new(),
             shelf: Default::default(),

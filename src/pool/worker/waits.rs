@@ -1,10 +1,10 @@
 //! How a worker waits: it helps, sleeps, or gives its place to another thread.
 
-use super::helping::{Latch, NOTHING, Service, is_at_or_above, steal_from_servers};
-use super::idle::Waited;
 use super::local::Local;
-use super::shared::Shared;
 use crate::idle::Park;
+use crate::pool::data::helping::{Latch, NOTHING, Service, is_at_or_above, steal_from_servers};
+use crate::pool::data::idle::Waited;
+use crate::pool::data::pool::Pool;
 use crate::sync::spin::{Vigil, relax};
 use crate::sync::{Index, Relaxed};
 use crate::task::{Job, current};
@@ -13,11 +13,11 @@ use core::time::Duration;
 
 /// After this time a worker whose place no thread has taken looks again whether it can help. There
 /// is work that it may not run, so it is not notified of every job.
-pub(super) const PAUSE: Duration = Duration::from_millis(1);
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 impl Local {
     /// Runs `f`, which does not panic, as a service.
-    pub(super) fn serving<R>(&self, latch: Latch, within: Latch, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn serving<R>(&self, latch: Latch, within: Latch, f: impl FnOnce() -> R) -> R {
         self.with_floor(|floor| {
             let depth = self.depth.get();
             self.services.set(self.services.get().checked_add(1).unwrap_or(1));
@@ -35,7 +35,7 @@ impl Local {
 
     /// Runs `f`, which does not panic, with the next index of the deque. Meanwhile the items in the
     /// deque stay where they are.
-    pub(super) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
+    pub(crate) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
         self.offer_held(); // I9: it would be offered above the floor otherwise
         let floor = self.deque.next_place();
         let outer = self.floor.replace(Some(floor));
@@ -46,7 +46,7 @@ impl Local {
 
     /// Takes the newest job of our deque that was not there before the innermost service or scope
     /// began.
-    pub(super) fn pop_above_floor(&self) -> Option<Job> {
+    pub(crate) fn pop_above_floor(&self) -> Option<Job> {
         match self.floor.get() {
             Some(floor) => self.pop_above(floor),
             None => self.deque.pop(),
@@ -64,7 +64,7 @@ impl Local {
     /// bell rung at the end, and returns `false` if it is too early for that. `look` is called
     /// after each job.
     #[cold]
-    pub(super) fn wait_for(
+    pub(crate) fn wait_for(
         &self,
         latch: Latch,
         is_over: impl Fn() -> bool,
@@ -177,7 +177,7 @@ impl Local {
     }
 
     /// Sleeps until the bell rings, or for `timeout`, or wakes spuriously.
-    pub(super) fn sleep_for_bell(&self, timeout: Option<Duration>) {
+    pub(crate) fn sleep_for_bell(&self, timeout: Option<Duration>) {
         self.offer_held();
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
@@ -186,7 +186,7 @@ impl Local {
     ///
     /// They are older than the first half of a `join`: the jobs above that half are laid aside at
     /// the end of the job that left them.
-    pub(super) fn expose(&self) {
+    pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|place, words| {
             if Job::are_foreign(words) {
@@ -204,9 +204,9 @@ impl Local {
     }
 }
 
-impl Shared {
+impl Pool {
     /// Puts a job of a scope on the shelf, and another into the injector, if that is open.
-    pub(super) fn lay_aside(&self, job: Job) {
+    pub(crate) fn lay_aside(&self, job: Job) {
         debug_assert!(!job.is_half(), "I9: its owner would not find it");
         let refused = if job.scope().is_some() {
             Some(job)
@@ -218,7 +218,7 @@ impl Shared {
 
     /// Takes a job that a worker leaves behind, unless the pool is closed, whose other workers may
     /// have left.
-    pub(super) fn hand_over(&self, job: Job) -> Result<(), Job> {
+    pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;
             None

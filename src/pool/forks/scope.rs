@@ -5,14 +5,14 @@
 //! ones lie with the scope, if its owner spawns them and they capture at most six words. Others are
 //! boxed.
 
-use super::closure::{Closure, Room};
-use super::countdown::Countdown;
-use super::failures::Failures;
-use super::frame::{Core, runs_in_inner_waits_of};
-use super::local::Local;
-use super::thread_pool::ThreadPool;
 use crate::executor::Executor;
 use crate::idle::Park;
+use crate::pool::frames::closure::{Closure, Room};
+use crate::pool::frames::countdown::Countdown;
+use crate::pool::frames::failures::Failures;
+use crate::pool::frames::frame::{Core, runs_in_inner_waits_of};
+use crate::pool::handle::ThreadPool;
+use crate::pool::worker::local::Local;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed, thread};
 use crate::task::current::Waiter;
@@ -46,8 +46,8 @@ impl ThreadPool {
     /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended. Panics if a
     /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown), on a worker as on any other
     /// thread; [`scope_with`](ThreadPool::scope_with) returns an error instead. As in
-    /// [`std::thread::scope`], a panic that the [`join`](super::ScopedJoinHandle::join) of a handle
-    /// has returned does not count.
+    /// [`std::thread::scope`], a panic that the [`join`](crate::pool::ScopedJoinHandle::join) of a
+    /// handle has returned does not count.
     ///
     /// # Examples
     ///
@@ -71,7 +71,7 @@ impl ThreadPool {
     }
 
     /// Opens a scope, perhaps with a token. Returns an error if a job has not run.
-    pub(super) fn scope_of<'env, R>(
+    pub(crate) fn scope_of<'env, R>(
         &'env self,
         token: Option<CancelToken>,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
@@ -124,7 +124,7 @@ impl ThreadPool {
 }
 
 /// Ends the process if it is dropped by a panic, since values would go that jobs still borrow.
-pub(super) struct Stays;
+pub(crate) struct Stays;
 
 impl Drop for Stays {
     fn drop(&mut self) {
@@ -134,11 +134,11 @@ impl Drop for Stays {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    pub(super) fn pool(&self) -> &'env ThreadPool {
+    pub(crate) fn pool(&self) -> &'env ThreadPool {
         self.pool
     }
 
-    pub(super) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         &self.core
     }
 
@@ -197,7 +197,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Spawns a closure without regard to token and context.
     #[inline]
-    pub(super) fn push<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
+    pub(crate) fn push<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let (core, shared) = (&self.core, self.pool.shared());
         let local = Local::of(shared);
         let job = if core.is_owners(local) {
@@ -221,7 +221,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 impl Core {
     /// Returns the latch that a job of the scope is within if this thread runs it: the scope, or,
     /// on the owner's stack, the latch that the scope is within.
-    pub(super) fn around_job(&self) -> usize {
+    pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
 
@@ -230,7 +230,7 @@ impl Core {
     }
 
     /// Runs `f` for the owner, on a thread that may be the owner's.
-    pub(super) fn run(&self, f: impl FnOnce()) {
+    pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
 
@@ -261,7 +261,7 @@ impl Core {
 
 /// Waits on a thread that is no worker of the pool. `call` gets the waker to wake at the end.
 #[cold]
-pub(super) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) {
+pub(crate) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) {
     Bed::hesitate(&is_over);
     Bed::with(|park| {
         if !is_over() {

@@ -4,7 +4,7 @@
 //! the common word when it asks whether all have ended. Until then the common word may be below
 //! zero.
 
-use super::JOINED;
+use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
 
 /// The owner waits for its bell.

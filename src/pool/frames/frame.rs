@@ -11,33 +11,33 @@ use core::task::Waker;
 
 /// The part of a scope that its jobs know (I8).
 #[repr(C)]
-pub(super) struct Core {
+pub(crate) struct Core {
     /// First, so that a pointer to it is a pointer to the whole.
-    pub(super) kind: Kind,
-    pub(super) countdown: Countdown,
+    pub(crate) kind: Kind,
+    pub(crate) countdown: Countdown,
     /// The address of the worker that opened it; zero if that was another thread.
-    pub(super) owner: usize,
+    pub(crate) owner: usize,
     /// The number of services in which the worker was then.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// The latch that the innermost of them ends.
-    pub(super) within: usize,
+    pub(crate) within: usize,
     /// Its owner runs its jobs in waits for inner scopes, too.
-    pub(super) runs_in_inner_waits: AtomicBool,
+    pub(crate) runs_in_inner_waits: AtomicBool,
     /// The thread that waits at its end.
-    pub(super) waiter: Waiter,
+    pub(crate) waiter: Waiter,
     /// The token that ends it early.
-    pub(super) token: Option<CancelToken>,
+    pub(crate) token: Option<CancelToken>,
     /// Wakes the owner, once it waits.
-    pub(super) bell: Mutex<Option<Waker>>,
-    pub(super) failures: Failures,
+    pub(crate) bell: Mutex<Option<Waker>>,
+    pub(crate) failures: Failures,
     /// Room for closures of the owner.
-    pub(super) room: Room,
+    pub(crate) room: Room,
 }
 
 impl Core {
     /// Makes a job, on a thread that is not the owner.
     #[inline]
-    pub(super) fn job<F: FnOnce() + Send>(&self, f: F) -> Job {
+    pub(crate) fn job<F: FnOnce() + Send>(&self, f: F) -> Job {
         self.job_of(None, Closure::new(f))
     }
 
@@ -47,7 +47,7 @@ impl Core {
     ///
     /// 1. This thread is the owner, a worker.
     #[inline]
-    pub(super) unsafe fn own_job<F: FnOnce() + Send>(&self, f: F) -> Job {
+    pub(crate) unsafe fn own_job<F: FnOnce() + Send>(&self, f: F) -> Job {
         // SAFETY: 1; I7 — the room goes with the scope, which waits for the job.
         let closure = unsafe { Closure::new_in(&self.room, f) };
         self.job_of(Some(self.depth), closure)
@@ -61,31 +61,31 @@ impl Core {
     }
 
     /// Returns the address by which its jobs are known.
-    pub(super) fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         (&raw const self.kind).addr()
     }
 
     /// Has the owner woken by this bell.
-    pub(super) fn call(&self, bell: impl FnOnce() -> Waker) {
+    pub(crate) fn call(&self, bell: impl FnOnce() -> Waker) {
         self.bell.lock().get_or_insert_with(bell);
         self.countdown.call();
     }
 
     /// Returns an error if jobs do not begin any more.
-    pub(super) fn check(&self) -> Result<(), JoinError> {
+    pub(crate) fn check(&self) -> Result<(), JoinError> {
         self.token.as_ref().map_or(Ok(()), CancelToken::check)
     }
 }
 
 /// Returns whether a job is of a scope whose owner is a worker, which looks at the shelf itself.
-pub(super) fn is_of_worker(job: &Job) -> bool {
+pub(crate) fn is_of_worker(job: &Job) -> bool {
     // SAFETY: I7 — the scope waits for the job.
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
 }
 
 /// Returns whether a job is of a scope that this worker has opened, and runs in its waits for inner
 /// scopes.
-pub(super) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
+pub(crate) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
     job.scope().is_some_and(|core| {
         // SAFETY: I7 — the scope waits for the job.
         let core = unsafe { &*core.cast::<Core>() };
@@ -94,7 +94,7 @@ pub(super) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
 }
 
 /// Wakes the owner of a job's scope, if that is a worker that waits.
-pub(super) fn bell_of(job: &Job) -> Option<Waker> {
+pub(crate) fn bell_of(job: &Job) -> Option<Waker> {
     // SAFETY: I7 — the scope waits for the job.
     let core = unsafe { &*job.scope()?.cast::<Core>() };
     if core.owner == 0 { None } else { core.bell.lock().clone() }

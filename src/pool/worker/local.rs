@@ -1,10 +1,10 @@
 //! A worker's private state, and the pointer by which a thread finds the worker that it runs.
 
-use super::helping::Views;
-use super::registry::Seat;
-use super::shared::Shared;
 use crate::deque::Worker;
 use crate::idle::{Park, ThreadPark};
+use crate::pool::data::helping::Views;
+use crate::pool::data::pool::Pool;
+use crate::pool::data::registry::Seat;
 use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Index, thread};
 use crate::task::Job;
@@ -14,11 +14,11 @@ use core::cell::{Cell, RefCell};
 use core::ptr;
 
 /// A worker that has a seat in the pool, but no thread yet.
-pub(super) struct Vacancy {
-    pub(super) shared: Arc<Shared>,
-    pub(super) seat: Arc<Seat>,
-    pub(super) deque: Worker<Job>,
-    pub(super) bell: ThreadPark,
+pub(crate) struct Vacancy {
+    pub(crate) shared: Arc<Pool>,
+    pub(crate) seat: Arc<Seat>,
+    pub(crate) deque: Worker<Job>,
+    pub(crate) bell: ThreadPark,
 }
 
 thread::per_thread! {
@@ -32,48 +32,48 @@ thread::per_thread! {
 }
 
 /// The state that only a worker itself uses.
-pub(super) struct Local {
-    pub(super) shared: Arc<Shared>,
-    pub(super) seat: Arc<Seat>,
-    pub(super) deque: Worker<Job>,
+pub(crate) struct Local {
+    pub(crate) shared: Arc<Pool>,
+    pub(crate) seat: Arc<Seat>,
+    pub(crate) deque: Worker<Job>,
     /// Where it sleeps when there is nothing to do.
-    pub(super) park: RefCell<Box<dyn Park>>,
+    pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where it sleeps while it waits for a half of a `join`, or for a scope.
-    pub(super) bell: RefCell<ThreadPark>,
-    pub(super) turn: Cell<u32>,
-    pub(super) random: Cell<u32>,
+    pub(crate) bell: RefCell<ThreadPark>,
+    pub(crate) turn: Cell<u32>,
+    pub(crate) random: Cell<u32>,
     /// How many jobs in the deque may be of tasks that have been claimed, at most.
-    pub(super) litter: Cell<usize>,
+    pub(crate) litter: Cell<usize>,
     /// The number of services that the worker is in, one within the other.
-    pub(super) depth: Cell<usize>,
+    pub(crate) depth: Cell<usize>,
     /// The number of services that the worker has begun.
-    pub(super) services: Cell<u32>,
+    pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope has begun. Waits leave the
     /// items below it where they are.
-    pub(super) floor: Cell<Option<Index>>,
+    pub(crate) floor: Cell<Option<Index>>,
     /// Whether another thread has this worker's place; `None` if it has not given the place away.
-    pub(super) place_is_taken: Cell<Option<bool>>,
-    pub(super) is_discharged: Cell<bool>,
-    pub(super) busy_since: Cell<Instant>,
+    pub(crate) place_is_taken: Cell<Option<bool>>,
+    pub(crate) is_discharged: Cell<bool>,
+    pub(crate) busy_since: Cell<Instant>,
     /// The number of jobs that the worker had run when it last woke up.
-    pub(super) runs_at_wake: Cell<u64>,
+    pub(crate) runs_at_wake: Cell<u64>,
     /// The memory of a search for jobs that a wait can help with.
-    pub(super) views: Cell<Views>,
+    pub(crate) views: Cell<Views>,
     /// The memory for the jobs above a half that is taken back.
-    pub(super) above: Cell<Vec<Job>>,
+    pub(crate) above: Cell<Vec<Job>>,
 }
 
 impl Local {
     /// Returns the worker that this thread is, if it is one of this pool.
     #[inline]
-    pub(super) fn of(shared: &Shared) -> Option<&Local> {
+    pub(crate) fn of(shared: &Pool) -> Option<&Local> {
         Local::current().filter(|it| ptr::eq(&*it.shared, shared))
     }
 
     /// Returns the worker that this thread is. Callers return before the job does that called them,
     /// so the result is not used after the worker has gone.
     #[inline]
-    pub(super) fn current<'a>() -> Option<&'a Local> {
+    pub(crate) fn current<'a>() -> Option<&'a Local> {
         // An error means that the thread is past running jobs.
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
         // SAFETY: I5 — the pointer is null, or the worker is on this thread's stack or lives as
@@ -81,7 +81,7 @@ impl Local {
         unsafe { current.as_ref() }
     }
 
-    pub(super) fn new(Vacancy { shared, seat, deque, bell }: Vacancy) -> Self {
+    pub(crate) fn new(Vacancy { shared, seat, deque, bell }: Vacancy) -> Self {
         // Any seed but zero; a different one for each, so that they start at different victims.
         let random = Cell::new(seat.index as u32 + 1);
         Local {
@@ -106,20 +106,20 @@ impl Local {
     }
 
     /// Makes this thread the worker from now on; or none.
-    pub(super) fn set_current(local: Option<&Local>) {
+    pub(crate) fn set_current(local: Option<&Local>) {
         INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
         CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
     }
 
     /// Says that this thread is no worker any more, but has its index still.
-    pub(super) fn retire() {
+    pub(crate) fn retire() {
         CURRENT.with(|it| it.set(ptr::null()));
     }
 }
 
 /// Returns the index of the worker that this thread is: from zero, as in the thread's name and in
-/// [`WorkerMetrics::index`](super::WorkerMetrics::index). `None` on a thread of no
-/// [`ThreadPool`](super::ThreadPool).
+/// [`WorkerMetrics::index`](crate::pool::WorkerMetrics::index). `None` on a thread of no
+/// [`ThreadPool`](crate::pool::ThreadPool).
 ///
 /// # Examples
 ///

@@ -9,10 +9,10 @@
 //! the panics that are left, as `std::thread::scope` does. A handle may be forgotten without harm,
 //! since the scope does not rely on it.
 
-use super::frame::Core;
-use super::local::Local;
 use super::scope::{Scope, sleep_until};
-use super::thread_pool::ThreadPool;
+use crate::pool::frames::frame::Core;
+use crate::pool::handle::ThreadPool;
+use crate::pool::worker::local::Local;
 use crate::sync::Unwatched;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;

@@ -1,25 +1,30 @@
 //! The life of a worker: find a job and run it, or sleep.
 
-use super::CALLED;
-use super::local::{Local, Vacancy};
-use super::search::Next;
-use super::settings::Hook;
-use super::shared::{CLOSED, DISCARD, MISSED, MISSING, PINNED, SPARE, SURPLUS, Shared};
+pub(crate) mod crew;
+pub(crate) mod local;
+pub(crate) mod search;
+pub(crate) mod waits;
+
 use crate::idle::{Resting, Search};
 use crate::injector::Injector;
+use crate::pool::CALLED;
+use crate::pool::data::pool::{CLOSED, DISCARD, MISSED, MISSING, PINNED, Pool, SPARE, SURPLUS};
+use crate::pool::data::settings::Hook;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
 use crate::sync::{Relaxed, thread};
 use crate::task::{Job, current, depth, gate};
 use core::ptr;
 use core::time::Duration;
+use local::{Local, Vacancy};
+use search::Next;
 
 /// The bits that a worker looks into before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
 
 impl Local {
     /// The life of a worker's thread.
-    pub(super) fn live(vacancy: Vacancy) {
+    pub(crate) fn live(vacancy: Vacancy) {
         let local = Local::new(vacancy);
         let settings = &local.shared.settings;
         match thread::catch(|| settings.park(local.seat.index)) {
@@ -60,7 +65,7 @@ impl Local {
 
     /// Runs a job as one turn; a tombstone takes none.
     #[inline]
-    pub(super) fn run(&self, job: Job) {
+    pub(crate) fn run(&self, job: Job) {
         if job.try_run() {
             self.turn.set(self.turn.get().wrapping_add(1));
             self.seat.counters.ran();
@@ -68,7 +73,7 @@ impl Local {
     }
 
     /// Runs a job as `run` does, and reports its panic.
-    pub(super) fn run_caught(&self, job: Job) {
+    pub(crate) fn run_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| self.run(job)) {
             self.seat.counters.ran();
             self.shared.report(payload);
@@ -122,11 +127,11 @@ impl Local {
     }
 
     /// Takes a job for this worker that it also runs while it waits.
-    pub(super) fn take_urgent(&self) -> Option<Job> {
+    pub(crate) fn take_urgent(&self) -> Option<Job> {
         self.take_from(&self.seat.urgent)
     }
 
-    pub(super) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
+    pub(crate) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
         let job = pinned.pop()?;
         self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
         Some(job)
@@ -140,7 +145,7 @@ impl Local {
 
     /// Sleeps until there may be a job. In the last look before that, each queue that is not
     /// certainly empty counts as a job. Returns `None` if the worker has to leave.
-    pub(super) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
+    pub(crate) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
         let shared = &*self.shared;
         // Before the look: once it is closed and empty it stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
@@ -205,13 +210,13 @@ impl Local {
                 break;
             }
         }
-        let gets_up = Shared::unseat(&self.shared, &self.seat, self.is_discharged.get());
+        let gets_up = Pool::unseat(&self.shared, &self.seat, self.is_discharged.get());
         self.is_discharged.set(gets_up && self.is_discharged.get());
         gets_up
     }
 
     /// Goes, with nothing left.
-    pub(super) fn depart(&self) {
+    pub(crate) fn depart(&self) {
         let shared = &*self.shared;
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
@@ -238,7 +243,7 @@ impl current::Ticket for Local {
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
             self.shared.idle.step_aside();
-            self.place_is_taken.set(Some(Shared::begin_blocking(&self.shared, &self.seat)));
+            self.place_is_taken.set(Some(Pool::begin_blocking(&self.shared, &self.seat)));
         }
     }
 

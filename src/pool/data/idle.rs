@@ -4,8 +4,8 @@
 //! was active at two reads with the same count, and the injector was empty in between, then the
 //! pool was idle at that moment: a worker becomes active before it takes a job.
 
-use super::RESTED;
 use crate::idle::{EventCount, Park, Searchers};
+use crate::pool::RESTED;
 use crate::sync::order::both;
 use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
 use core::time::Duration;
@@ -25,7 +25,7 @@ pub struct Idle {
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
     /// Notified when the last active worker rests, and when a thread goes.
-    pub(super) quiet: EventCount,
+    pub(crate) quiet: EventCount,
 }
 
 /// How a sleep in a wait has ended.
@@ -59,13 +59,13 @@ impl Idle {
     }
 
     /// Counts one more active worker (I4).
-    pub(super) fn activate(&self) {
+    pub(crate) fn activate(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
         self.activity.fetch_add(ACTIVE + AGAIN, order);
     }
 
     /// Counts one active worker less (I4).
-    pub(super) fn rest(&self) {
+    pub(crate) fn rest(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
         if (self.activity.fetch_sub(ACTIVE, order) as u32) == 1 {
             self.quiet.notify_all();
@@ -73,7 +73,7 @@ impl Idle {
     }
 
     /// Runs `f` while the worker is not active (I4), even if that panics.
-    pub(super) fn at_rest<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn at_rest<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Again<'a>(&'a Idle);
 
         impl Drop for Again<'_> {
@@ -88,7 +88,7 @@ impl Idle {
     }
 
     /// Returns how many active workers run something, or look for it.
-    pub(super) fn running(&self) -> usize {
+    pub(crate) fn running(&self) -> usize {
         // Relaxed, both: LOOK_AGAIN orders it, against a thread that notifies after it has stepped
         // aside.
         let aside = self.aside.load(Relaxed);
@@ -96,12 +96,12 @@ impl Idle {
     }
 
     /// Says that an active worker runs nothing.
-    pub(super) fn step_aside(&self) {
+    pub(crate) fn step_aside(&self) {
         self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
     }
 
     /// Says that it goes on.
-    pub(super) fn step_back(&self) {
+    pub(crate) fn step_back(&self) {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
@@ -147,12 +147,12 @@ impl Idle {
     }
 
     /// Waits until there was a moment at which no worker was active and the queues were empty.
-    pub(super) fn wait_until_quiet(&self, is_nothing_queued: impl Fn() -> bool) {
+    pub(crate) fn wait_until_quiet(&self, is_nothing_queued: impl Fn() -> bool) {
         self.quiet.wait_until(None, || self.is_quiet(&is_nothing_queued));
     }
 
     /// Returns whether there was a moment at which no worker was active and the queues were empty.
-    pub(super) fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
+    pub(crate) fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
         let before = self.activity.load(RESTED.acquire());
         before as u32 == 0 && is_nothing_queued() && self.activity.load(RESTED.acquire()) == before
     }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 /// The failures of a scope's jobs so far: none, as a rule.
 #[derive(Default)]
-pub(super) struct Failures {
+pub(crate) struct Failures {
     /// Whether `known` holds any; it is written under the lock.
     is_any: AtomicBool,
     known: Mutex<Option<Box<KnownFailures>>>,
@@ -35,7 +35,7 @@ impl Failures {
     }
 
     /// Notes the panic of a job that has no handle.
-    pub(super) fn note(&self, error: JoinError) {
+    pub(crate) fn note(&self, error: JoinError) {
         let further = self.with(|it| error.keep_first(&mut it.first));
         if let Some(further) = further {
             further.discard();
@@ -43,12 +43,12 @@ impl Failures {
     }
 
     /// Keeps the error of a job that has a handle.
-    pub(super) fn keep(&self, latch: usize, error: JoinError) {
+    pub(crate) fn keep(&self, latch: usize, error: JoinError) {
         self.with(|it| it.kept.push((latch, error)));
     }
 
     /// Returns the error of a job that has a handle, and has no result.
-    pub(super) fn take_kept(&self, latch: usize) -> JoinError {
+    pub(crate) fn take_kept(&self, latch: usize) -> JoinError {
         self.with(|KnownFailures { kept, .. }| {
             // The newest: a task that has gone may have had the same address.
             let place = kept.iter().rposition(|it| it.0 == latch);
@@ -57,23 +57,23 @@ impl Failures {
     }
 
     /// Counts a job that is dropped unrun.
-    pub(super) fn count_dropped(&self) {
+    pub(crate) fn count_dropped(&self) {
         self.with(|it| it.dropped += 1);
     }
 
     /// Takes a job off the count: its handle was told, or the closure has run before.
-    pub(super) fn forget_dropped(&self) {
+    pub(crate) fn forget_dropped(&self) {
         self.with(|it| it.dropped -= 1);
     }
 
     /// Notes that a job does not begin, if there is no other record of it.
-    pub(super) fn cut(&self, error: JoinError) {
+    pub(crate) fn cut(&self, error: JoinError) {
         self.with(|it| it.cut = Some(error));
     }
 
     /// Returns the failure that the scope reports at its end: a panic rather than a job that has
     /// not run.
-    pub(super) fn take_first(&self) -> Option<JoinError> {
+    pub(crate) fn take_first(&self) -> Option<JoinError> {
         // Relaxed: all jobs have ended, and the owner knows it.
         if self.is_any.load(Relaxed) { self.take_known() } else { None }
     }

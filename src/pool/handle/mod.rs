@@ -1,9 +1,15 @@
 //! The handle of a work-stealing pool.
 
-use super::local::Local;
-use super::shared::{CLOSED, MISSING, Shared};
+pub(crate) mod builder;
+pub(crate) mod futures;
+pub(crate) mod locked;
+pub(crate) mod metrics;
+pub(crate) mod shutdown;
+
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, WouldDeadlock};
 use crate::executor::{RejectedBatch, TaskBuilder};
+use crate::pool::data::pool::{CLOSED, MISSING, Pool};
+use crate::pool::worker::local::Local;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
 use core::cell::Cell;
@@ -63,19 +69,19 @@ use std::io;
 #[derive(Clone)]
 pub struct ThreadPool(Arc<PoolHandle>);
 
-/// Shared by the clones; its `Drop` is in `shutdown.rs`.
-pub(super) struct PoolHandle(pub(super) Arc<Shared>, pub(super) Futures);
+/// Pool by the clones; its `Drop` is in `shutdown.rs`.
+pub(crate) struct PoolHandle(pub(crate) Arc<Pool>, pub(crate) Futures);
 
 // A panic of a job, a hook or a park is caught before it could leave anything half done.
 impl RefUnwindSafe for PoolHandle {}
 
 impl ThreadPool {
-    pub(super) fn from_handle(handle: PoolHandle) -> Self {
+    pub(crate) fn from_handle(handle: PoolHandle) -> Self {
         ThreadPool(Arc::new(handle))
     }
 
     #[inline]
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Pool> {
         &self.0.0
     }
 
@@ -127,7 +133,7 @@ impl ThreadPool {
 
     /// Spawns a closure without a handle. Does not allocate if it captures at most three words.
     ///
-    /// If it panics, the [panic handler](super::Builder::panic_handler) is called.
+    /// If it panics, the [panic handler](crate::pool::Builder::panic_handler) is called.
     ///
     /// # Errors
     ///
@@ -170,7 +176,7 @@ impl ThreadPool {
         I: IntoIterator<Item = F>,
     {
         /// Notifies of the jobs, also if the iterator panics.
-        struct Told<'a>(&'a Shared, Cell<usize>);
+        struct Told<'a>(&'a Pool, Cell<usize>);
 
         impl Drop for Told<'_> {
             fn drop(&mut self) {
@@ -186,7 +192,7 @@ impl ThreadPool {
             told.1.set(told.1.get() + 1);
             Flow::job(context, f)
         });
-        match Shared::door(shared) {
+        match Pool::door(shared) {
             Ok(Some(local)) => local.deque.push_batch(jobs),
             Ok(None) => shared
                 .injector
@@ -219,8 +225,8 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
-    /// [`max_threads`](super::Builder::max_threads); then nothing changes. The system's error if it
-    /// has no thread to give; then there are fewer.
+    /// [`max_threads`](crate::pool::Builder::max_threads); then nothing changes. The system's error
+    /// if it has no thread to give; then there are fewer.
     ///
     /// # Examples
     ///
@@ -233,7 +239,7 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn resize(&self, threads: usize) -> io::Result<()> {
-        Shared::resize(self.shared(), threads)
+        Pool::resize(self.shared(), threads)
     }
 
     /// Waits until all accepted jobs have run, and those that they have spawned.
@@ -264,24 +270,24 @@ impl ThreadPool {
     }
 }
 
-impl Shared {
+impl Pool {
     /// Accepts a job. On a worker it is inlined, so that the job goes from registers to the deque.
     #[inline(always)]
-    pub(super) fn accept(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
+    pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
             // Relaxed: as in `door`.
             Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => {
                 local.deque.push_made(job);
             }
-            _ => return Shared::accept_elsewhere(this, job),
+            _ => return Pool::accept_elsewhere(this, job),
         }
         this.notify_of_jobs();
         Ok(())
     }
 
     /// Accepts a job on a thread that is no worker, or refuses it.
-    fn accept_elsewhere(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
-        match Shared::door(this) {
+    fn accept_elsewhere(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
+        match Pool::door(this) {
             Ok(Some(local)) => local.deque.push(job),
             Ok(None) => {
                 if let Err(closed) = this.injector.try_push(job) {
@@ -295,8 +301,8 @@ impl Shared {
     }
 
     /// Accepts a job, behind the others.
-    pub(super) fn accept_last(this: &Arc<Shared>, job: Job) -> Result<(), Rejected> {
-        match Shared::door(this) {
+    pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
+        match Pool::door(this) {
             // There are no others, and its own deque is nearer.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
                 local.deque.push(job);
@@ -319,7 +325,7 @@ impl Shared {
     /// Returns where jobs go from this thread: to a worker of this pool, or else, with `None`, to
     /// the injector.
     #[inline(always)]
-    fn door(this: &Arc<Shared>) -> Result<Option<&Local>, Reason> {
+    fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;
         // Relaxed: the injector decides what is refused; a worker runs what it accepts before it
         // leaves (I2).
@@ -327,7 +333,7 @@ impl Shared {
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
             Some(local) => Ok(Some(local)),
-            None if attention & MISSING != 0 => Shared::start(this).map(|()| None),
+            None if attention & MISSING != 0 => Pool::start(this).map(|()| None),
             None => Ok(None),
         }
     }
@@ -341,11 +347,11 @@ fn rejected(jobs: impl IntoIterator<Item = Job>, reason: Reason) -> Result<(), R
 impl Executor for ThreadPool {
     #[inline(always)]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Shared::accept(self.shared(), job)
+        Pool::accept(self.shared(), job)
     }
 
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
-        Shared::accept_last(self.shared(), job)
+        Pool::accept_last(self.shared(), job)
     }
 
     fn is_cancelled(&self) -> bool {

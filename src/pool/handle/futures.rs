@@ -1,9 +1,9 @@
 //! Futures of pools.
 
 use super::locked::{self, LockedPool};
-use super::shared::Shared;
-use super::thread_pool::{PoolHandle, ThreadPool};
+use super::{PoolHandle, ThreadPool};
 use crate::executor::{ExecutorId, Futures, Reason, Rejected};
+use crate::pool::data::pool::Pool;
 use crate::sync::{Arc, Unwatched};
 use crate::task::{CancelledBy, Cause, Job, JoinHandle, Living, Polling};
 use core::future::Future;
@@ -60,14 +60,14 @@ impl LockedPool {
 }
 
 impl PoolHandle {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Pool>) -> Self {
         let futures = Futures(Unwatched::new(Entrance(Arc::clone(&shared))));
         PoolHandle(shared, futures)
     }
 }
 
 /// The executor that polls the futures of a pool.
-struct Entrance(Arc<Shared>);
+struct Entrance(Arc<Pool>);
 
 impl Polling for Entrance {
     fn living(&self) -> &Living {
@@ -85,8 +85,8 @@ impl Polling for Entrance {
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let submitted = match is_last {
             // In the deque it would be the newest job again, before all that wait there.
-            true => Shared::accept_last(&self.0, job),
-            false => Shared::accept(&self.0, job),
+            true => Pool::accept_last(&self.0, job),
+            false => Pool::accept(&self.0, job),
         };
         submitted.map_err(|Rejected { item: job, reason }| (job, reason))
     }

@@ -1,10 +1,10 @@
 //! The seats of the workers.
 
 use super::counters::Counters;
-use super::held::Held;
 use super::helping::{Server, Services};
 use crate::deque::Stealer;
 use crate::injector::Injector;
+use crate::pool::frames::held::Held;
 use crate::sync::snapshot::Snapshot;
 use crate::sync::{Arc, AtomicBool, Relaxed};
 use crate::task::Job;
@@ -13,65 +13,65 @@ use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
 /// The part of a worker that others know.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     /// Its worker sleeps in a wait while others run in its place. If they do not any more, its bell
     /// rings.
-    pub(super) relies_on_others: AtomicBool,
-    pub(super) index: usize,
-    /// Its worker is a [guest](super::guest).
-    pub(super) is_guest: bool,
+    pub(crate) relies_on_others: AtomicBool,
+    pub(crate) index: usize,
+    /// Its worker is a [guest](crate::pool::guest).
+    pub(crate) is_guest: bool,
     /// Its worker takes jobs in its waits only.
-    pub(super) runs_in_waits: AtomicBool,
-    pub(super) stealer: Stealer<Job>,
+    pub(crate) runs_in_waits: AtomicBool,
+    pub(crate) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.
-    pub(super) pinned: Injector<Job>,
+    pub(crate) pinned: Injector<Job>,
     /// Jobs for this worker, which it also runs while it waits: no other can.
-    pub(super) urgent: Injector<Job>,
+    pub(crate) urgent: Injector<Job>,
     /// The halves of `join`s that it holds.
-    pub(super) held: CachePadded<Held>,
+    pub(crate) held: CachePadded<Held>,
     /// The jobs of others that it runs, for which they wait.
-    pub(super) services: Services,
+    pub(crate) services: Services,
     /// Wakes it while it waits for a half of a `join`, or for a scope.
-    pub(super) bell: Waker,
-    pub(super) counters: Counters,
+    pub(crate) bell: Waker,
+    pub(crate) counters: Counters,
 }
 
 impl Seat {
     /// Returns the queue for pinned jobs that the worker may run before its next job.
-    pub(super) fn pinned(&self) -> &Injector<Job> {
+    pub(crate) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: under the lock of the crew.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
     }
 
-    pub(super) fn has_pinned(&self) -> bool {
+    pub(crate) fn has_pinned(&self) -> bool {
         !self.pinned.is_empty() || !self.urgent.is_empty()
     }
 }
 
 /// The seats that are taken: a snapshot that is replaced when a worker comes or goes, so that
 /// thieves need no lock to read it.
-pub(super) struct Registry(Snapshot<Vec<Arc<Seat>>>);
+pub(crate) struct Registry(Snapshot<Vec<Arc<Seat>>>);
 
 impl Registry {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Registry(Snapshot::new(Vec::new()))
     }
 
     /// Calls `look` with the seats, pinned meanwhile.
     #[inline]
-    pub(super) fn with<R>(&self, look: impl FnOnce(&[Arc<Seat>]) -> R) -> R {
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&[Arc<Seat>]) -> R) -> R {
         self.0.with(|seats| look(seats))
     }
 
     /// Adds a worker's seat. Called under the lock of the crew.
-    pub(super) fn add(&self, seat: &Arc<Seat>) {
+    pub(crate) fn add(&self, seat: &Arc<Seat>) {
         let with_it = |seats: &Vec<_>| seats.iter().chain([seat]).cloned().collect();
         // SAFETY: I6 — under the lock; a seat may go on any thread.
         unsafe { self.0.replace(with_it) };
     }
 
     /// Removes a worker's seat. Called under the lock of the crew.
-    pub(super) fn remove(&self, seat: &Arc<Seat>) {
+    pub(crate) fn remove(&self, seat: &Arc<Seat>) {
         let is_other = |it: &&Arc<Seat>| it.index != seat.index;
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();
         // SAFETY: I6 — under the lock of the crew, so only this call replaces the list.

@@ -1,9 +1,9 @@
 //! Where a worker looks for its next job.
 
-use super::helping::Server;
 use super::local::Local;
-use super::registry::Seat;
-use super::shared::SURPLUS;
+use crate::pool::data::helping::Server;
+use crate::pool::data::pool::SURPLUS;
+use crate::pool::data::registry::Seat;
 use crate::steal::Steal;
 use crate::sync::spin::{Vigil, relax};
 use crate::sync::{Arc, Relaxed};
@@ -28,7 +28,7 @@ const BATCH: usize = 32;
 const FEW: usize = 32;
 
 /// How a worker goes on.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// It runs this job.
     Run(Job),
     /// It begins again.
@@ -40,7 +40,7 @@ pub(super) enum Next {
 impl Local {
     /// Looks where no other worker is in the way: here, and at the injector.
     #[inline]
-    pub(super) fn find(&self) -> Option<Job> {
+    pub(crate) fn find(&self) -> Option<Job> {
         if self.turn.get() % INJECTOR_FIRST_EVERY == 0 {
             if let Some(job) = self.look_around() {
                 return Some(job);
@@ -74,7 +74,7 @@ impl Local {
     }
 
     /// Takes the oldest job of the shelf, or else of the injector.
-    pub(super) fn take_one(&self) -> Option<Job> {
+    pub(crate) fn take_one(&self) -> Option<Job> {
         self.shared.shelf.take().or_else(|| self.shared.injector.pop())
     }
 
@@ -98,7 +98,7 @@ impl Local {
     /// Looks everywhere for some microseconds, then sleeps, until there is a job. While this worker
     /// looks, no other is woken.
     #[cold]
-    pub(super) fn search(&self) -> Next {
+    pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;
         let mut search = shared.idle.searchers.search();
         loop {
@@ -134,7 +134,7 @@ impl Local {
     }
 
     /// Returns whether there is something to do that is not a job to be found.
-    pub(super) fn is_called(&self) -> bool {
+    pub(crate) fn is_called(&self) -> bool {
         // Relaxed: `attend` looks closer.
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || self.seat.has_pinned()
     }
@@ -185,7 +185,7 @@ impl Local {
     }
 
     /// Takes a job from another worker, and nothing after it.
-    pub(super) fn steal_one(&self) -> Option<Job> {
+    pub(crate) fn steal_one(&self) -> Option<Job> {
         let steal = |victim: &Arc<Seat>| victim.stealer.steal_some(|_, _| true);
         let job = self.shared.registry.with(|seats| self.victims(seats).find_map(steal));
         let job = job.inspect(|_| self.seat.counters.stole(1));

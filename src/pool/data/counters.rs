@@ -6,7 +6,7 @@ use crossbeam_utils::CachePadded;
 
 /// One worker's counters, written by it alone.
 #[derive(Default)]
-pub(super) struct Counters(CachePadded<Fields>);
+pub(crate) struct Counters(CachePadded<Fields>);
 
 #[derive(Default)]
 struct Fields {
@@ -27,32 +27,32 @@ fn add(counter: &AtomicU64, more: u64) {
 impl Counters {
     /// Counts a job that has run.
     #[inline]
-    pub(super) fn ran(&self) {
+    pub(crate) fn ran(&self) {
         add(&self.0.runs, 1);
     }
 
-    pub(super) fn runs(&self) -> u64 {
+    pub(crate) fn runs(&self) -> u64 {
         self.0.runs.load(Relaxed) // Relaxed: our own
     }
 
     /// Counts a steal of this many jobs.
-    pub(super) fn stole(&self, jobs: usize) {
+    pub(crate) fn stole(&self, jobs: usize) {
         add(&self.0.steal_operations, 1);
         add(&self.0.steals, jobs as u64);
     }
 
     /// Counts that the worker goes to sleep.
-    pub(super) fn parked(&self) {
+    pub(crate) fn parked(&self) {
         add(&self.0.parks, 1);
     }
 
     /// Counts that it woke up and found nothing.
-    pub(super) fn was_noop(&self) {
+    pub(crate) fn was_noop(&self) {
         add(&self.0.noops, 1);
     }
 
     /// Counts the time that it was busy.
-    pub(super) fn was_busy(&self, time: Duration) {
+    pub(crate) fn was_busy(&self, time: Duration) {
         add(&self.0.busy_nanos, time.as_nanos() as u64);
     }
 }
@@ -90,7 +90,7 @@ pub struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
-    pub(super) fn add(&mut self, Counters(fields): &Counters) {
+    pub(crate) fn add(&mut self, Counters(fields): &Counters) {
         // Relaxed, all: statistics.
         self.tasks_run += fields.runs.load(Relaxed);
         self.park_count += fields.parks.load(Relaxed);

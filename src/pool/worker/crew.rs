@@ -1,26 +1,26 @@
 //! Threads come and go.
 
-use super::GONE;
-use super::held::Held;
 use super::local::{Local, Vacancy};
-use super::registry::Seat;
-use super::settings::at_least_one;
-use super::shared::{CLOSED, Crew, MISSING, SPARE, SURPLUS, Shared};
 use crate::deque::Worker;
 use crate::executor::Reason;
 use crate::idle::{Park, ThreadPark};
+use crate::pool::GONE;
+use crate::pool::data::pool::{CLOSED, Crew, MISSING, Pool, SPARE, SURPLUS};
+use crate::pool::data::registry::Seat;
+use crate::pool::data::settings::at_least_one;
+use crate::pool::frames::held::Held;
 use crate::sync::{Arc, Relaxed, thread};
 use alloc::format;
 use crossbeam_utils::CachePadded;
 use std::io;
 
-impl Shared {
+impl Pool {
     /// Starts the threads that a pool should have and has not. Returns an error if there is none
     /// afterwards: another thread is closing the pool, whose injector may still be open, or the
     /// system has none to give.
     #[cold]
-    pub(super) fn start(this: &Arc<Self>) -> Result<(), Reason> {
-        let _ = Shared::start_all(this);
+    pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
+        let _ = Pool::start_all(this);
         let crew = this.crew.lock();
         if crew.alive > 0 {
             Ok(())
@@ -32,14 +32,14 @@ impl Shared {
     }
 
     /// Starts the threads that a pool should have and has not. Returns an error if one is missing.
-    pub(super) fn start_all(this: &Arc<Self>) -> io::Result<()> {
+    pub(crate) fn start_all(this: &Arc<Self>) -> io::Result<()> {
         let mut crew = this.crew.lock();
         // Relaxed: it is written under the lock.
         let attention = this.attention.load(Relaxed);
         if attention & MISSING == 0 || crew.is_closing || this.settings.is_hosted {
             return Ok(());
         }
-        let result = Shared::fill(this, &mut crew);
+        let result = Pool::fill(this, &mut crew);
         if result.is_ok() {
             // Last: a thread that does not come here relies on the threads.
             this.attention.fetch_and(!MISSING, Relaxed);
@@ -54,7 +54,7 @@ impl Shared {
     fn fill(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let mut result = Ok(());
         while crew.is_too_small() && this.may_start(crew) && result.is_ok() {
-            result = Shared::start_one(this, crew);
+            result = Pool::start_one(this, crew);
         }
         if result.is_err() {
             this.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
@@ -67,7 +67,7 @@ impl Shared {
     fn start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let is_needed = crew.alive <= crew.blocked && this.is_there_work();
         if is_needed && this.may_start(crew) {
-            return Shared::start_one(this, crew);
+            return Pool::start_one(this, crew);
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Shared {
 
     /// Starts a thread. On an error the caller lets go of the lock and calls `give_up`.
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
-        let vacancy = Shared::add_vacancy(this, crew, false);
+        let vacancy = Pool::add_vacancy(this, crew, false);
         let seat = Arc::clone(&vacancy.seat);
         let name = format!("{}-{}", this.settings.thread_name, seat.index);
         match thread::spawn(name, this.settings.stack_size, move || Local::live(vacancy)) {
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     /// Adds a seat for a thread that is about to start.
-    pub(super) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew, is_guest: bool) -> Vacancy {
+    pub(crate) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew, is_guest: bool) -> Vacancy {
         let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
         let seat = Arc::new(Seat {
             index,
@@ -122,7 +122,7 @@ impl Shared {
 
     /// Removes the seat of a thread that does not start. The caller lets go of the lock, and then
     /// does the rest of `give_up`.
-    pub(super) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
+    pub(crate) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
         self.registry.remove(seat);
         crew.taken[seat.index] = false;
         crew.alive -= 1;
@@ -138,7 +138,7 @@ impl Shared {
     }
 
     /// Sets the wanted number of threads.
-    pub(super) fn resize(this: &Arc<Self>, threads: usize) -> io::Result<()> {
+    pub(crate) fn resize(this: &Arc<Self>, threads: usize) -> io::Result<()> {
         let threads = at_least_one(threads)?.get();
         if this.settings.is_hosted {
             let error = "another starts the threads of this pool";
@@ -154,7 +154,7 @@ impl Shared {
         if crew.is_closing || crew.alive == 0 {
             return Ok(()); // they start with the first job
         }
-        let result = Shared::fill(this, &mut crew);
+        let result = Pool::fill(this, &mut crew);
         let is_too_large = crew.is_too_large();
         this.mark_spare(&crew);
         drop(crew);
@@ -168,7 +168,7 @@ impl Shared {
 
     /// Discharges the calling worker if there are too many. A closing pool discharges none: its
     /// workers leave by themselves, and until then each may be the one that runs the last job.
-    pub(super) fn discharges(&self) -> bool {
+    pub(crate) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
         if discharges {
@@ -183,15 +183,15 @@ impl Shared {
 
     /// Lets another thread take the place of a worker that begins to block. Returns whether there
     /// is one.
-    pub(super) fn begin_blocking(this: &Arc<Self>, seat: &Seat) -> bool {
+    pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) -> bool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
         // If the system has no thread to give, the other workers have more to do.
         let result = if crew.is_closing {
-            Shared::start_for_rest(this, &mut crew)
+            Pool::start_for_rest(this, &mut crew)
         } else {
-            Shared::fill(this, &mut crew)
+            Pool::fill(this, &mut crew)
         };
         this.mark_spare(&crew);
         // The threads of a closing pool leave when they find nothing.
@@ -221,7 +221,7 @@ impl Shared {
         });
     }
 
-    pub(super) fn end_blocking(&self, seat: &Seat) {
+    pub(crate) fn end_blocking(&self, seat: &Seat) {
         let mut crew = self.crew.lock();
         crew.blocked -= usize::from(!seat.is_guest);
         let is_too_large = crew.is_too_large();
@@ -236,7 +236,7 @@ impl Shared {
     /// Returns whether as many workers run as are wanted, even without `others` of them. Workers
     /// that rest, block or sleep in a wait are not counted. While a pool closes there are never
     /// enough.
-    pub(super) fn run_enough(&self, others: usize) -> bool {
+    pub(crate) fn run_enough(&self, others: usize) -> bool {
         // Relaxed: a hint, which is set whenever there can be too many.
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0
@@ -258,7 +258,7 @@ impl Shared {
     /// `false` if jobs are pinned to the worker; or if the pool closes and the worker was
     /// discharged before, since others may have left. Then it keeps its seat, and is discharged no
     /// more.
-    pub(super) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
+    pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
             crew.alive += usize::from(is_discharged);
@@ -277,14 +277,14 @@ impl Shared {
         }
         // Another worker may have begun to block since this one looked for a job, and have counted
         // on it.
-        let result = if crew.is_closing { Shared::start_for_rest(this, &mut crew) } else { Ok(()) };
+        let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
         true
     }
 
     /// Frees the worker's index, after its stop hook has returned.
-    pub(super) fn vacate(&self, seat: &Seat, is_discharged: bool) {
+    pub(crate) fn vacate(&self, seat: &Seat, is_discharged: bool) {
         let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
@@ -294,7 +294,7 @@ impl Shared {
     }
 
     /// Counts a thread that has nothing more to do with the pool.
-    pub(super) fn go(&self) {
+    pub(crate) fn go(&self) {
         let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
         self.idle.quiet.notify_all();
         if is_last && self.is_closed() {

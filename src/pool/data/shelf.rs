@@ -10,7 +10,7 @@
 //! another worker's deque. A job that comes to the shelf rings its owner's bell. The shelf is never
 //! closed: a worker that puts a job there looks again before it leaves the pool.
 
-use super::frame::bell_of;
+use crate::pool::frames::frame::bell_of;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicUsize, Relaxed};
 use crate::task::Job;
@@ -19,19 +19,19 @@ use core::task::Waker;
 
 /// Under a lock: a job comes here rarely.
 #[derive(Default)]
-pub(super) struct Shelf {
+pub(crate) struct Shelf {
     jobs: Mutex<VecDeque<Job>>,
     /// Written under the lock.
     len: AtomicUsize,
 }
 
 impl Shelf {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len.load(Relaxed) // Relaxed: behind the fence of LOOK_AGAIN, or it is looked at again
     }
 
     /// Puts a job here. Returns the waker of its scope's owner, if that waits.
-    pub(super) fn put(&self, job: Job) -> Option<Waker> {
+    pub(crate) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);
         // Before the look at the bell, which has a lock of its own: an owner whose bell is not
@@ -42,17 +42,17 @@ impl Shelf {
     }
 
     /// Takes the oldest job.
-    pub(super) fn take(&self) -> Option<Job> {
+    pub(crate) fn take(&self) -> Option<Job> {
         self.take_such(|_| true)
     }
 
     /// Takes the oldest job that is not of a scope.
-    pub(super) fn take_stranger(&self) -> Option<Job> {
+    pub(crate) fn take_stranger(&self) -> Option<Job> {
         self.take_such(|it| it.scope().is_none())
     }
 
     /// Takes the oldest job of a scope.
-    pub(super) fn take_of(&self, scope: usize) -> Option<Job> {
+    pub(crate) fn take_of(&self, scope: usize) -> Option<Job> {
         self.take_such(|it| it.is_of(scope))
     }
 

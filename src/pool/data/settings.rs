@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::io;
 
 /// Called with a worker's index.
-pub(super) type Hook = Unwatched<dyn Fn(usize) + Send + Sync>;
+pub(crate) type Hook = Unwatched<dyn Fn(usize) + Send + Sync>;
 type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 
 /// When the threads of a pool are started.
@@ -35,32 +35,32 @@ pub enum Start {
 
 /// The settings of a pool.
 #[derive(Clone)]
-pub(super) struct Settings {
-    pub(super) num_threads: Option<usize>,
-    pub(super) max_threads: usize,
-    pub(super) keep_alive: Duration,
-    pub(super) thread_name: String,
-    pub(super) stack_size: Option<usize>,
-    pub(super) start: Start,
-    pub(super) make_park: Option<MakePark>,
-    pub(super) panic_handler: PanicHandler,
-    pub(super) context: Option<Flow>,
-    pub(super) on_thread_start: Option<Hook>,
-    pub(super) on_thread_stop: Option<Hook>,
-    pub(super) on_thread_park: Option<Hook>,
-    pub(super) on_thread_unpark: Option<Hook>,
+pub(crate) struct Settings {
+    pub(crate) num_threads: Option<usize>,
+    pub(crate) max_threads: usize,
+    pub(crate) keep_alive: Duration,
+    pub(crate) thread_name: String,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) start: Start,
+    pub(crate) make_park: Option<MakePark>,
+    pub(crate) panic_handler: PanicHandler,
+    pub(crate) context: Option<Flow>,
+    pub(crate) on_thread_start: Option<Hook>,
+    pub(crate) on_thread_stop: Option<Hook>,
+    pub(crate) on_thread_park: Option<Hook>,
+    pub(crate) on_thread_unpark: Option<Hook>,
     /// A thread that calls `join` or `scope` is a worker meanwhile.
-    pub(super) callers_take_part: bool,
+    pub(crate) callers_take_part: bool,
     /// The threads are started by another layer.
-    pub(super) is_hosted: bool,
+    pub(crate) is_hosted: bool,
 }
 
 impl Settings {
-    pub(super) fn has_own_park(&self) -> bool {
+    pub(crate) fn has_own_park(&self) -> bool {
         self.make_park.is_some()
     }
 
-    pub(super) fn park(&self, index: usize) -> Box<dyn Park> {
+    pub(crate) fn park(&self, index: usize) -> Box<dyn Park> {
         match &self.make_park {
             Some(make) => make(index),
             None => Box::new(ThreadPark::new()),
@@ -68,7 +68,7 @@ impl Settings {
     }
 }
 
-pub(super) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
+pub(crate) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
     let refused =
         || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");
     NonZeroUsize::new(threads).ok_or_else(refused)

@@ -1,9 +1,9 @@
 //! Counters of a pool's work.
 
-use super::counters::WorkerMetrics;
-use super::registry::Seat;
-use super::thread_pool::ThreadPool;
+use super::ThreadPool;
 use crate::executor::Executor;
+use crate::pool::data::counters::WorkerMetrics;
+use crate::pool::data::registry::Seat;
 use crate::sync::{Arc, Relaxed};
 use alloc::vec::Vec;
 use core::fmt;
@@ -25,10 +25,10 @@ use core::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PoolMetrics {
-    /// Threads that live, without [guests](super::ThreadPool::take_part).
+    /// Threads that live, without [guests](crate::pool::ThreadPool::take_part).
     pub num_workers: usize,
     /// Threads of these whose place others may have: they wait, or are in a section marked by
-    /// [`blocking`](super::blocking).
+    /// [`blocking`](crate::pool::blocking).
     pub num_blocked: usize,
     /// Jobs that are in no worker's deque.
     pub global_queue_depth: usize,

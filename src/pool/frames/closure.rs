@@ -10,7 +10,7 @@ use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 /// A closure that runs once, or is dropped. It may borrow: its maker keeps the borrowed values
 /// alive.
 #[repr(C)]
-pub(super) struct Closure {
+pub(crate) struct Closure {
     table: &'static ClosureTable,
     words: Words,
 }
@@ -125,7 +125,7 @@ impl<F> Drop for Placed<F> {
 impl Closure {
     /// Makes one of a closure; in the words if it fits, or else in a box.
     #[inline]
-    pub(super) fn new<F: FnOnce() + Send>(f: F) -> Self {
+    pub(crate) fn new<F: FnOnce() + Send>(f: F) -> Self {
         if InlineClosure::<F>::FITS { InlineClosure::closure(f) } else { Closure::boxed(f) }
     }
 
@@ -136,7 +136,7 @@ impl Closure {
     /// 1. No other thread calls this with the room, which stays until the closure has run or was
     ///    dropped.
     #[inline]
-    pub(super) unsafe fn new_in<F: FnOnce() + Send>(room: &Room, f: F) -> Self {
+    pub(crate) unsafe fn new_in<F: FnOnce() + Send>(room: &Room, f: F) -> Self {
         if InlineClosure::<F>::FITS {
             return InlineClosure::closure(f);
         }
@@ -156,7 +156,7 @@ impl Closure {
     }
 
     #[inline]
-    pub(super) fn run(self) {
+    pub(crate) fn run(self) {
         let mut this = ManuallyDrop::new(self);
         let run = this.table.run;
         // SAFETY: I10 — `this` is not dropped, so the words are not used afterwards.

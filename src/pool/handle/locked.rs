@@ -1,9 +1,9 @@
 //! The pool that is obviously right: one queue under one lock.
 
-use super::settings::at_least_one;
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
 use crate::executor::{RejectedBatch, Shutdown, TaskBuilder};
 use crate::idle::EventCount;
+use crate::pool::data::settings::at_least_one;
 use crate::sync::Unwatched;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, JoinHandle};
@@ -46,7 +46,7 @@ use std::io;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct LockedPool {
-    pub(super) shared: Unwatched<LockedShared>,
+    pub(crate) shared: Unwatched<LockedShared>,
     size: NonZeroUsize,
     threads: Vec<JoinHandle<()>>,
 }
@@ -55,16 +55,16 @@ pub struct LockedPool {
 impl UnwindSafe for LockedPool {}
 impl RefUnwindSafe for LockedPool {}
 
-pub(super) struct LockedShared {
-    pub(super) id: ExecutorId,
+pub(crate) struct LockedShared {
+    pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
-    pub(super) living: Living,
+    pub(crate) living: Living,
     /// Notified when the last job has run, once it is closed.
     end: End,
     /// Notified when there is a job to take, or when there will be none.
     work: Condvar,
     /// Notified when all accepted jobs have run.
-    pub(super) quiet: EventCount,
+    pub(crate) quiet: EventCount,
 }
 
 #[derive(Default)]
@@ -232,17 +232,17 @@ impl LockedPool {
     }
 
     /// Returns whether this thread is one of the pool's.
-    pub(super) fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         current::is_thread_of(self.shared.id)
     }
 }
 
 impl LockedShared {
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.state.lock().is_quiet()
     }
 
-    pub(super) fn close(&self, how: Shutdown) {
+    pub(crate) fn close(&self, how: Shutdown) {
         let mut state = self.state.lock();
         state.closed = true;
         state.cancelled |= how == Shutdown::Cancel;
@@ -309,7 +309,7 @@ impl LockedShared {
         self.quiet.notify_all();
     }
 
-    pub(super) fn accept(&self, job: Job) -> Result<(), Rejected> {
+    pub(crate) fn accept(&self, job: Job) -> Result<(), Rejected> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(Rejected { item: job, reason: Reason::Closed });
