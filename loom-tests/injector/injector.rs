@@ -175,6 +175,18 @@ fn batch_against_batch() {
     is_a_queue("batch_against_batch", Preemptions(2), "pp", &["b", "a"]);
 }
 
+/// Of three items a batch takes two, in one run.
+#[test]
+fn a_run_of_two_against_a_batch() {
+    is_a_queue("a_run_of_two_against_a_batch", Preemptions(2), "ppp", &["b", "a"]);
+}
+
+/// The first slot of the batch may have no item yet; the second has one.
+#[test]
+fn a_run_ends_before_a_slot_without_an_item() {
+    is_a_queue("a_run_ends_before_a_slot_without_an_item", Preemptions(2), "", &["p", "ppb"]);
+}
+
 #[test]
 fn a_batch_is_pushed_against_a_batch_taken() {
     is_a_queue("a_batch_is_pushed_against_a_batch_taken", Preemptions(3), "", &["b", "2"]);

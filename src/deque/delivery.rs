@@ -1,9 +1,9 @@
 //! Taking in items that come out of an injector.
 
 use super::batch::reverse;
-use super::buffer::slot_in;
-use super::index::after;
+use super::index::{after, place};
 use super::{Flavor, Worker};
+use crate::sync::slot::Slot;
 
 impl<T> Worker<T> {
     /// Returns whether the deque is at its maximum capacity, counting items that thieves are
@@ -21,28 +21,20 @@ impl<T> Worker<T> {
         None
     }
 
-    /// Pushes items for which there is room, so that they are popped in the order in which they
-    /// came. With `and_keep` the first is not pushed. Returns `None` if there is no item at all,
-    /// and otherwise the item that is kept, if any.
-    pub(crate) fn take_in_batch(
-        &self,
-        mut items: impl Iterator<Item = T>,
-        and_keep: bool,
-    ) -> Option<Option<T>> {
-        let kept = if and_keep { Some(items.next()?) } else { None };
-        let (slots, free) = (self.slots(), self.bottom());
-        let mut count = 0;
-        for item in items {
-            slot_in(slots, after(free, count)).store(item);
-            count += 1;
-        }
-        if count == 0 && !and_keep {
-            return None;
-        }
+    /// Returns the slots from the one `count` after the newest item on, up to where they wrap
+    /// around. As many are free as there is room.
+    #[inline(always)]
+    pub(crate) fn free_slots(&self, count: usize) -> &[Slot<T>] {
+        let slots = self.slots();
+        &slots[place(after(self.bottom(), count)) & (slots.len() - 1)..]
+    }
+
+    /// Pushes the items that were stored in the first `count` free slots, so that they are popped
+    /// in the order of the slots.
+    pub(crate) fn take_in_stored(&self, count: usize) {
         if self.flavor == Flavor::Lifo {
             reverse(self, count);
         }
-        self.publish(after(free, count));
-        Some(kept)
+        self.publish(after(self.bottom(), count));
     }
 }

@@ -1,8 +1,11 @@
 //! The consumers' end: several items at once.
 
 use super::Injector;
+use super::segment::{Content, Segment};
+use super::word::Head;
 use crate::deque::{MAX_BATCH, Worker};
 use crate::steal::Steal;
+use crate::sync::slot::Slot;
 use crate::sync::spin::{Contention, Patience};
 
 impl<T> Injector<T> {
@@ -126,15 +129,80 @@ impl<T> Injector<T> {
                 contention.wait();
                 continue;
             }
-            let mut patience = Patience::full();
-            let received = (0..count).filter_map(|further| {
-                // SAFETY: I3 — we have claimed these slots, and receive each once.
-                unsafe { self.receive(segment.segment(), head, further, &mut patience) }
-            });
-            if let Some(found) = dest.take_in_batch(received, and_pop) {
+            let (segment, patience) = (segment.segment(), Patience::full());
+            let claimed = Claimed { injector: self, segment, head, next: 0, count, patience };
+            if let Some(found) = claimed.move_to(dest, and_pop) {
                 return Steal::Success(found);
             }
             // All slots of the claim were void or have become orphans: try again.
         }
+    }
+}
+
+/// Slots that one claim of a consumer passed, which it receives from the oldest on.
+struct Claimed<'a, T> {
+    injector: &'a Injector<T>,
+    segment: *mut Segment<T>,
+    head: Head,
+    /// The number of slots that are received.
+    next: usize,
+    count: usize,
+    patience: Patience,
+}
+
+impl<T> Claimed<'_, T> {
+    /// Moves the items into `dest`, which has room for them. With `and_pop` the oldest is not
+    /// moved. Returns `None` if there is no item at all, and otherwise the oldest, if it was not
+    /// moved.
+    fn move_to(mut self, dest: &Worker<T>, and_pop: bool) -> Option<Option<T>> {
+        let oldest = if and_pop { Some(self.receive()?) } else { None };
+        let mut len = 0;
+        while self.next < self.count {
+            len += self.move_run(dest.free_slots(len));
+            // The run ends here, where `dest` goes around, or before a slot that has no item yet.
+            let Some(item) = self.receive() else { break };
+            dest.free_slots(len)[0].store(item);
+            len += 1;
+        }
+        if len == 0 && !and_pop {
+            return None;
+        }
+        dest.take_in_stored(len);
+        Some(oldest)
+    }
+
+    /// Moves items into free slots of a deque while both last and each item is there. Returns how
+    /// many.
+    #[inline(always)]
+    fn move_run(&mut self, free: &[Slot<T>]) -> usize {
+        let (offset, left) = (self.head.offset() + self.next, self.count - self.next);
+        // SAFETY: I4 — the slots are ours, and we do not touch one that is settled.
+        let slots = unsafe { Segment::run(self.segment, offset, left) };
+        let mut moved = 0;
+        for (slot, to) in slots.iter().zip(free) {
+            if slot.look() != Content::Item {
+                break;
+            }
+            // SAFETY: I3 — we have claimed the slot, take it once, and `look` has shown an item.
+            to.store(unsafe { slot.take() });
+            moved += 1;
+        }
+        self.next += moved;
+        moved
+    }
+
+    /// Takes the next item, and waits for it if its producer is about to put it there.
+    fn receive(&mut self) -> Option<T> {
+        while self.next < self.count {
+            let (injector, further) = (self.injector, self.next);
+            self.next += 1;
+            // SAFETY: I3 — we have claimed the slot, and receive it once: `next` has moved past it.
+            let item =
+                unsafe { injector.receive(self.segment, self.head, further, &mut self.patience) };
+            if item.is_some() {
+                return item;
+            }
+        }
+        None
     }
 }

@@ -21,9 +21,10 @@
 //! two steps. The consumer gives the slot up as an *orphan*. While `head` counts orphans, every
 //! consumer looks at them before it claims a slot (`around.rs`).
 //!
-//! A slot is *settled* once it is `TAKEN`. A *visitor* uses segments and orphans in which it owns
-//! no slot, and counts itself meanwhile. The *sweeper* holds the flag `sweeping`, and takes settled
-//! segments back (`sweep.rs`). A *lasting* segment lives as long as the injector.
+//! A slot is *settled* once it has been `TAKEN`. A *visitor* uses segments and orphans in which it
+//! owns no slot, and counts itself meanwhile. The *sweeper* holds the flag `sweeping`, resets
+//! settled slots, and takes segments of such slots back (`sweep.rs`). A *lasting* segment lives as
+//! long as the injector.
 //!
 //! # Invariants
 //!
@@ -34,7 +35,7 @@
 //! - **I3** A slot that a compare-exchange of `head` passed belongs to the consumer that exchanged,
 //!   until it marks it `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when `head` is in a later one and every slot of it is
-//!   `TAKEN`. So the owner of a slot may use its segment.
+//!   settled. So the owner of a slot may use its segment.
 //! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
 //!   found it after its visit began.
 //! - **I6** Only the sweeper reuses or frees what was unlinked, once it has found, after the
@@ -43,6 +44,7 @@
 //!   word's segment is used up. So the pointer that a consumer reads between `head` and its claim
 //!   is the claimed slot's. The one that a producer reads after its claim is that, or a later one.
 //! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
+//! - **I9** The items of a chunk from `next` to `len` are there, and are not pushed yet.
 //!
 //! # Orderings
 //!
@@ -182,7 +184,7 @@ struct HeadLine<T> {
     segment: AtomicPtr<Segment<T>>,
     /// A [`Spot`] at which `tail` once was. It saves consumers most looks at the producers' line.
     tail_seen: AtomicU64,
-    /// Every slot before this [`Spot`] is `TAKEN`.
+    /// Every slot before this [`Spot`] is settled, and reset.
     settled: AtomicU64,
 }
 

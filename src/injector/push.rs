@@ -7,7 +7,7 @@ use super::{CLOSED, Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::{AtomicPtr, Relaxed};
 use alloc::vec::Vec;
-use core::mem::{self, size_of};
+use core::mem::{self, MaybeUninit, size_of};
 use core::ptr;
 
 /// Claimed slots of one segment, for this producer to fill.
@@ -38,6 +38,26 @@ impl<T> Claim<T> {
         // SAFETY: I2 — we have claimed the slot, and `next` has moved past it.
         unsafe { self.slot().fill(item) };
     }
+
+    /// Moves as many of the items as there are slots into them. Returns how many.
+    ///
+    /// # Safety
+    ///
+    /// The items are initialised, at least as many as the slots, and the caller forgets those.
+    #[inline(always)]
+    unsafe fn fill_with(mut self, items: &[MaybeUninit<T>]) -> usize {
+        let count = self.end - self.next;
+        // SAFETY: I4 — the slots are ours and not settled, so their segment stays.
+        let slots = unsafe { Segment::run(self.segment, self.next, count) };
+        self.next = self.end;
+        for (slot, item) in slots.iter().zip(items) {
+            // SAFETY: the caller promises that the item is initialised.
+            let item = unsafe { item.assume_init_ref() };
+            // SAFETY: I2 — we have claimed the slot, and `next` has moved past it.
+            unsafe { slot.fill(item) };
+        }
+        count
+    }
 }
 
 impl<T> Drop for Claim<T> {
@@ -56,21 +76,21 @@ const CHUNK: usize = 32;
 /// The size in bytes above which the copy into a chunk costs more than it saves.
 const LARGE: usize = 64;
 
-/// Items that an iterator has given and that are not pushed yet.
+/// Items that an iterator has given, in part pushed (I9).
 struct Chunk<'a, T> {
     injector: &'a Injector<T>,
-    items: [Option<T>; CHUNK],
+    items: [MaybeUninit<T>; CHUNK],
+    next: usize,
     len: usize,
 }
 
 impl<T> Chunk<'_, T> {
     /// Takes as many items as fit from the iterator. Returns whether there was one.
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) -> bool {
+        (self.next, self.len) = (0, 0);
         for place in &mut self.items {
-            *place = items.next();
-            if place.is_none() {
-                break;
-            }
+            let Some(item) = items.next() else { break };
+            place.write(item);
             self.len += 1;
         }
         self.len > 0
@@ -78,25 +98,30 @@ impl<T> Chunk<'_, T> {
 
     /// Pushes the items. Returns `false` if the injector is closed.
     fn push(&mut self) -> bool {
-        let mut items = self.items[..self.len].iter_mut().filter_map(Option::take);
-        while self.len > 0 {
-            let Some(mut claim) = self.injector.claim(self.len) else { return false };
-            self.len -= claim.end - claim.next;
-            while claim.next < claim.end {
-                let Some(item) = items.next() else { unreachable!("`len` items") };
-                // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
-                unsafe { claim.fill(&item) };
-                mem::forget(item);
-            }
+        while self.next < self.len {
+            let items = &self.items[self.next..self.len];
+            let Some(claim) = self.injector.claim(items.len()) else { return false };
+            // SAFETY: I9 — they are initialised, and `next` moves past those that have a slot.
+            self.next += unsafe { claim.fill_with(items) };
         }
         true
+    }
+
+    /// Takes out the items that were not pushed.
+    fn take_rest(&mut self) -> Vec<T> {
+        let rest = mem::replace(&mut self.next, self.len)..self.len;
+        let items = self.items[rest].iter_mut().map(|it| mem::replace(it, MaybeUninit::uninit()));
+        // SAFETY: I9 — these were the items from `next` on, which has moved past them.
+        items.map(|item| unsafe { item.assume_init() }).collect()
     }
 }
 
 impl<T> Drop for Chunk<'_, T> {
-    /// Pushes the items that the iterator gave before it panicked, if it did.
+    /// Pushes the items that the iterator gave before it panicked, if it did. Drops them if the
+    /// injector is closed.
     fn drop(&mut self) {
         self.push();
+        drop(self.take_rest());
     }
 }
 
@@ -241,10 +266,11 @@ impl<T> Injector<T> {
                 self.try_push(item).map_err(|Closed(item)| Closed(Vec::from([item])))
             });
         }
-        let mut chunk = Chunk { injector: self, items: [const { None }; CHUNK], len: 0 };
+        let items_of_chunk = [const { MaybeUninit::uninit() }; CHUNK];
+        let mut chunk = Chunk { injector: self, items: items_of_chunk, next: 0, len: 0 };
         while chunk.fill(items) {
             if !chunk.push() {
-                return Err(Closed(chunk.items.iter_mut().filter_map(Option::take).collect()));
+                return Err(Closed(chunk.take_rest()));
             }
         }
         Ok(())

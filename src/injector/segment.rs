@@ -7,7 +7,7 @@ use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::size_of;
-use core::ptr;
+use core::{ptr, slice};
 
 /// The slot is not marked yet.
 const EMPTY: u8 = 0;
@@ -99,8 +99,9 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    fn reset(&self) {
-        self.state.store(EMPTY, Relaxed); // Relaxed: the segment is ours alone until it is linked
+    /// Empties a settled slot for its next life. A late look finds nothing there either way.
+    pub(super) fn reset(&self) {
+        self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }
 }
 
@@ -239,6 +240,23 @@ impl<T> Segment<T> {
         unsafe { &*Self::slot_at(segment, offset) }
     }
 
+    /// Returns `count` slots from an offset on.
+    ///
+    /// # Safety
+    ///
+    /// The segment lives as long as the result is used (I4), and the slots end at `SLOTS` or
+    /// before.
+    #[inline(always)]
+    pub(super) unsafe fn run<'a>(
+        segment: *mut Self,
+        offset: usize,
+        count: usize,
+    ) -> &'a [SegmentSlot<T>] {
+        debug_assert!(offset + count <= Self::SLOTS);
+        // SAFETY: the caller keeps the segment, and the slots are within the layout.
+        unsafe { slice::from_raw_parts(Self::slot_at(segment, offset), count) }
+    }
+
     #[inline(always)]
     fn slot_at(segment: *mut Self, offset: usize) -> *mut SegmentSlot<T> {
         let (_, at) = Self::layout();
@@ -261,16 +279,12 @@ impl<T> Segment<T> {
         self.number.store(number, Relaxed); // Relaxed: linking it publishes this
     }
 
-    /// Empties the slots of a used segment, and removes its link.
+    /// Removes the link of a used segment, whose slots have been reset.
     ///
     /// # Safety
     ///
     /// The caller is the only thread that still has this pointer (I6).
     pub(super) unsafe fn reset(segment: *mut Self) {
-        for offset in 0..Self::SLOTS {
-            // SAFETY: the caller alone has the segment, and `offset` is below `SLOTS`.
-            unsafe { Self::slot(segment, offset) }.reset();
-        }
         // SAFETY: the caller alone has the segment (I6).
         let segment = unsafe { &*segment };
         segment.watch.changed();

@@ -63,8 +63,14 @@ impl<T> Injector<T> {
             let start = Position::of(number, 0, Self::SLOTS);
             let end = start.distance(head, Self::SLOTS).min(Self::SLOTS);
             let mut offset = settled.offset_in(number);
-            // SAFETY: I6 — we sweep, and have not unlinked it; `offset` is below `SLOTS`.
-            while offset < end && unsafe { Segment::slot(oldest, offset) }.is_settled() {
+            while offset < end {
+                // SAFETY: I6 — we sweep, and have not unlinked it; `offset` is below `SLOTS`.
+                let slot = unsafe { Segment::slot(oldest, offset) };
+                if !slot.is_settled() {
+                    break;
+                }
+                // At once, while its line is at hand. No sweep looks at it again before it is used.
+                slot.reset();
                 offset += 1;
             }
             settled = Spot::of(number, offset);
@@ -124,7 +130,7 @@ impl<T> Injector<T> {
             let next = next.load(Relaxed);
             // SAFETY: I6 — unlinked and without a visitor, so only we have it.
             unsafe { Segment::reset(segment) };
-            // SAFETY: I6 — only we have it, and its slots are empty now.
+            // SAFETY: I6 — only we have it, and `unlink_settled` has reset its slots.
             unsafe { self.keep(segment) };
             segment = next;
         }
