@@ -7,7 +7,7 @@ use super::shared::Shared;
 use crate::executor::{ExecutorId, Shutdown};
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Text, Unwatched, Weak, weak};
-use crate::task::{AnyTask, CancelledBy, Cause, Ended, Job};
+use crate::task::{AnyTask, CancelToken, CancelledBy, Cause, Ended, Job};
 use alloc::task::Wake;
 use core::cell::Cell;
 use core::ptr;
@@ -100,9 +100,21 @@ impl Shared {
     /// Cancels the token for the end of the queue, which is over or cancelled. The caller keeps the
     /// slot from getting another queue.
     pub(super) fn tell_end(&self, line: &Line) {
-        if let Err(payload) = line.end.tell() {
+        if let Err(payload) = line.end.tell(self.reason_of(line)) {
             self.panics.handle(payload);
         }
+    }
+
+    /// Returns the token for the end of the queue.
+    pub(super) fn end_of(&self, line: &Line) -> CancelToken {
+        // Relaxed: a lock orders it.
+        let has_ended = || self.is_ended.load(Relaxed) || line.has_ended();
+        line.end.token(has_ended, || self.reason_of(line))
+    }
+
+    /// Returns the reason for which the queue was cancelled, or else that of the executor's end.
+    fn reason_of(&self, line: &Line) -> Option<Text> {
+        line.reason().or_else(|| self.end_reason())
     }
 
     /// Cancels the queue and returns how many tasks it dropped. No task begins after this has
@@ -217,8 +229,11 @@ impl Shared {
 
     /// Returns the cause with which tasks end when the executor has ended.
     pub(super) fn cause(&self) -> Cause {
-        let reason = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        Cause::Cancelled(CancelledBy::Executor, reason)
+        Cause::Cancelled(CancelledBy::Executor, self.end_reason())
+    }
+
+    fn end_reason(&self) -> Option<Text> {
+        self.end.lock().as_ref().and_then(|(token, _)| token.reason())
     }
 
     /// Drops all queued tasks, because the executor has ended.

@@ -6,7 +6,7 @@ use super::line::{Line, MAX_WEIGHT};
 use super::report::QueueMetrics;
 use super::shared::Shared;
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
-use crate::sync::{Arc, Relaxed};
+use crate::sync::Arc;
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
 use core::fmt;
 use core::num::NonZeroUsize;
@@ -307,8 +307,10 @@ impl Executor for Queue {
         true
     }
 
+    /// Returns the token of the queue's end. It has the reason with which the queue was cancelled, or
+    /// else that of the executor's end.
     fn end(&self) -> Option<CancelToken> {
-        Some(self.line().end(|| self.shared().is_ended.load(Relaxed))) // Relaxed: a lock orders it
+        Some(self.shared().end_of(self.line()))
     }
 
     fn id(&self) -> Option<ExecutorId> {
