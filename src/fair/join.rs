@@ -12,7 +12,7 @@ use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
 use crate::sync::place::Place;
 use crate::sync::thread;
 use crate::task::current::{self, Waiter};
-use crate::task::{Captured, Flow, Job, Limited, OnStack, StackKind};
+use crate::task::{CancelToken, Captured, Flow, Job, JoinError, Limited, OnStack, StackKind};
 use core::mem;
 use core::num::NonZeroUsize;
 
@@ -115,6 +115,50 @@ impl Queue {
                 None => (a(), b()),
             }),
         }
+    }
+
+    /// Calls [`join`](Self::join), but drops a closure that has not begun when the token is
+    /// cancelled. A closure that runs can look at the token. Outside of the queue's tasks, the
+    /// whole is a task with this token, and does not wait for its turn once the token is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// The token's cancellation, if one of the closures was dropped because of it. The other has
+    /// ended. Outside of the queue's tasks, also the error with which the queue refuses or drops
+    /// the whole, for which `join` panics.
+    ///
+    /// # Panics
+    ///
+    /// Continues the panic of the first closure, or else of the second, when neither runs any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::CancelToken;
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(2)?);
+    ///
+    /// let (queue, token) = (fair.queue("tenant").build()?, CancelToken::new());
+    /// assert_eq!(queue.join_with(&token, || 1, || 2).unwrap(), (1, 2));
+    /// token.cancel_with("enough");
+    /// let error = queue.join_with(&token, || 1, || 2).unwrap_err();
+    /// assert_eq!(error.reason(), Some("enough"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn join_with<A, B, RA, RB>(
+        &self,
+        token: &CancelToken,
+        a: A,
+        b: B,
+    ) -> Result<(RA, RB), JoinError>
+    where
+        A: FnOnce() -> RA + Send,
+        B: FnOnce() -> RB + Send,
+        RA: Send,
+        RB: Send,
+    {
+        let (a, b) = (|| token.check().map(|()| a()), || token.check().map(|()| b()));
+        let (a, b) = self.install_with(token, || self.join(a, b))?;
+        Ok((a?, b?))
     }
 
     #[inline]
@@ -223,7 +267,21 @@ impl Queue {
         if current::is_within(Some(self.0.id)) {
             return self.install_inside(f);
         }
-        self.install_from_outside(f)
+        let result = self.install_from_outside(None, f);
+        result.unwrap_or_else(|error| panic!("the queue has not run the closure: {error}"))
+    }
+
+    /// Calls [`install`](Self::install). A closure that waits for its turn in the queue is dropped
+    /// when the token is cancelled. Returns an error if the closure has not run.
+    pub(super) fn install_with<F, R>(&self, token: &CancelToken, f: F) -> Result<R, JoinError>
+    where
+        F: FnOnce() -> R + Send,
+        R: Send,
+    {
+        match Serving::of(self.line()).is_some() || current::is_within(Some(self.0.id)) {
+            true => Ok(self.install(f)),
+            false => self.install_from_outside(Some(token), f),
+        }
     }
 
     /// Runs `f` in the place that this thread has further up the stack.
@@ -241,7 +299,7 @@ impl Queue {
     }
 
     #[cold]
-    fn install_from_outside<F, R>(&self, f: F) -> R
+    fn install_from_outside<F, R>(&self, token: Option<&CancelToken>, f: F) -> Result<R, JoinError>
     where
         F: FnOnce() -> R + Send,
         R: Send,
@@ -253,14 +311,16 @@ impl Queue {
         let run = move || Captured::within(context.as_ref(), || pointer.run());
         let unbounded = Unbounded(self);
         let stays = ForkStays;
-        let ended = TaskBuilder::on(&unbounded).without_context().spawn(run).join_or_cancel();
+        let task = TaskBuilder::on(&unbounded).without_context();
+        let task = token.map_or(task, |token| task.token(token));
+        let ended = task.spawn(run).join_or_cancel();
         mem::forget(stays);
         match (ended, call.result.take()) {
-            (Ok(()), Some(result)) => result,
+            (Ok(()), Some(result)) => Ok(result),
             (Ok(()), None) => unreachable!("the task has run"),
             (Err(error), _) => match error.try_into_panic() {
                 Ok(payload) => thread::resume(payload),
-                Err(error) => panic!("the queue has not run the closure: {error}"),
+                Err(error) => Err(error),
             },
         }
     }

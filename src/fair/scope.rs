@@ -8,7 +8,7 @@ use super::serving::frame::Serving;
 use crate::pool::Room;
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
-use crate::task::{Flow, OnStack, StackKind};
+use crate::task::{CancelToken, Flow, JoinError, OnStack, StackKind};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -23,6 +23,10 @@ pub struct Scope<'scope, 'env: 'scope> {
     /// The first panic of a job.
     first: Mutex<Option<thread::Payload>>,
     room: Room,
+    /// The token that ends it early.
+    token: Option<CancelToken>,
+    /// The token's cancellation, if a job was dropped because of it.
+    cut: Mutex<Option<JoinError>>,
     /// Invariant in both.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
@@ -112,25 +116,75 @@ impl Queue {
         &'env self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R + Send,
     ) -> R {
+        let result = match Serving::of(self.line()) {
+            Some(serving) => self.open(serving, None, f),
+            None => self.install(|| self.open(self.serving(), None, f)),
+        };
+        result.unwrap_or_else(|_| unreachable!("a scope without a token runs every job"))
+    }
+
+    /// Calls [`scope`](Self::scope), but drops a job that has not begun when the token is
+    /// cancelled. The thread that would run the job drops it. A job that runs can look at the
+    /// token, and so can `f`.
+    ///
+    /// Inside a task of this queue, `f` is called in any case. Elsewhere the whole is a task with
+    /// this token, so `f` is dropped too if the token is cancelled before its turn in the queue.
+    ///
+    /// # Errors
+    ///
+    /// The token's cancellation, if a job or `f` was dropped because of it. All jobs have ended.
+    /// Outside of the queue's tasks, also the error with which the queue refuses or drops the
+    /// whole, for which `scope` panics.
+    ///
+    /// # Panics
+    ///
+    /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use filch::task::CancelToken;
+    /// # let fair = filch::fair::FairScheduler::over(filch::ThreadPool::new(1)?);
+    ///
+    /// let (queue, token) = (fair.queue("tenant").build()?, CancelToken::new());
+    /// let (same, mut has_run) = (token.clone(), false);
+    /// let result = queue.scope_with(&token, |scope| {
+    ///     same.cancel();
+    ///     scope.spawn(|| has_run = true);
+    /// });
+    /// assert!(result.unwrap_err().is_cancelled());
+    /// assert!(!has_run);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scope_with<'env, R: Send>(
+        &'env self,
+        token: &CancelToken,
+        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R + Send,
+    ) -> Result<R, JoinError> {
         match Serving::of(self.line()) {
-            Some(serving) => self.open(serving, f),
-            None => self.install(|| {
-                let serving = Serving::of(self.line()).expect("a task of this queue runs");
-                self.open(serving, f)
-            }),
+            Some(serving) => self.open(serving, Some(token), f),
+            None => self.install_with(token, || self.open(self.serving(), Some(token), f))?,
         }
     }
 
+    fn serving(&self) -> &Serving {
+        Serving::of(self.line()).expect("a task of this queue runs")
+    }
+
+    /// Returns an error if the token has ended a job.
     fn open<'env, R>(
         &'env self,
         serving: &Serving,
+        token: Option<&CancelToken>,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
-    ) -> R {
+    ) -> Result<R, JoinError> {
         let scope = Scope {
             queue: self,
             latch: Latch::new(&serving.owner),
             first: Mutex::default(),
             room: Room::default(),
+            token: token.cloned(),
+            cut: Mutex::default(),
             _scope: PhantomData,
             _env: PhantomData,
         };
@@ -138,14 +192,14 @@ impl Queue {
         let result = thread::catch(|| f(&scope));
         wait_at(&self.scheduler().queues, self.line(), serving, &scope.latch);
         mem::forget(stays);
-        let first = scope.first.lock().take();
+        let (first, cut) = (scope.first.lock().take(), scope.cut.lock().take());
         match (result, first) {
             (Err(payload), further) => {
                 further.into_iter().for_each(thread::forget_if_it_panics);
                 thread::resume(payload)
             }
             (Ok(_), Some(payload)) => thread::resume(payload),
-            (Ok(result), None) => result,
+            (Ok(result), None) => cut.map_or(Ok(result), Err),
         }
     }
 }
@@ -165,10 +219,28 @@ impl<'scope> Scope<'scope, '_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn spawn<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
-        match &self.queue.0.context {
-            None => self.offer(f),
-            Some(context) => self.offer(Flow::around(context, f)),
+        match (&self.queue.0.context, &self.token) {
+            (None, None) => self.offer(f),
+            (None, Some(token)) => self.offer_unless_cut(token, f),
+            (Some(context), None) => self.offer(Flow::around(context, f)),
+            (Some(context), Some(token)) => self.offer_unless_cut(token, Flow::around(context, f)),
         }
+    }
+
+    /// Offers a closure that does not begin once the token is cancelled.
+    #[cold]
+    fn offer_unless_cut<F>(&'scope self, token: &'scope CancelToken, f: F)
+    where
+        F: FnOnce() + Send + 'scope,
+    {
+        let cut = &self.cut;
+        self.offer(move || match token.check() {
+            Ok(()) => f(),
+            Err(error) => {
+                *cut.lock() = Some(error);
+                drop(f);
+            }
+        });
     }
 
     fn offer<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {

@@ -65,7 +65,7 @@ impl Turns {
             let _ = thread::completes(|| drop(job));
         }
         self.living.end(CancelledBy::Executor, thread::forget_if_it_panics);
-        let _ = self.end.tell().map_err(thread::forget_if_it_panics);
+        let _ = self.end.tell(None).map_err(thread::forget_if_it_panics);
         drop(timers);
     }
 
@@ -74,6 +74,6 @@ impl Turns {
     }
 
     pub(super) fn end_token(&self) -> CancelToken {
-        self.end.token(|| self.is_over())
+        self.end.token(|| self.is_over(), || None)
     }
 }

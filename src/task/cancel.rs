@@ -7,19 +7,17 @@ use super::slots::Slots;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, Text, into_inner, thread};
 use alloc::vec::Vec;
-use core::fmt;
 use core::future::Future;
-use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
+use core::{fmt, mem};
 
 /// Tells tasks and listeners that their work is no longer wanted, and the reason, if there is one.
 ///
 /// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and alone; a
-/// token can have several parents ([`any`](Self::any)). A child, a task and a queue keep the tokens
-/// above them: cancelling a token reaches all its descendants, even if every handle in between has
-/// been dropped. When a token goes, its parents forget it: a parent that lives as long as the
-/// process does not collect the tokens of requests.
+/// token can have several parents ([`any`](Self::any)). Cancelling a token reaches all descendants,
+/// even if every handle in between has been dropped. When a token goes, its parents forget it: a
+/// parent that lives as long as the process does not collect the tokens of requests.
 ///
 /// # Progress
 ///
@@ -158,7 +156,7 @@ impl CancelToken {
     /// assert!(!token.cancel());
     /// ```
     pub fn cancel(&self) -> bool {
-        self.0.shared.cancel(None)
+        self.cancel_for(None)
     }
 
     /// As [`cancel`](Self::cancel), and says why. The first reason stays.
@@ -176,7 +174,11 @@ impl CancelToken {
     /// assert_eq!(token.reason().as_deref(), Some("out of time"));
     /// ```
     pub fn cancel_with(&self, reason: impl Into<Text>) -> bool {
-        self.0.shared.cancel(Some(reason.into()))
+        self.cancel_for(Some(reason.into()))
+    }
+
+    pub(crate) fn cancel_for(&self, reason: Option<Text>) -> bool {
+        self.0.shared.cancel(reason)
     }
 
     /// Returns whether the token is cancelled.

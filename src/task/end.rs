@@ -2,30 +2,34 @@
 
 use super::cancel::CancelToken;
 use crate::sync::lock::Mutex;
-use crate::sync::thread;
+use crate::sync::{Text, thread};
 
 /// A token that is cancelled when something has ended. Made at the first request.
 #[derive(Default)]
 pub(crate) struct End(Mutex<Option<CancelToken>>);
 
 impl End {
-    /// The token. This calls `has_ended` under a lock; a thread that ends the executor tells the
-    /// token afterwards.
-    pub(crate) fn token(&self, has_ended: impl FnOnce() -> bool) -> CancelToken {
+    /// Returns the token. This calls `has_ended` under a lock; a thread that ends the executor tells
+    /// the token afterwards. `reason` says why the executor has ended.
+    pub(crate) fn token(
+        &self,
+        has_ended: impl FnOnce() -> bool,
+        reason: impl FnOnce() -> Option<Text>,
+    ) -> CancelToken {
         let mut end = self.0.lock();
         let token = end.get_or_insert_with(CancelToken::new).clone();
         let has_ended = has_ended();
         drop(end);
         if has_ended {
-            token.cancel();
+            token.cancel_for(reason());
         }
         token
     }
 
     /// Cancels the token. An error is the payload of a listener that panicked: it is the user's.
-    pub(crate) fn tell(&self) -> Result<(), thread::Payload> {
+    pub(crate) fn tell(&self, reason: Option<Text>) -> Result<(), thread::Payload> {
         let end = self.0.lock().take();
-        end.map_or(Ok(()), |token| thread::catch(|| _ = token.cancel()))
+        end.map_or(Ok(()), |token| thread::catch(|| _ = token.cancel_for(reason)))
     }
 
     /// Puts a new token in its place, which no listener knows yet.

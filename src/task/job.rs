@@ -205,6 +205,13 @@ impl Job {
         Job::holding(&TASK, task)
     }
 
+    /// Returns the same job, if it is of a task in registers. A caller that has just got it through
+    /// memory would load its words in pairs, which waits for the stores.
+    #[inline(always)]
+    pub(crate) fn made_again(self) -> Self {
+        self.into_task().map_or_else(|job| job, Job::of_task)
+    }
+
     /// Returns whether it is of a task that has not begun, and it is too late for it to.
     #[cold]
     pub(crate) fn is_expired(&self) -> bool {

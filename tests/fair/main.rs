@@ -8,6 +8,7 @@ mod closing_executors;
 mod common;
 mod counts;
 mod current_queue;
+mod cut_short;
 mod fairness;
 mod foreign_jobs;
 #[path = "../suites/foreign_jobs_beside_queues.rs"]

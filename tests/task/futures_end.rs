@@ -91,8 +91,13 @@ fn a_cancelled_queue_says_why_wherever_a_task_stands() {
     for queue in [&permits, &free, &paused] {
         tasks.extend([queue.spawn(|| ()), queue.spawn_future(pending())]);
     }
+    // A token made before, and one made after.
+    let end = free.end().unwrap();
     root.cancel_with("enough");
     drop(release);
+    for end in [end, permits.end().unwrap()] {
+        assert_eq!(end.reason().as_deref(), Some("enough"));
+    }
     for task in tasks {
         let error = ended(task).unwrap_err();
         assert_eq!(error.cancelled_by(), Some(CancelledBy::Queue));

@@ -4,7 +4,7 @@ use super::reserve::Reserves;
 use super::tickets::MOST_TICKETS;
 use crate::executor::{Executor, ExecutorId, PanicHandler, WouldDeadlock};
 use crate::sync::lock::Mutex;
-use crate::sync::{AtomicBool, AtomicUsize, Relaxed};
+use crate::sync::{AtomicBool, AtomicUsize, Relaxed, Text};
 use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, current};
 use alloc::boxed::Box;
 use core::task::Waker;
@@ -112,7 +112,11 @@ impl Below {
 
     /// Returns the cause with which tasks end when the executor has ended.
     pub(crate) fn cause(&self) -> Cause {
-        let reason = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        Cause::Cancelled(CancelledBy::Executor, reason)
+        Cause::Cancelled(CancelledBy::Executor, self.end_reason())
+    }
+
+    /// Returns the reason of the executor's end, if it had one.
+    pub(crate) fn end_reason(&self) -> Option<Text> {
+        self.end.lock().as_ref().and_then(|(token, _)| token.reason())
     }
 }

@@ -201,7 +201,7 @@ impl Line {
     /// Returns the cause with which tasks of the cancelled queue end. A caller that has seen the
     /// mark takes the lock after `cancel`, and so sees the reason.
     pub(crate) fn cause(&self) -> Cause {
-        Cause::Cancelled(CancelledBy::Queue, self.reason.lock().clone())
+        Cause::Cancelled(CancelledBy::Queue, self.reason())
     }
 
     /// Returns whether the queue is paused, so that a lease ends with its current task.
@@ -210,12 +210,15 @@ impl Line {
         self.pauses.load(Relaxed) != 0 && self.life.look().is_paused() // Relaxed: a hint
     }
 
-    /// Returns the token that is cancelled when the queue is over or cancelled.
-    pub(crate) fn end(&self, has_ended: impl FnOnce() -> bool) -> CancelToken {
-        self.end.token(|| {
-            let look = self.life.look();
-            has_ended() || look.is_cancelled() || (look.is_closed() && look.tasks() == 0)
-        })
+    /// Returns the reason for which the queue was cancelled, if one was given.
+    pub(crate) fn reason(&self) -> Option<Text> {
+        self.reason.lock().clone()
+    }
+
+    /// Returns whether the queue is cancelled, or closed without a pending task.
+    pub(crate) fn has_ended(&self) -> bool {
+        let look = self.life.look();
+        look.is_cancelled() || (look.is_closed() && look.tasks() == 0)
     }
 
     /// Returns whether tasks leave the count before their handles report that they are done. With a

@@ -8,6 +8,7 @@ pub(crate) mod report;
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::fair::line::{Line, MAX_WEIGHT, limit_of};
 use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::ends::end_of;
 use crate::fair::scheduler::look::changed;
 use crate::fair::scheduler::submit::submit;
 use crate::sync::Arc;
@@ -314,8 +315,10 @@ impl Executor for Queue {
         true
     }
 
+    /// Returns the token of the queue's end. It has the reason with which the queue was cancelled, or
+    /// else that of the executor's end.
     fn end(&self) -> Option<CancelToken> {
-        Some(self.line().end(|| self.scheduler().below.is_ended())) // Relaxed: a lock orders it
+        Some(end_of(self.scheduler(), self.line()))
     }
 
     fn id(&self) -> Option<ExecutorId> {

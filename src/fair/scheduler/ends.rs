@@ -8,6 +8,7 @@ use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Text, Unwatched, Weak, weak};
+use crate::task::CancelToken;
 use alloc::task::Wake;
 use core::cell::Cell;
 use core::ptr;
@@ -91,9 +92,21 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
 /// Cancels the token for the end of the queue, which is over or cancelled. The caller keeps the
 /// slot from getting another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
-    if let Err(payload) = line.end.tell() {
+    if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);
     }
+}
+
+/// Returns the token for the end of the queue.
+pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
+    // Relaxed: a lock orders it.
+    let has_ended = || scheduler.below.is_ended() || line.has_ended();
+    line.end.token(has_ended, || reason_of(scheduler, line))
+}
+
+/// Returns the reason for which the queue was cancelled, or else that of the executor's end.
+fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
+    line.reason().or_else(|| scheduler.below.end_reason())
 }
 
 /// Cancels the queue and returns how many tasks it dropped. No task begins after this has returned.

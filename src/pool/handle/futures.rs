@@ -83,6 +83,7 @@ impl Polling for Entrance {
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
+        let job = job.made_again();
         let submitted = match is_last {
             // In the deque it would be the newest job again, before all that wait there.
             true => Pool::accept_last(&self.0, job),

@@ -301,7 +301,7 @@ impl LockedShared {
         let has_ended = state.closed;
         drop(state);
         if has_ended {
-            if let Err(payload) = self.end.tell() {
+            if let Err(payload) = self.end.tell(None) {
                 thread::forget_if_it_panics(payload);
                 self.state.lock().panicked += 1;
             }
@@ -339,10 +339,11 @@ impl Executor for LockedPool {
     }
 
     fn end(&self) -> Option<CancelToken> {
-        Some(self.shared.end.token(|| {
+        let has_ended = || {
             let state = self.shared.state.lock();
             state.closed && state.is_quiet()
-        }))
+        };
+        Some(self.shared.end.token(has_ended, || None))
     }
 
     fn id(&self) -> Option<ExecutorId> {

@@ -300,12 +300,13 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job, behind the others.
+    /// Accepts a job, behind the others. Inlined as `accept` is.
+    #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
             // There are no others, and its own deque is nearer.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
-                local.deque.push(job);
+                local.deque.push_made(job);
             }
             Ok(_) => this
                 .injector

@@ -294,7 +294,7 @@ impl Pool {
     /// Returns the token that is cancelled when the last thread has gone for good.
     pub(crate) fn end(&self) -> CancelToken {
         // Relaxed, both: the lock orders it. The last thread to go looks for the token after this.
-        self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0)
+        self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0, || None)
     }
 
     fn end_futures(&self) {
@@ -307,7 +307,7 @@ impl Pool {
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
-        if let Err(payload) = self.end.tell() {
+        if let Err(payload) = self.end.tell(None) {
             self.report(payload);
         }
     }

@@ -41,12 +41,18 @@ impl Local {
     /// Looks where no other worker is in the way: here, and at the injector.
     #[inline]
     pub(crate) fn find(&self) -> Option<Job> {
-        if self.turn.get() % INJECTOR_FIRST_EVERY == 0 {
+        if self.looks_around() {
             if let Some(job) = self.look_around() {
                 return Some(job);
             }
         }
         self.deque.pop().or_else(|| self.take_batch())
+    }
+
+    /// Returns whether this is one of the turns in which the injector's jobs come first.
+    #[inline(always)]
+    pub(super) fn looks_around(&self) -> bool {
+        self.turn.get() % INJECTOR_FIRST_EVERY == 0
     }
 
     /// Does the work of every 61st turn.
