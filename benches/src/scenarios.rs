@@ -23,6 +23,14 @@ pub struct Scenario {
     pub contenders: Vec<(&'static str, Run)>,
 }
 
+/// Second goals: a part of the names of rows, the rival that takes part there, and the ratio to it
+/// that is to be reached.
+pub const SECOND_GOALS: [(&str, &str, f64); 3] = [
+    ("", "chili", 1.1),
+    ("batch of 32, FIFO", "st3", 0.9),
+    ("2 producers, 2 consumers", "kanal", 1.2),
+];
+
 /// One scenario, for every contender that has the flavor.
 macro_rules! row {
     ($name:literal, $goal:literal, $items:literal, $T:ty, lifo, $scenario:expr) => {

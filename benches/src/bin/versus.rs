@@ -46,8 +46,8 @@ struct Row {
     to_rival: f64,
     /// To somebody else, where the table has one.
     to_other: Option<f64>,
-    /// To the second rival for which there is a goal.
-    to_second: Option<f64>,
+    /// The second rival for which there is a goal: its name, the ratio, and the goal.
+    to_second: Option<(&'static str, f64, f64)>,
 }
 
 fn main() -> ExitCode {
@@ -202,9 +202,11 @@ fn measure(scenario: Scenario, against: &'static str, rounds: usize) -> Row {
         named => names.iter().position(|it| *it == named).expect("it takes part"),
     };
     let other = names.iter().position(|it| *it == "LockedPool").or((count > 2).then_some(2));
-    let second = names.iter().position(|it| *it == pool::SECOND_GOAL.0);
+    let to_second = scenarios::SECOND_GOALS.iter().find_map(|&(of, rival, goal)| {
+        let to = names.iter().position(|it| *it == rival && name.contains(of))?;
+        Some((rival, ratio(to), goal))
+    });
     let (against, to_rival, to_other) = (names[rival], ratio(rival), other.map(ratio));
-    let to_second = second.map(ratio);
     let times = names.into_iter().zip(times.into_iter().map(spread)).collect();
     Row { name, goal, against, to_rival, to_other, to_second, times }
 }
@@ -243,8 +245,7 @@ fn report(columns: Columns, rows: &[Row], rounds: usize) -> String {
         let floor = floor::of(row.name).map_or("-".to_owned(), |it| format!("{:.2}", floors[it].1));
         let _ = write!(text, " {floor:>8} {to_rival:>8.2} {to_other:>8} {goal:>6.2}");
         let _ = write!(text, "  {} (to {})", verdict(to_rival, goal), row.against);
-        if let Some(ratio) = row.to_second {
-            let (name, goal) = pool::SECOND_GOAL;
+        if let Some((name, ratio, goal)) = row.to_second {
             let _ =
                 write!(text, "; {ratio:.2}, goal {goal:.2}: {} (to {name})", verdict(ratio, goal));
         }
