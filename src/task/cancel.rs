@@ -156,7 +156,7 @@ impl CancelToken {
     /// assert!(!token.cancel());
     /// ```
     pub fn cancel(&self) -> bool {
-        self.cancel_for(None)
+        self.0.shared.cancel(None)
     }
 
     /// As [`cancel`](Self::cancel), and says why. The first reason stays.
@@ -174,11 +174,7 @@ impl CancelToken {
     /// assert_eq!(token.reason().as_deref(), Some("out of time"));
     /// ```
     pub fn cancel_with(&self, reason: impl Into<Text>) -> bool {
-        self.cancel_for(Some(reason.into()))
-    }
-
-    pub(crate) fn cancel_for(&self, reason: Option<Text>) -> bool {
-        self.0.shared.cancel(reason)
+        self.0.shared.cancel(Some(reason.into()))
     }
 
     /// Returns whether the token is cancelled.

@@ -21,7 +21,7 @@ impl End {
         let has_ended = has_ended();
         drop(end);
         if has_ended {
-            token.cancel_for(reason());
+            cancel(&token, reason());
         }
         token
     }
@@ -29,11 +29,18 @@ impl End {
     /// Cancels the token. An error is the payload of a listener that panicked: it is the user's.
     pub(crate) fn tell(&self, reason: Option<Text>) -> Result<(), thread::Payload> {
         let end = self.0.lock().take();
-        end.map_or(Ok(()), |token| thread::catch(|| _ = token.cancel_for(reason)))
+        end.map_or(Ok(()), |token| thread::catch(|| cancel(&token, reason)))
     }
 
     /// Puts a new token in its place, which no listener knows yet.
     pub(crate) fn forget(&self) {
         *self.0.lock() = None;
     }
+}
+
+fn cancel(token: &CancelToken, reason: Option<Text>) {
+    match reason {
+        Some(reason) => token.cancel_with(reason),
+        None => token.cancel(),
+    };
 }
