@@ -170,6 +170,15 @@ impl<T> Worker<T> {
         self.take_next(read, |copy| unsafe { copy.assume_init() })
     }
 
+    /// Takes the next item, as [`pop`](Self::pop) does, and reads it word by word. A load of a pair
+    /// would wait for the stores of an item that was just pushed.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[inline(always)]
+    pub(crate) fn pop_by_words(&self) -> Option<T> {
+        // SAFETY: I2, I3, I4 — `take_next` calls this only once the item is ours.
+        self.take_next(Slot::copy, |copy| unsafe { copy.assume_init() })
+    }
+
     /// Returns the index of the next item that is pushed to a LIFO deque.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]

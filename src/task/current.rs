@@ -158,8 +158,8 @@ pub(crate) fn as_server<R>(
     enter(frame, f)
 }
 
-/// The frames of a thread that is going to wait, on its stack, for the tasks that it waits for.
-pub(crate) struct Waiter(Frame);
+/// The frames of a thread that is going to wait, for the tasks that it waits for.
+pub(crate) struct Waiter(*const Frame);
 
 // SAFETY: I5 — the frame stays, and does not change, until the wait is over, and no other thread
 // knows it longer.
@@ -169,22 +169,25 @@ unsafe impl Sync for Waiter {}
 
 impl Waiter {
     /// This thread.
+    #[inline]
     pub(crate) fn this_thread() -> Self {
-        Waiter(now())
+        let innermost = innermost();
+        Waiter(if innermost.is_null() { &NOTHING } else { innermost })
     }
 
     /// Runs `f`, for which it waits.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let outer = now();
-        let (ticket, waiter, group) = (None, &raw const self.0, ptr::null());
+        let (ticket, waiter, group) = (None, self.0, ptr::null());
         enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
     }
 
     /// Runs `f`, a part of the task that waits. A request to end that task reaches `f` too.
     pub(crate) fn run_part<R>(&self, f: impl FnOnce() -> R) -> R {
         let outer = now();
-        let (ticket, waiter, group) = (None, &raw const self.0, ptr::null());
-        let state = self.0.state;
+        let (ticket, waiter, group) = (None, self.0, ptr::null());
+        // SAFETY: I5 — the wait is not over, so the frame is there.
+        let state = unsafe { (*waiter).state };
         enter(Frame { state, ticket, waiter, group, outer: &raw const outer, ..outer }, f)
     }
 }

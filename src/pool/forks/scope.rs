@@ -280,15 +280,13 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     let this = kind.cast::<Core>();
     // SAFETY: I7 — the scope waits for the job, which is not counted off yet.
     let core = unsafe { &*this };
-    // SAFETY: 1 — the words hold a closure of this kind, and no other call reads it.
-    let closure = unsafe { capture.cast::<Closure>().read() };
+    // SAFETY: 1 — the words hold a closure of this kind, and no other call uses it.
+    let closure = || unsafe { Closure::run(capture.cast()) };
     let result = match Local::current() {
         // The owner's thread waits for this job as for a call.
-        local if core.is_owners(local) => thread::catch(|| closure.run()),
-        Some(local) => {
-            local.serving(core.address(), core.within, || core.run_elsewhere(|| closure.run()))
-        }
-        None => core.run_elsewhere(|| closure.run()),
+        local if core.is_owners(local) => thread::catch(closure),
+        Some(local) => local.serving(core.address(), core.within, || core.run_elsewhere(closure)),
+        None => core.run_elsewhere(closure),
     };
     if let Err(payload) = result {
         core.failures.note(JoinError::panic(payload));

@@ -155,12 +155,18 @@ impl Closure {
         InlineClosure::closure(Box::new(f))
     }
 
+    /// Runs the closure where it lies: a copy would wait for the stores that brought it there.
+    ///
+    /// # Safety
+    ///
+    /// 1. `this` points to a closure that no thread uses or drops afterwards.
     #[inline]
-    pub(crate) fn run(self) {
-        let mut this = ManuallyDrop::new(self);
-        let run = this.table.run;
-        // SAFETY: I10 — `this` is not dropped, so the words are not used afterwards.
-        unsafe { run(&mut this.words) };
+    pub(crate) unsafe fn run(this: *mut Self) {
+        // SAFETY: 1 — the closure is there, and this call alone uses it.
+        let (run, words) = unsafe { ((*this).table.run, &raw mut (*this).words) };
+        // SAFETY: I10 — the table is that of the closure in the words, which are not used
+        // afterwards (1).
+        unsafe { run(words) };
     }
 }
 

@@ -21,8 +21,6 @@ pub(crate) struct Core {
     pub(crate) depth: usize,
     /// The latch that the innermost of them ends.
     pub(crate) within: usize,
-    /// Its owner runs its jobs in waits for inner scopes, too.
-    pub(crate) runs_in_inner_waits: AtomicBool,
     /// The thread that waits at its end.
     pub(crate) waiter: Waiter,
     /// The token that ends it early.
@@ -30,6 +28,8 @@ pub(crate) struct Core {
     /// Wakes the owner, once it waits.
     pub(crate) bell: Mutex<Option<Waker>>,
     pub(crate) failures: Failures,
+    /// Its owner runs its jobs in waits for inner scopes, too.
+    pub(crate) runs_in_inner_waits: AtomicBool,
     /// Room for closures of the owner.
     pub(crate) room: Room,
 }

@@ -46,6 +46,7 @@ impl Local {
 
     /// Takes the newest job of our deque that was not there before the innermost service or scope
     /// began.
+    #[inline(always)]
     pub(crate) fn pop_above_floor(&self) -> Option<Job> {
         match self.floor.get() {
             Some(floor) => self.pop_above(floor),
@@ -57,7 +58,7 @@ impl Local {
     #[inline(always)]
     fn pop_above(&self, place: Index) -> Option<Job> {
         let newest = self.deque.next_place().wrapping_sub(1);
-        if is_at_or_above(newest, place as u32) { self.deque.pop() } else { None }
+        if is_at_or_above(newest, place as u32) { self.deque.pop_by_words() } else { None }
     }
 
     /// Helps until the wait is over, and sleeps when there is no job to help with. `calls` has the
