@@ -93,7 +93,9 @@ impl Engine {
             Mode::Queues => Engine::Queues(Queues::new(threads, accounts)?),
             Mode::SpawnBlocking => Engine::SpawnBlocking,
             Mode::Rayon => {
-                let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                let builder = rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .start_handler(|_| behind_io());
                 Engine::Rayon(builder.build().map_err(io::Error::other)?)
             }
         })
@@ -144,9 +146,17 @@ impl Engine {
     }
 }
 
+/// Has the system run the threads of I/O before this thread, which computes: they need microseconds
+/// at a time, and would wait for milliseconds. Only Linux has a priority for each thread.
+fn behind_io() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);
+}
+
 impl Queues {
     fn new(threads: usize, accounts: &[Arc<Account>]) -> io::Result<Self> {
-        let pool = ThreadPool::new(threads)?;
+        let pool =
+            ThreadPool::builder().num_threads(threads).on_thread_start(|_| behind_io()).build()?;
         let fair = FairScheduler::builder(pool.clone()).measure_waits(true).build();
         let of_tenant = |account: &Arc<Account>| -> Result<Queue, QueueError> {
             let tenant = &account.tenant;

@@ -64,6 +64,14 @@
 //! tenant on some thread. If those tasks are long, give their queue a
 //! [`max_parallel`](crate::fair::QueueBuilder::max_parallel) below the number of threads.
 //!
+//! # Threads of I/O and threads that compute
+//!
+//! The system shares the processors among both. A thread of tokio that reads a request may then
+//! wait for milliseconds behind threads that compute, although it needs microseconds. So the
+//! example gives its computing threads a lower priority, in
+//! [`on_thread_start`](crate::pool::Builder::on_thread_start): on Linux a niceness of 5. On two
+//! cores, that took the light tenant's 99th percentile beside the flood from 10.1 to 7.3 ms.
+//!
 //! # Spans
 //!
 //! With the feature `tracing`, give the scheduler the context `CurrentSpan`: a task then runs
