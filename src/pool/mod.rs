@@ -1,13 +1,13 @@
 //! Thread pools: a small work-stealing one, and the baseline it has to beat.
 //!
 //! ```text
-//!                                          idle.rs: who searches or sleeps, who is active
+//!                                     data/idle.rs: who searches or sleeps, who is active
 //!  other threads ── spawn ──▶ injector ─────── batch ──────┐
 //!                                                          ▼
 //!       worker 0:  run ── spawn ──▶ deque ── pop ──▶ run   deque   :worker 1
 //!                                     │                      ▲
 //!                                     └──── steal a batch ───┘
-//!                                      (registry.rs: whose deques there are)
+//!                                    (data/registry.rs: whose deques there are)
 //! ```
 //!
 //! A worker takes the newest job of its own deque. If that is empty, it takes the oldest job of the
@@ -56,6 +56,10 @@
 //! | `worker` | a worker finds jobs, runs them, waits, comes and goes |
 //! | `handle` | `ThreadPool`, `LockedPool`, how they are made, and how they end |
 //! | `forks` | `join` and scopes |
+//!
+//! Four files stand beside the folders: `blocking.rs`, for sections that block; `broadcast.rs`, for
+//! calls that each worker makes; `guest.rs`, for threads outside that are workers for a call; and
+//! `hosted.rs`, for pools whose threads another layer starts.
 //!
 //! # Sources
 //!
