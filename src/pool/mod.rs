@@ -22,10 +22,11 @@
 //!   worker, into its own deque, while it runs a job; or by the shelf, if it is for a scope whose
 //!   owner is a worker.
 //! - **I2** A worker leaves a closed pool only when its own deque and the shelf are empty and the
-//!   injector is closed and empty. Deque and injector then stay so; another worker that puts a job
-//!   on the shelf looks there before it leaves. A worker that leaves an open pool gives its jobs to
-//!   the injector. If the injector is closed meanwhile, the worker stays, and a guest runs the jobs
-//!   itself. So each accepted job is run, or dropped by `shutdown(Cancel)`.
+//!   injector is closed and empty. Its deque and the injector then stay empty. Another worker that
+//!   puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives
+//!   its jobs to the injector. If the injector refuses them, because the pool is closing, a worker
+//!   stays for its jobs, and a guest runs them before it goes. So each accepted job is run, or
+//!   dropped by `shutdown(Cancel)`.
 //! - **I3** Other workers cannot see a job that moves, in a batch for example. The worker that has
 //!   moved it notifies them afterwards.
 //! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or
