@@ -149,8 +149,8 @@ impl<F> FromFn<F> {
     ///
     /// # Examples
     ///
-    /// A stack with only one end. Without `with_yield_now`, the job of others would wait for the
-    /// whole backlog:
+    /// The executor's queue is a stack, so no job can be submitted behind the others. Without
+    /// `with_yield_now`, another user's job would wait for the whole backlog:
     ///
     /// ```
     /// use filch::executor::from_fn;

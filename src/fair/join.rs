@@ -33,7 +33,7 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is that of a half whose owner waits, and nobody else has taken it.
+    /// 1. I7 — `head` is that of a half whose owner waits, and no other thread has taken it.
     unsafe fn run(head: *const OnStack) {
         let this = head.cast::<Self>();
         // SAFETY: 1 — the half stays while its owner waits.
@@ -212,10 +212,11 @@ impl Queue {
         }
     }
 
-    /// Calls `f` with the queue whose task this thread runs; with `None` if it runs none, if it
-    /// runs a stranger below the task ([`yield_now`](crate::pool::yield_now)), or if no handle of
-    /// the queue is left. The queue then has one handle more until this thread's lease on it has
-    /// ended, which is at the latest a quantum after the task.
+    /// Calls `f` with the queue whose task this thread runs. Calls it with `None` if the thread
+    /// runs no task of a queue, if it runs a stranger below the task
+    /// ([`yield_now`](crate::pool::yield_now)), or if no handle of the queue is left. If `f` gets
+    /// the queue, the queue has one handle more until this thread's lease on it has ended. That is
+    /// at the latest a quantum after the task.
     ///
     /// # Examples
     ///

@@ -212,8 +212,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         applied.map_err(|(input, reason)| Rejected { item: input, reason })
     }
 
-    /// Applies the function to an input that `token` cancels: at once if the function has not
-    /// begun. The function gets a token that is cancelled with this one or with the work queue.
+    /// Applies the function to an input, unless `token` is cancelled before the function begins.
+    /// The handle then reports the cancellation at once. The function gets a token that is
+    /// cancelled with `token` or with the work queue.
     ///
     /// # Examples
     ///

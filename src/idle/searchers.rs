@@ -15,9 +15,10 @@
 //!  Never: c relies on a searcher that looked before a and does not look again.
 //! ```
 //!
-//! A thread that has prepared goes back to 1 in any case. It may owe a look to one notifier, which
-//! relied on it while it searched, and then be told by the next. If it took one item and looked no
-//! further, the other item would be forgotten (`canary_one_look_for_two_notifications`).
+//! A thread that has prepared goes back to 1, even if it has found an item or was told. Two
+//! notifiers may count on it: one relied on it while it searched, and another told it afterwards.
+//! If it took one item and looked no further, the other item would be forgotten
+//! (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};

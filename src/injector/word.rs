@@ -6,10 +6,10 @@
 //! ```
 //!
 //! The offset of `head` ends at `slots`; then the segment is used up. The offset of `tail` may go
-//! beyond, since producers add before they look: an addition from there on claims nothing. A
-//! producer that finds the offset at its end adds a segment before it adds to `tail` again. So
-//! there is at most one such addition for each thread and segment, of at most 32. The field has
-//! room for 262,000 threads.
+//! beyond, since producers add before they look. An addition that begins at or beyond `slots`
+//! claims nothing. A producer that has made one adds the next segment, unless another has, before
+//! it adds to `tail` again. So each thread makes at most one such addition in a segment. It adds at
+//! most 32, so the field has room for 262,000 threads.
 //!
 //! Numbers wrap after 2⁴⁰ segments. A thread is deceived only if it is stopped while exactly that
 //! many go by: at 256 slots and a nanosecond an item, for three days.

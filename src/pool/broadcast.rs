@@ -61,8 +61,8 @@ impl ThreadPool {
         Ok(tasks.into_iter().map(|(_, handle)| handle.join()).collect())
     }
 
-    /// Spawns a closure that is called once on each thread of the pool, with the worker's index,
-    /// and does not wait. On any thread.
+    /// Spawns a closure that is called once on each thread of the pool, with the worker's index.
+    /// Does not wait for the calls. Any thread may spawn it.
     ///
     /// A worker calls it before its next job, or in a wait, since no other thread can call it.
     /// There it may be a stranger: if it wants a lock that the waiting thread holds, both wait for

@@ -133,8 +133,8 @@ impl WorkerThread {
     /// [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
-    /// the pool has one less. Jobs that are left at either end because no other thread can run them
-    /// are dropped, and their handles say so.
+    /// the pool has one less. If jobs are left at the end of the pool or of this thread, and no
+    /// other thread can run them, they are dropped, and their handles say so.
     ///
     /// # Errors
     ///

@@ -1,13 +1,13 @@
 //! Thread pools: a small work-stealing one, and the baseline it has to beat.
 //!
 //! ```text
-//!                                          idle.rs: who searches or sleeps, who is active
+//!                                     data/idle.rs: who searches or sleeps, who is active
 //!  other threads ── spawn ──▶ injector ─────── batch ──────┐
 //!                                                          ▼
 //!       worker 0:  run ── spawn ──▶ deque ── pop ──▶ run   deque   :worker 1
 //!                                     │                      ▲
 //!                                     └──── steal a batch ───┘
-//!                                      (registry.rs: whose deques there are)
+//!                                    (data/registry.rs: whose deques there are)
 //! ```
 //!
 //! A worker takes the newest job of its own deque. If that is empty, it takes the oldest job of the
@@ -22,10 +22,11 @@
 //!   worker, into its own deque, while it runs a job; or by the shelf, if it is for a scope whose
 //!   owner is a worker.
 //! - **I2** A worker leaves a closed pool only when its own deque and the shelf are empty and the
-//!   injector is closed and empty. Deque and injector then stay so; another worker that puts a job
-//!   on the shelf looks there before it leaves. A worker that leaves an open pool gives its jobs to
-//!   the injector. If the injector is closed meanwhile, the worker stays, and a guest runs the jobs
-//!   itself. So each accepted job is run, or dropped by `shutdown(Cancel)`.
+//!   injector is closed and empty. Its deque and the injector then stay empty. Another worker that
+//!   puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives
+//!   its jobs to the injector. If the injector refuses them, because the pool is closing, a worker
+//!   stays for its jobs, and a guest runs them before it goes. So each accepted job is run, or
+//!   dropped by `shutdown(Cancel)`.
 //! - **I3** Other workers cannot see a job that moves, in a batch for example. The worker that has
 //!   moved it notifies them afterwards.
 //! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or
@@ -56,6 +57,10 @@
 //! | `worker` | a worker finds jobs, runs them, waits, comes and goes |
 //! | `handle` | `ThreadPool`, `LockedPool`, how they are made, and how they end |
 //! | `forks` | `join` and scopes |
+//!
+//! Four files stand beside the folders: `blocking.rs`, for sections that block; `broadcast.rs`, for
+//! calls that each worker makes; `guest.rs`, for threads outside that are workers for a call; and
+//! `hosted.rs`, for pools whose threads another layer starts.
 //!
 //! # Sources
 //!

@@ -202,8 +202,8 @@ mod model {
         books: RefCell<Books>,
     }
 
-    /// The truth about which threads are pinned. It is not loom's, and adds no happens-before edge;
-    /// it is accessed only between two operations of loom's.
+    /// Records which guards pin and which objects are retired. loom does not see it, so it adds no
+    /// happens-before edge. It is accessed only between two operations of loom's.
     #[derive(Default)]
     struct Books {
         now: usize,

@@ -55,8 +55,8 @@ impl Look {
     pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
-    /// Returns whether there is no queue, or one that is over. The thread that made it over frees
-    /// the slot, and no other thread may learn the same.
+    /// Returns whether there is no queue, or one that is over. No lease may begin then: its end
+    /// would make the queue over a second time, and the slot would be freed twice.
     fn is_gone(self) -> bool {
         !self.is_taken() || self.is_over_now()
     }
@@ -180,8 +180,8 @@ impl Life {
         self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
     }
 
-    /// Closes and cancels the queue. It is then not paused, so that servers drop tasks that arrive
-    /// late.
+    /// Closes and cancels the queue. Also resumes it, so that it is served, and the servers drop
+    /// the tasks that arrive late.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
         // Relaxed: as in `close`.

@@ -145,8 +145,8 @@ impl Least {
         lower_all(&self.above(slot, times), time);
     }
 
-    /// Raises all floors that are below `to`, except above lower times. So no floor falls half a
-    /// turn behind.
+    /// Raises each floor that is below `to` up to `to`, or to the least time below that floor if
+    /// this is lower. So no floor falls half a turn behind.
     pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
         let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
         let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));

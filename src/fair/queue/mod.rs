@@ -212,7 +212,8 @@ impl Queue {
     }
 
     /// Pauses the queue: no further task begins until [`resume`](Self::resume). Running tasks are
-    /// not interrupted. Returns whether the queue was not paused before.
+    /// not interrupted. Returns whether this call has paused the queue: `false` if it was paused
+    /// before, or is cancelled.
     ///
     /// A thread that is about to begin a task during this call may still begin it.
     ///

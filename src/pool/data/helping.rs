@@ -85,9 +85,10 @@ pub(crate) struct Views {
     next: Vec<(Latch, Option<usize>)>,
 }
 
-/// Takes an item that has come of a service that ends the latch. With `views` it goes on: the
-/// service may also end a latch within that one, at any depth. `is_such` gets an item's words, the
-/// latch of its service, and in how many other services of its worker that is.
+/// Takes an item that an open service has brought about. Without `views`, the service is one that
+/// ends `latch`. With `views`, it may also end a latch that came to be within `latch`, at any
+/// depth. `is_such` decides whether an item is taken. It gets the item's words, the latch of its
+/// service, and the number of its worker's services that are outside of that service.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,

@@ -105,9 +105,10 @@ impl Idle {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Sleeps until `is_over` returns true, `take` returns a job, or there is other work; each
-    /// sleep lasts at most `timeout`. `is_over` is called with whether the thread has slept. `work`
-    /// returns whether there is other work, and whether the thread must go aside in any case.
+    /// Sleeps until `is_over` returns true, `take` returns a job, or there is other work. Each
+    /// sleep lasts at most `timeout`. The argument of `is_over` tells whether the thread has slept.
+    /// `work` returns two answers: whether there is other work, and whether the thread must go
+    /// aside even if there is none.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -128,8 +129,8 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
         let (waited, search) = loop {
-            // Looks before it prepares, too: preparing takes a system call, and often there is
-            // something.
+            // Looks before it prepares, too: preparing takes a system call, and often this look
+            // already finds something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
             }

@@ -188,8 +188,8 @@ impl Held {
     ///
     /// # Safety
     ///
-    /// 1. It stays until `let_go` or `settle` has returned, and then until it has run if it is not
-    ///    the owner's.
+    /// 1. The half stays in its frame until `let_go` or `settle` has returned. If another thread
+    ///    has its job by then, the half stays until its mark is `DONE` or `RETURNED`.
     /// 2. The owner lets go of the newest first.
     #[inline(always)]
     pub unsafe fn hold(&self, link: *const Link) {

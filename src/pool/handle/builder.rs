@@ -309,7 +309,7 @@ impl Builder {
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or their
     /// name has a zero byte in it, which systems do not take. The system's error, if the threads
-    /// are started at once and it has none to give.
+    /// are to start at once and the system cannot start them.
     ///
     /// # Examples
     ///

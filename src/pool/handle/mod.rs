@@ -323,8 +323,8 @@ impl Pool {
         NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
-    /// Returns where jobs go from this thread: to a worker of this pool, or else, with `None`, to
-    /// the injector.
+    /// Returns the worker of this pool that this thread is; its jobs go into that worker's deque.
+    /// Returns `None` on any other thread, whose jobs go into the injector.
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;

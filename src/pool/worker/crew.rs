@@ -254,10 +254,10 @@ impl Pool {
         }
     }
 
-    /// Removes a worker's seat. From then on no thread steals from it or pins jobs to it. Returns
-    /// `false` if jobs are pinned to the worker; or if the pool closes and the worker was
-    /// discharged before, since others may have left. Then it keeps its seat, and is discharged no
-    /// more.
+    /// Removes a worker's seat, so that no thread steals from the worker or pins jobs to it any
+    /// more. Returns `false` if the worker keeps its seat, and is no longer discharged. That is so
+    /// if jobs are pinned to it. It is also so if the pool closes after the worker was discharged,
+    /// since the other workers may have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {

@@ -135,9 +135,9 @@ impl Local {
         Some(job)
     }
 
-    /// Sleeps until the wait is over, or a job can be run meanwhile, or runs one; at most for
-    /// `timeout`. If there are only other jobs, or the thread serves a scheduler, another thread
-    /// takes the place of this one until the wait is over.
+    /// Sleeps for at most `timeout`, until the wait is over or there is a job that may run within
+    /// it; runs that job. If there are only other jobs, or the thread serves a scheduler, another
+    /// thread takes its place until the wait is over.
     fn sleep_in_wait(
         &self,
         latch: Latch,
@@ -217,8 +217,8 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Takes a job that a worker leaves behind, unless the pool is closed, whose other workers may
-    /// have left.
+    /// Takes a job that a worker leaves behind. Returns it if the pool is closed, since the other
+    /// workers may have left.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;
