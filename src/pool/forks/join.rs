@@ -210,7 +210,7 @@ impl Local {
         let held = &self.seat.held;
         // SAFETY: I7 — below, every way out is behind the end of the job; joins within end first.
         unsafe { held.hold((&raw const half).cast()) };
-        if self.shared.idle.searchers.is_any_resting() {
+        if self.shared.idle.searchers.is_any_resting() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);

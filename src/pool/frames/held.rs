@@ -225,17 +225,18 @@ impl Held {
     }
 
     /// Returns whether the owner is asked to offer.
+    #[inline(always)]
     pub(crate) fn is_called(&self) -> bool {
         self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
     }
 
-    /// Asks the owner to offer the halves that it holds. Returns whether it may hold any.
+    /// Asks the owner to offer the halves that it holds, or else the next. Returns whether it may
+    /// hold any.
     pub(crate) fn ask(&self) -> bool {
-        let is_any = self.is_any();
-        if is_any && !self.is_called() {
+        if !self.is_called() {
             self.call.fetch_or(CALLED, Relaxed); // Relaxed: a hint
         }
-        is_any
+        self.is_any()
     }
 
     /// Offers all halves that the owner holds, oldest first. Calls `push` with each, which returns
