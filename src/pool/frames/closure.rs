@@ -163,10 +163,10 @@ impl Closure {
     #[inline]
     pub(crate) unsafe fn run(this: *mut Self) {
         // SAFETY: 1 — the closure is there, and this call alone uses it.
-        let (run, words) = unsafe { ((*this).table.run, &raw mut (*this).words) };
+        let this = unsafe { &mut *this };
         // SAFETY: I10 — the table is that of the closure in the words, which are not used
         // afterwards (1).
-        unsafe { run(words) };
+        unsafe { (this.table.run)(&mut this.words) };
     }
 }
 
