@@ -14,7 +14,7 @@ use super::forks::scope::Scope;
 use super::handle::ThreadPool;
 use crate::executor::Reason;
 use crate::injector::Injector;
-use crate::sync::{Relaxed, Unwatched};
+use crate::sync::{Arc, Relaxed, Unwatched};
 use crate::task::{Captured, Flow, Job, JoinError, current};
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -147,7 +147,7 @@ impl Pool {
             if crew.is_closing {
                 return Err(Reason::Closed);
             }
-            let is_worker = |seat: &&Unwatched<Seat>| !seat.is_guest;
+            let is_worker = |seat: &&Arc<Seat>| !seat.is_guest;
             let workers = self.registry.with(|seats| seats.iter().filter(is_worker).count());
             if contexts.len() >= workers {
                 break self.registry.with(|seats| {
