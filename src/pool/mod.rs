@@ -26,7 +26,7 @@
 //! | held | of a half of a `join`: linked on its owner's stack, and not yet in its deque (`frames/held.rs`) |
 //! | offer, raid | the owner pushes its held halves to its deque; a thief takes the oldest held half |
 //! | service | the run of a half or scope's job for which another worker waits (`data/helping.rs`) |
-//! | latch | the half or scope for which a worker waits |
+//! | latch | the address by which a wait names its half or scope (`data/helping.rs`) |
 //! | stranger | a job for which the awaited half or scope does not wait |
 //! | shelf | where a worker that waits lays aside jobs of scopes (`data/shelf.rs`) |
 //! | pinned | of a job: for one worker and no other |
