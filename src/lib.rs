@@ -11,16 +11,14 @@
 //! that judges it. DESIGN.md says why the structures are as they are, and `proofs/orderings.md`
 //! argues each ordering. The [guide] shows how to use the crate, and how to come to it from others.
 //!
-//! | structure | who pushes | who takes | order | progress | allocates |
-//! |---|---|---|---|---|---|
-//! | [`Worker`], LIFO | its owner | its owner and thieves | LIFO for the owner, FIFO for thieves | `pop` and `steal` are wait-free | when its buffer doubles |
-//! | [`Worker`], FIFO | its owner | its owner and thieves | FIFO | `pop` is lock-free, `steal` is wait-free | when its buffer doubles |
-//! | [`Injector`] | any thread | any thread | FIFO | lock-free, except for one wait of at most 15 µs | one segment of slots at a time; segments are reused |
-//! | [`EventCount`](idle::EventCount) | any thread notifies | any thread sleeps | the newest sleeper is woken first | lock-free until a thread sleeps | one cell for each sleeper; cells are reused |
-//! | [`Searchers`](idle::Searchers) | any thread notifies | any thread searches, then sleeps | the newest sleeper is woken first | lock-free until a thread sleeps | one cell for each sleeper; cells are reused |
-//! | [`ThreadPool`] | any thread spawns | its workers | not specified | spawning is lock-free unless it wakes a worker | nothing for a detached task that captures up to three words; spawning from outside also fills injector segments |
-//! | [`LockedPool`](pool::LockedPool) | any thread spawns | its threads | FIFO | blocking: one lock | when its queue grows |
-//! | [`FairScheduler`] | any thread spawns into a queue | the threads of any executor | by weight and in time between queues, FIFO in each | spawning and serving are lock-free; creating a queue blocks, and a fork takes a lock | one injector for each queue |
+//! - [`Worker`] and its [`Stealer`]s: a deque with one owner, out of which other threads steal.
+//! - [`Injector`]: a FIFO queue into which any thread pushes, and out of which any thread takes.
+//! - [`EventCount`](idle::EventCount): threads sleep on it until another notifies them.
+//!   [`Searchers`](idle::Searchers) skips the wake-up while a thread is searching for work.
+//! - [`ThreadPool`]: a work-stealing pool. [`LockedPool`](pool::LockedPool): one queue, one lock.
+//! - [`FairScheduler`]: shares the threads of any executor among queues.
+//!
+//! The README has a table of their orders, progress and allocations.
 //!
 //! # The house
 //!

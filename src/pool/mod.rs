@@ -16,6 +16,33 @@
 //! injector first. When it has found nothing for some microseconds it sleeps:
 //! [`Searchers`](crate::idle::Searchers).
 //!
+//! # Words
+//!
+//! | | |
+//! |---|---|
+//! | seat | what other workers see of a worker: stealer, held halves, services, bell (`data/registry.rs`) |
+//! | crew | the threads of a pool, under a lock: how many live, block, are wanted (`data/pool.rs`) |
+//! | guest | a thread outside that is a worker for the length of a call (`guest.rs`) |
+//! | held | of a half of a `join`: linked on its owner's stack, and not yet in its deque (`frames/held.rs`) |
+//! | offer, raid | the owner pushes its held halves to its deque; a thief takes the oldest held half |
+//! | service | the run of a half or scope's job for which another worker waits (`data/helping.rs`) |
+//! | latch | the address by which a wait names its half or scope (`data/helping.rs`) |
+//! | stranger | a job for which the awaited half or scope does not wait |
+//! | shelf | where a worker that waits lays aside jobs of scopes (`data/shelf.rs`) |
+//! | pinned | of a job: for one worker and no other |
+//!
+//! Each worker reads the word `attention` before its turn. Its bits (`data/pool.rs`):
+//!
+//! | bit | it says |
+//! |---|---|
+//! | `MISSING` | threads are to be started: all at first, later those that the system did not give |
+//! | `CLOSED` | the pool takes no further jobs |
+//! | `DISCARD` | queued jobs are to be dropped: `shutdown(Cancel)` |
+//! | `SURPLUS` | there are too many workers, and the first that sees this goes |
+//! | `SPARE` | there are too many workers, and one that has slept for `keep_alive` may go |
+//! | `MISSED` | the thread that cancels the pool is to look again for jobs to drop |
+//! | from `PINNED` on | the count of pinned jobs |
+//!
 //! # Invariants
 //!
 //! - **I1** A job is accepted in one of three ways: by the injector while that is not closed; by a

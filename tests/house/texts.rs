@@ -60,6 +60,11 @@ fn names(quoted: &str) -> Option<Vec<&str>> {
     parts.iter().all(|it| is_name(it)).then_some(parts)
 }
 
+/// A file of Rust without its folder, such as `worker.rs`: some folder has it.
+fn is_bare_file(quoted: &str) -> bool {
+    quoted.strip_suffix(".rs").is_some_and(|it| names(it).is_some_and(|parts| parts.len() == 1))
+}
+
 /// A file or folder of the repository. Those of the library may be named from `src` on, and those
 /// beside a text from its folder on.
 fn is_path(quoted: &str) -> bool {
@@ -73,6 +78,7 @@ fn is_path(quoted: &str) -> bool {
 fn what_is_quoted_exists() {
     let mut findings = Findings::of("a name in the texts is spelled as in the code");
     let code = all_code();
+    let files: BTreeSet<&str> = code.iter().filter_map(|it| it.path.rsplit('/').next()).collect();
     let manifests = ["Cargo.toml", "benches/Cargo.toml", "build.rs", "proofs/breaches.txt"];
     let others: Vec<Source> = manifests.into_iter().filter_map(Source::read).collect();
     // Not in comments, which may quote what is gone. What is between quotation marks counts: so a
@@ -92,6 +98,11 @@ fn what_is_quoted_exists() {
                         [root().join(name), root().join("src").join(name), beside.join(name)];
                     if !places.iter().any(|it| it.exists()) {
                         findings.add_line(&text, line, &format!("there is no `{name}`"));
+                    }
+                } else if is_bare_file(name) {
+                    seen += 1;
+                    if !files.contains(name) && !root().join(name).exists() {
+                        findings.add_line(&text, line, &format!("no file is called `{name}`"));
                     }
                 } else if let Some(parts) = names(name) {
                     seen += 1;
