@@ -168,8 +168,10 @@ pub(crate) fn charging(
         // inside do not.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
-    // Perhaps the last handle, which drops what is the user's.
-    scheduler.below.panics.take(|| drop(this.queue.into_inner()));
+    if let Some(queue) = this.queue.into_inner().flatten() {
+        // Perhaps the last handle, which drops what is the user's.
+        scheduler.below.panics.take(|| drop(queue));
+    }
     let nanos = whole.saturating_sub(away);
     Charge { nanos, left: nanos.saturating_sub(this.charged.get()), pick: this.pick.get() }
 }
