@@ -174,7 +174,7 @@ pub use queue::Queue;
 pub use queue::error::QueueError;
 pub use queue::report::{QueueMetrics, Report, Wait};
 pub use queue_builder::QueueBuilder;
-pub use scope::Scope;
+pub use scope::QueueScope;
 pub use work_queue::WorkQueue;
 
 /// The parts that models test by themselves; not part of the public API.

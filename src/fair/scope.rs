@@ -17,7 +17,7 @@ use core::{fmt, mem};
 ///
 /// As in [`std::thread::scope`], `'env` is what may be borrowed from outside, and `'scope` the
 /// scope itself.
-pub struct Scope<'scope, 'env: 'scope> {
+pub struct QueueScope<'scope, 'env: 'scope> {
     queue: &'env Queue,
     latch: Latch,
     /// The first panic of a job.
@@ -114,7 +114,7 @@ impl Queue {
     /// ```
     pub fn scope<'env, R: Send>(
         &'env self,
-        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R + Send,
+        f: impl for<'scope> FnOnce(&'scope QueueScope<'scope, 'env>) -> R + Send,
     ) -> R {
         let result = match Serving::of(self.line()) {
             Some(serving) => self.open(serving, None, f),
@@ -159,7 +159,7 @@ impl Queue {
     pub fn scope_with<'env, R: Send>(
         &'env self,
         token: &CancelToken,
-        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R + Send,
+        f: impl for<'scope> FnOnce(&'scope QueueScope<'scope, 'env>) -> R + Send,
     ) -> Result<R, JoinError> {
         match Serving::of(self.line()) {
             Some(serving) => self.open(serving, Some(token), f),
@@ -176,9 +176,9 @@ impl Queue {
         &'env self,
         serving: &Serving,
         token: Option<&CancelToken>,
-        f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+        f: impl for<'scope> FnOnce(&'scope QueueScope<'scope, 'env>) -> R,
     ) -> Result<R, JoinError> {
-        let scope = Scope {
+        let scope = QueueScope {
             queue: self,
             latch: Latch::new(&serving.owner),
             first: Mutex::default(),
@@ -204,7 +204,7 @@ impl Queue {
     }
 }
 
-impl<'scope> Scope<'scope, '_> {
+impl<'scope> QueueScope<'scope, '_> {
     /// Spawns a closure. Allocates once; not for the first four closures of up to three words that
     /// the scope's owner spawns. Allocates once more if the queue has a
     /// [context](super::QueueBuilder::context).
@@ -267,8 +267,8 @@ impl<'scope> Scope<'scope, '_> {
     }
 }
 
-impl fmt::Debug for Scope<'_, '_> {
+impl fmt::Debug for QueueScope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("QueueScope").field("queue", &self.queue).finish_non_exhaustive()
     }
 }

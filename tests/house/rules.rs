@@ -102,9 +102,8 @@ fn no_file_is_too_long_to_read() {
     }
 }
 
-/// The structs, enums and traits whose name stands for two things in `src`: those of the public API
-/// that differ by their modules, and those that are still to be told apart. No further ones.
-const SHARED_NAMES: [&str; 4] = ["Builder", "Drain", "Scope", "Service"];
+/// The names of structs that stand for two things in `src`, which their modules tell apart.
+const SHARED_NAMES: [&str; 2] = ["Builder", "Drain"];
 
 /// In `src/sync` a name may have a form for the machine and others for models.
 #[test]

@@ -186,7 +186,7 @@ impl<'scope> Base<'scope> {
             // for this call only.
             Some(_) => unsafe { &*scope.cast::<pool::Scope<'scope, 'scope>>() }.spawn(f),
             // SAFETY: the same of a queue's scope.
-            None => unsafe { &*scope.cast::<fair::Scope<'scope, 'scope>>() }.spawn(f),
+            None => unsafe { &*scope.cast::<fair::QueueScope<'scope, 'scope>>() }.spawn(f),
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn latch_of(head: *const OnStack) -> Latch {
 
 /// A service, as others know it.
 #[derive(Debug, Default)]
-pub(crate) struct Service {
+pub(crate) struct OpenService {
     /// The low half is the index in the deque at which it began; the high half is a number that the
     /// worker's next services do not have. Zero if there is no service.
     word: AtomicU64,
@@ -61,11 +61,11 @@ pub(crate) struct Service {
 
 /// The services of a worker, the outermost first.
 #[derive(Debug)]
-pub struct Services(pub(crate) [Service; KNOWN_SERVICES]);
+pub struct Services(pub(crate) [OpenService; KNOWN_SERVICES]);
 
 impl Default for Services {
     fn default() -> Self {
-        Services(core::array::from_fn(|_| Service::default()))
+        Services(core::array::from_fn(|_| OpenService::default()))
     }
 }
 
@@ -149,13 +149,13 @@ impl Services {
     }
 
     /// Returns the services that may be open.
-    fn open(&self) -> impl Iterator<Item = &Service> {
+    fn open(&self) -> impl Iterator<Item = &OpenService> {
         // Relaxed: it is looked at again.
         self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)
     }
 }
 
-impl Service {
+impl OpenService {
     pub(crate) fn open(&self, latch: Latch, within: Latch, began: Index, number: u32) {
         self.within.store(within, SERVED.release());
         self.latch.store(latch, SERVED.release());

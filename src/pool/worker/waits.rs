@@ -2,7 +2,7 @@
 
 use super::local::Local;
 use crate::idle::Park;
-use crate::pool::data::helping::{Latch, NOTHING, Service, is_at_or_above, steal_from_servers};
+use crate::pool::data::helping::{Latch, NOTHING, OpenService, is_at_or_above, steal_from_servers};
 use crate::pool::data::idle::Waited;
 use crate::pool::data::pool::Pool;
 use crate::sync::spin::{Vigil, relax};
@@ -28,7 +28,7 @@ impl Local {
             self.depth.set(depth + 1);
             let result = f();
             self.depth.set(depth);
-            service.into_iter().for_each(Service::close);
+            service.into_iter().for_each(OpenService::close);
             result
         })
     }
