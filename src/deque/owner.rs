@@ -170,8 +170,8 @@ impl<T> Worker<T> {
         self.take_next(read, |copy| unsafe { copy.assume_init() })
     }
 
-    /// Takes the next item, as [`pop`](Self::pop) does, and reads it word by word. A load of a pair
-    /// would wait for the stores of an item that was just pushed.
+    /// Takes the next item, as [`pop`](Self::pop) does, but reads it word by word. If the item was
+    /// just pushed, a load of two words at once would wait until their two stores are in the cache.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn pop_by_words(&self) -> Option<T> {

@@ -262,8 +262,8 @@ impl Held {
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half if `look` returns the latch of the owner's service. Meanwhile the
-    /// owner lets go of none.
+    /// Takes the oldest half that the owner holds, if `look` returns the latch of the owner's
+    /// service. During the call the owner lets go of no half.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);
@@ -292,8 +292,8 @@ impl Held {
         half.map(|_| oldest.cast_const())
     }
 
-    /// Keeps others out until the result is dropped. If another thread does so already, it returns
-    /// `None`, or waits if `waits`.
+    /// Sets `RAIDING` until the result is dropped, which keeps other threads out. If another thread
+    /// has set it already, returns `None`, or waits for that thread if `waits`.
     fn keep_out(&self, waits: bool) -> Option<KeptOut<'_>> {
         loop {
             let call = self.call.load(Relaxed); // Relaxed: only compared

@@ -240,9 +240,10 @@ impl Pool {
         self.go();
     }
 
-    /// Drops the queued jobs, wherever they are. Jobs that come meanwhile stay queued; a worker
-    /// drops them when it looks for its next job. A worker that moves jobs while it waits drops
-    /// none, but tells the thread that waits for the end of the pool, and that thread looks again.
+    /// Drops the queued jobs, wherever they are. A job that is queued later stays until a worker
+    /// looks for its next job, and drops it. A worker that waits may be moving jobs meanwhile. It
+    /// drops none, but tells the thread that waits for the end of the pool, and that thread looks
+    /// again.
     #[cold]
     fn discard(&self) {
         // Looks as a worker does that is about to sleep. So a job is seen here, or the thread that
