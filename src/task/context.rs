@@ -57,8 +57,8 @@ pub trait ContextFlow: Send + Sync + 'static {
     /// Captures it, on the thread that spawns. A panic goes to the caller, and nothing is spawned.
     fn capture(&self) -> Self::Snapshot;
 
-    /// Runs `run` in it, on the thread that runs the task. If `run` panics, so is this to, and to
-    /// leave the thread as it was.
+    /// Runs `run` in the context, on the thread that runs the task. If `run` panics, `enter` must
+    /// panic too, and must still leave the thread as it was.
     fn enter<R>(snapshot: Self::Snapshot, run: impl FnOnce() -> R) -> R;
 }
 

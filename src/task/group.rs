@@ -60,8 +60,8 @@ struct GroupState {
 
 #[derive(Default)]
 struct GroupRest {
-    /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to
-    /// run.
+    /// Tasks that an executor has accepted and that may not have begun. A worker that waits for the
+    /// group runs them.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
     /// The first failure.
     first: Option<JoinError>,

@@ -180,8 +180,8 @@ impl Forks {
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
     }
 
-    /// Takes the newest fork of the owner's that comes of this latch, or the oldest of another
-    /// thread's. May miss one that is being offered.
+    /// Takes a fork that comes of this latch: the owner's newest, or else the oldest of another
+    /// thread. May miss a fork that is being offered.
     pub(crate) fn take_of(&self, owner: &Owner, latch: &Latch) -> Option<Job> {
         let own = owner.shard.get().and_then(|it| self.shards[it].take_of(latch, true));
         own.or_else(|| {

@@ -35,8 +35,8 @@ pub enum Waited<J> {
     Over,
     /// There is a job that can be run meanwhile.
     Helps(J),
-    /// There is other work, or the thread has more to give away than its place. The caller sees to
-    /// it that others are notified.
+    /// There is other work, or the thread must give its place away even if there is none. The
+    /// caller sees to it that others are notified.
     Aside,
 }
 

@@ -19,10 +19,10 @@
 //!  Never: c misses 1, and 3 misses a.
 //! ```
 //!
-//! Halves are offered and taken oldest first. So of the halves in the list, the older ones have
-//! marks and the newer ones have none. Only the owner changes `newest`, except that a raider that
-//! leaves no half behind clears it. An owner takes each half off the list before its frame goes,
-//! marked or not, and then waits for the raider.
+//! Halves are offered and taken oldest first. So in the list, the older halves have marks and the
+//! newer ones have none. Only the owner changes `newest`, with one exception: a raider that leaves
+//! no half behind clears it. Before the frame of a half ends, its owner takes the half off the
+//! list, marked or not, and then waits for the raider.
 
 use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO};
 use crate::sync::barrier::Barrier;

@@ -41,8 +41,8 @@ impl Local {
                     local.shared.report(payload);
                 }
             });
-            // The hook's jobs go to the injector, which takes one only if another thread is there
-            // to run it.
+            // After `retire`, the jobs that the hook spawns go to the injector. The injector takes
+            // a job only if another thread is there to run it.
             Local::retire();
             local.hook(&local.shared.settings.on_thread_stop);
         });
