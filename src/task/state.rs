@@ -55,8 +55,8 @@ pub(super) struct State(AtomicUsize);
 pub enum Cancel {
     /// It was not running and never will. The closure or the future has been dropped.
     Dequeued,
-    /// It runs; [`is_cancelled`](super::is_cancelled) tells it. A future is dropped if the poll
-    /// leaves it pending.
+    /// It is running, and [`is_cancelled`](super::is_cancelled) returns `true` in it from now on. A
+    /// future is dropped if the current poll leaves it pending.
     Requested,
     /// It was done, or cancelled, before.
     Finished,
@@ -177,8 +177,8 @@ impl State {
         }
     }
 
-    /// The future is woken. Returns whether the caller makes the job that polls it; then there is a
-    /// reference for that.
+    /// Wakes the future. Returns whether the caller has to make the job that polls it. If so, that
+    /// job has a reference.
     pub(super) fn wake(&self) -> bool {
         let woken = |state| match state & (CLAIMED | HAS_JOB) {
             0 => (state | HAS_JOB) + REFERENCE,

@@ -129,7 +129,7 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
         let (waited, search) = loop {
-            // Looks before it prepares, too: preparing takes a system call, and often this look
+            // A first look, before `prepare`: preparing takes a system call, and often this look
             // already finds something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);

@@ -71,8 +71,8 @@ impl Local {
         oldest.or_else(|| self.take_one())
     }
 
-    /// Takes the oldest job of any worker, which may be busy with something else for long, as may
-    /// those that steal.
+    /// Takes the oldest job of a random worker. Both that worker and the thieves may be busy with
+    /// other jobs for long.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
