@@ -115,10 +115,10 @@ impl TaskGroup {
     ///
     /// - The thread runs a member of the group, or a job of a [scope](crate::ThreadPool::scope) for
     ///   which a member waits.
-    /// - A task of the group can begin only in places of its queue whose threads wait for the caller
-    ///   in that way.
-    /// - The thread would run a task of the group, but tasks that wait for each other have taken half
-    ///   of its stack.
+    /// - A task of the group can begin only in places of its queue whose threads wait for the
+    ///   caller in that way.
+    /// - The thread would run a task of the group, but tasks that wait for each other have taken
+    ///   half of its stack.
     ///
     /// The group then stays as it is.
     ///
@@ -260,8 +260,8 @@ impl Group {
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Returns whether there is a task that can begin only in a place that does not become free
-    /// before this thread goes on.
+    /// Returns whether a task of the group can begin only in a place that stays taken until this
+    /// thread goes on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {

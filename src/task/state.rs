@@ -214,8 +214,8 @@ impl State {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
     }
 
-    /// Has it counted, unless it has been claimed, or others than the caller may claim it who do
-    /// not know that it is. Returns whether it is. To be called once.
+    /// Marks the task as counted, unless a thread has claimed it, or could claim it without knowing
+    /// of the mark. Returns whether it is now counted. To be called once.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);

@@ -214,10 +214,10 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///   does not resume it.
     /// - An error that [`is_cancelled`](JoinError::is_cancelled), if
     ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
-    ///   [token](ThreadPool::scope_with) has ended it before it began. The scope then does not panic
-    ///   for that.
-    /// - An error that [`is_deadlock`](JoinError::is_deadlock), on a worker whose stack is half full
-    ///   of jobs that wait for each other. The job runs all the same.
+    ///   [token](ThreadPool::scope_with) has ended it before it began. The scope then does not
+    ///   panic for that.
+    /// - An error that [`is_deadlock`](JoinError::is_deadlock), on a worker whose stack is half
+    ///   full of jobs that wait for each other. The job runs all the same.
     ///
     /// # Examples
     ///
