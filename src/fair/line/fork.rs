@@ -290,8 +290,8 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame that is a call: only the owner waits at this latch, and it does
-    /// not wait meanwhile.
+    /// frame. In the owner's frame this only calls `f`: only the owner waits at this latch, and it
+    /// does not wait during the call.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();

@@ -131,7 +131,7 @@ impl Link {
     ///
     /// 1. The caller has the half's job, and forgets the half.
     pub(crate) unsafe fn end(&self, mark: usize) {
-        // Before the frame may go (I8).
+        // Read before the swap, after which the frame may go (I8).
         // SAFETY: 1 — there is a job of it, so it was offered or taken.
         let bell = unsafe { self.bell.get().assume_init() };
         // SAFETY: 1 — it is in the seat of the owner, which waits, and has the seat as long as it

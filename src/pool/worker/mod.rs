@@ -131,8 +131,8 @@ impl Local {
         while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
             self.run(job);
         }
-        // Relaxed: the subjects of the bits are under a lock or in a queue. After the pinned jobs,
-        // which may take long.
+        // Relaxed: the data that the bits are about is under a lock or in a queue. Read after the
+        // pinned jobs, which may take long.
         let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();
