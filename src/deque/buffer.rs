@@ -57,8 +57,8 @@ pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
     unsafe { slots.get_unchecked(place) }
 }
 
-/// Copies `count` slots of one buffer to another, each from an index on, in up to three runs that
-/// do not wrap around.
+/// Copies `count` slots from an index of one buffer to an index of another, in up to three runs
+/// that do not wrap around.
 #[inline]
 pub(super) fn copy_slots<T>(from: (&[Slot<T>], Index), to: (&[Slot<T>], Index), mut count: usize) {
     let ((source, mut first), (dest, mut free)) = (from, to);

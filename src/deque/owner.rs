@@ -170,8 +170,8 @@ impl<T> Worker<T> {
         self.take_next(read, |copy| unsafe { copy.assume_init() })
     }
 
-    /// Takes the next item, as [`pop`](Self::pop) does, and reads it word by word. A load of a pair
-    /// would wait for the stores of an item that was just pushed.
+    /// Takes the next item, as [`pop`](Self::pop) does, but reads it word by word. If the item was
+    /// just pushed, a load of two words at once would wait until their two stores are in the cache.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn pop_by_words(&self) -> Option<T> {
@@ -253,8 +253,8 @@ impl<T> Worker<T> {
         !top.is_near(bottom, self.sparse.get()) || top.is_below(bottom)
     }
 
-    /// Takes the next item where there may be none, or a buffer to halve, and returns its index.
-    /// `top` is the last value that the owner saw.
+    /// Takes the next item if the deque may be empty, or its buffer may have to be halved. Returns
+    /// the item's index. `top` is the last value that the owner saw.
     #[cold]
     fn take_slow(&self, mut top: Top, bottom: Index) -> Option<Index> {
         loop {
@@ -280,8 +280,8 @@ impl<T> Worker<T> {
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
         LAST_ITEM.fence();
-        // LAST_ITEM orders this. Acquire is for `push`, which relies on the `top` that is
-        // remembered.
+        // LAST_ITEM orders this load. It acquires for the sake of `push`, which relies on the
+        // remembered `top`.
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
@@ -325,7 +325,7 @@ impl<T> Worker<T> {
         result
     }
 
-    /// Remembers how far takers are, without an announcement. So while a batch is announced,
+    /// Remembers how far takers are, but not whether a batch is announced. So while one is,
     /// `take_next` finds `top` changed and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {

@@ -190,8 +190,8 @@ impl FairScheduler {
     /// Returns a future that is ready when nothing is pending in any queue, as
     /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and keeps no queue open.
     ///
-    /// It is never ready while a future of one of the queues awaits it: that one is pending until
-    /// it has ended.
+    /// If a future of one of the queues awaits it, it is never ready, because that future is
+    /// pending until it has ended itself.
     ///
     /// # Examples
     ///

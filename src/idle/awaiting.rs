@@ -34,8 +34,9 @@ where
 /// The future of [`until`].
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
-/// Sleeps on the event count in place of the future. The thread that notifies calls `holds`, and
-/// not the next poll: the condition may be that nothing is polled.
+/// The condition of an `until`, which sleeps on the event count in place of its future. The thread
+/// that notifies calls `holds`. The next poll would be too late: the condition may be that nothing
+/// is polled.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

@@ -253,8 +253,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Takes this thread off the count. Returns whether a signal left with it that no other
-    /// prepared thread answers.
+    /// Takes this thread off the count of prepared threads. Returns whether it takes a signal
+    /// along, because no other prepared thread is left to answer that signal.
     fn leave(&self) -> bool {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {

@@ -53,10 +53,11 @@
 //!
 //! # Sources
 //!
-//! Segments with fetch-and-add: Morrison and Afek, *Fast concurrent queues for x86 processors*,
-//! PPoPP 2013; Ramalhete and Correia, *FAAArrayQueue*, 2016. There a consumer spoils the slot of a
-//! late producer, and every push pays another locked instruction for that. Orphans, and slots
-//! claimed before a look, are ours. The words are crossbeam's index, widened.
+//! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
+//! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. There, a
+//! consumer makes the slot of a late producer unusable, and every push pays another locked
+//! instruction for that. Two points are ours: orphans, and claiming a slot before looking into it.
+//! The words are crossbeam's index, widened.
 
 mod around;
 mod batch;

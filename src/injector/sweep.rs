@@ -169,8 +169,8 @@ impl<T> Injector<T> {
             if !is_lasting {
                 break;
             }
-            // I8: each lasting segment has an entry. Another thread has just taken one out and put
-            // another one back.
+            // I8: each lasting segment has an entry, so one is free. Another thread has just taken
+            // one segment out and put another one back.
         }
         // SAFETY: I6 — the caller alone has the segment, and every lasting one has left the loop
         // above.

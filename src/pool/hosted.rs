@@ -351,8 +351,8 @@ impl Local {
     fn take_own(&self) -> Option<Job> {
         self.offer_held();
         if self.shared.is_discarding() {
-            // The thread that shuts the pool down may have been here before. A half is its owner's
-            // again.
+            // The thread that shuts the pool down may have emptied this deque before these jobs
+            // came. A half of a `join` that is dropped is its owner's again.
             let own = core::iter::from_fn(|| self.pop_above_floor());
             own.for_each(|job| self.shared.drop_unless_awaited(job));
         }

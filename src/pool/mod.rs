@@ -141,8 +141,8 @@ const GONE: Pair = Pair::named("pool::GONE");
 /// A thread that sees the pool closed sees the injector closed.
 const CALLED: Pair = Pair::named("pool::CALLED");
 
-/// The owner that sees a half of a `join` done sees its result, and of a scope's jobs what they
-/// did.
+/// The owner that sees a half of a `join` done sees its result. The owner that sees the jobs of a
+/// scope done sees their writes.
 const JOINED: Pair = Pair::named("pool::JOINED");
 
 /// A raider that finds a half that its owner holds sees its closure.

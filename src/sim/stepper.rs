@@ -113,8 +113,8 @@ impl Stepper {
     }
 
     /// Lets one thread run until it calls [`work`](super::work), waits for a task or is idle. If no
-    /// thread is due yet, moves the clock first, and timers on the way come. Returns `false` if
-    /// there is nothing to do.
+    /// thread is due yet, first advances the clock; the timers that it passes fire. Returns `false`
+    /// if there is nothing to do.
     ///
     /// # Panics
     ///

@@ -25,12 +25,12 @@ pub(super) struct Common {
     pub(super) deadline: Option<Instant>,
 }
 
-/// A task of which one knows nothing.
+/// A task of a closure or future whose type and result are erased.
 pub(super) trait Unfinished: Send + Sync {
     fn common(&self) -> &Common;
 
-    /// Claims it and runs it. Returns `false` if another thread has claimed it, or if it is too
-    /// late.
+    /// Claims the task and runs it. Returns `false` if another thread has claimed it, or if its
+    /// deadline has passed.
     fn run(&self, count: Count<'_>) -> bool;
 
     /// Runs the closure, with the result to the handle.
@@ -223,8 +223,8 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
         if state.release() {
             self.abandon();
             self.common().watch.changed();
-            // SAFETY: I4 — the last. Nothing is in the places any more: I1, I2 and I3 say who took
-            // it.
+            // SAFETY: I4 — this was the last reference. The places are empty: I1, I2 and I3 say
+            // which thread took what was in them.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }

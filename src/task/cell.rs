@@ -67,9 +67,9 @@ impl<T> TaskCore<T> {
         TaskCore { common, waker: Place::empty(), result: Place::empty() }
     }
 
-    /// The task leaves the count of its queue, if it is counted (I8). Until the guard goes, the
-    /// queue is not idle. `has_job` tells whether a job of it is in the queue, if it is not the
-    /// server that ends it.
+    /// Takes the task off the count of its queue, if it is counted (I8). Until the returned guard
+    /// is dropped, the queue is not idle. If a thread other than the queue's server ends the task,
+    /// `has_job` tells whether a job of the task is still in the queue.
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
         match (count, &self.limited) {

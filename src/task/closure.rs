@@ -139,8 +139,8 @@ impl Job {
 }
 
 impl TaskGroup {
-    /// Returns this group with a context, which goes with each job that this handle
-    /// [makes](Self::job).
+    /// Returns a handle to this group with a context. The context goes with each job that the
+    /// handle [makes](Self::job).
     ///
     /// The tasks of a [builder](crate::executor::TaskBuilder::group) have their executor's context.
     ///

@@ -9,12 +9,11 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// Something that belongs to the flow of control rather than to a thread: a tracing span, a
 /// request's identity, a locale. It is captured where a task is spawned and entered around its run.
 ///
-/// So do jobs of a [scope](crate::ThreadPool::scope) and of a
+/// It also goes with jobs of a [scope](crate::ThreadPool::scope) and of a
 /// [broadcast](crate::ThreadPool::broadcast). A [`join`](crate::ThreadPool::join) captures it, and
 /// enters it if another thread runs the second closure. A bare [`Job`] has none.
 ///
-/// Pools have none by default, and then spawning costs what it costs without; with one, a box for
-/// each task.
+/// Pools have none by default, at no cost. With one, each task takes a box for it.
 ///
 /// # Examples
 ///
@@ -57,8 +56,8 @@ pub trait ContextFlow: Send + Sync + 'static {
     /// Captures it, on the thread that spawns. A panic goes to the caller, and nothing is spawned.
     fn capture(&self) -> Self::Snapshot;
 
-    /// Runs `run` in it, on the thread that runs the task. If `run` panics, so is this to, and to
-    /// leave the thread as it was.
+    /// Runs `run` in the context, on the thread that runs the task. If `run` panics, `enter` must
+    /// panic too, and must still leave the thread as it was.
     fn enter<R>(snapshot: Self::Snapshot, run: impl FnOnce() -> R) -> R;
 }
 

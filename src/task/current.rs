@@ -237,8 +237,8 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     false
 }
 
-/// Runs `f`, which blocks. Meanwhile others may take the place of this thread in its pool, and
-/// wherever it has a ticket. Within another such section, `f` just runs.
+/// Runs `f`, which blocks. Meanwhile other threads may take this thread's place in its pool, and in
+/// every scheduler of which it has a ticket. If such a section is under way, only runs `f`.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     struct StepBack;
 

@@ -169,8 +169,8 @@ where
         }
     }
 
-    /// Ends the future if its executor has dropped all jobs. Called when the future has just got
-    /// one, which may have come too late for that.
+    /// Cancels the future if its executor drops its jobs. Called after each submission, because the
+    /// job may have come after the executor dropped the others.
     fn end_if_over(&self) {
         if let Some(cause) = self.polling.is_over() {
             self.any().cancel(cause);

@@ -60,8 +60,8 @@ struct GroupState {
 
 #[derive(Default)]
 struct GroupRest {
-    /// Tasks that an executor has accepted and that may not have begun, for a worker that waits to
-    /// run.
+    /// Tasks that an executor has accepted and that may not have begun. A worker that waits for the
+    /// group runs them.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
     /// The first failure.
     first: Option<JoinError>,
@@ -111,11 +111,16 @@ impl TaskGroup {
     /// The first failure since a wait last returned one: a panic, or a task that was cancelled. The
     /// other tasks have ended all the same.
     ///
-    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), if the thread runs a member
-    /// of the group, or a job of a [scope](crate::ThreadPool::scope) for which a member waits; or
-    /// if a task of the group can begin only in places of its queue that have threads which wait
-    /// for the caller in that way; or if the thread would run a task of the group, but tasks that
-    /// wait for each other have taken half of its stack. The group stays as it is.
+    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), in one of three cases:
+    ///
+    /// - The thread runs a member of the group, or a job of a [scope](crate::ThreadPool::scope) for
+    ///   which a member waits.
+    /// - A task of the group can begin only in places of its queue whose threads wait for the
+    ///   caller in that way.
+    /// - The thread would run a task of the group, but tasks that wait for each other have taken
+    ///   half of its stack.
+    ///
+    /// The group then stays as it is.
     ///
     /// # Examples
     ///
@@ -255,8 +260,8 @@ impl Group {
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Returns whether there is a task that can begin only in a place that does not become free
-    /// before this thread goes on.
+    /// Returns whether a task of the group can begin only in a place that stays taken until this
+    /// thread goes on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {

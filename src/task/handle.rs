@@ -17,8 +17,8 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-/// A handle to a task, which is a closure or a future: blocks until it is done, or is awaited
-/// itself.
+/// A handle to a task, which is a closure or a future. [`join`](Self::join) blocks until the task
+/// is done, and `.await` suspends a future until then.
 ///
 /// Dropping it detaches the task, which runs all the same; a future runs as long as it has a waker.
 ///
@@ -232,8 +232,8 @@ impl<T> JoinHandle<T> {
         unsafe { task.core().result.take() }
     }
 
-    /// Sleeps until the task is done, or this or another thread has claimed it to run it in a free
-    /// place.
+    /// Blocks until the task is done. Runs it as soon as a place is free, unless another thread has
+    /// claimed it.
     #[cold]
     fn wait_for_place(&mut self) {
         let Some(limited) = self.core().limited.clone() else { return };

@@ -151,8 +151,8 @@ impl Job {
 
     /// Runs the closure, and returns whether there was something to run.
     ///
-    /// There is not if the job is a tombstone: its handle has cancelled it meanwhile, or has run it
-    /// itself. Schedulers that count turns do not count those.
+    /// A tombstone has nothing to run: meanwhile its handle has cancelled the task, or has run it
+    /// itself. Schedulers that count turns do not count tombstones.
     ///
     /// # Panics
     ///

@@ -13,8 +13,8 @@ pub(crate) trait Polling: Send + Sync {
     /// The futures to end with the executor.
     fn living(&self) -> &Living;
 
-    /// Returns whether, once `living` is ended, the executor drops the jobs that it has, and all
-    /// later ones. If so, a future with a job need not be among the living.
+    /// Returns whether the executor drops all its jobs, present and later ones, once `living` is
+    /// ended. If so, a future with a job need not be among the living.
     fn drops_jobs(&self) -> bool {
         false
     }

@@ -55,8 +55,8 @@ pub(super) struct State(AtomicUsize);
 pub enum Cancel {
     /// It was not running and never will. The closure or the future has been dropped.
     Dequeued,
-    /// It runs; [`is_cancelled`](super::is_cancelled) tells it. A future is dropped if the poll
-    /// leaves it pending.
+    /// It is running, and [`is_cancelled`](super::is_cancelled) returns `true` in it from now on. A
+    /// future is dropped if the current poll leaves it pending.
     Requested,
     /// It was done, or cancelled, before.
     Finished,
@@ -177,8 +177,8 @@ impl State {
         }
     }
 
-    /// The future is woken. Returns whether the caller makes the job that polls it; then there is a
-    /// reference for that.
+    /// Wakes the future. Returns whether the caller has to make the job that polls it. If so, that
+    /// job has a reference.
     pub(super) fn wake(&self) -> bool {
         let woken = |state| match state & (CLAIMED | HAS_JOB) {
             0 => (state | HAS_JOB) + REFERENCE,
@@ -214,8 +214,8 @@ impl State {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
     }
 
-    /// Has it counted, unless it has been claimed, or others than the caller may claim it who do
-    /// not know that it is. Returns whether it is. To be called once.
+    /// Marks the task as counted, unless a thread has claimed it, or could claim it without knowing
+    /// of the mark. Returns whether it is now counted. To be called once.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);

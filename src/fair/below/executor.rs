@@ -100,8 +100,8 @@ impl Below {
         }
     }
 
-    /// Returns whether the scheduler knows that the executor has ended. Each caller says what
-    /// orders it.
+    /// Returns whether the scheduler knows that the executor has ended. The load is relaxed, so
+    /// each caller says what orders it.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Relaxed)
     }

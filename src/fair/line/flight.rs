@@ -33,8 +33,8 @@ pub(crate) enum Kept {
     Waits,
     /// The future got a permit meanwhile.
     Begins(Job),
-    /// The future was cancelled meanwhile, or is to be, by the queue. The queue does not count on
-    /// the job.
+    /// Meanwhile the future was cancelled, or the queue is about to cancel it. The queue no longer
+    /// expects the job.
     Ends(Job, Option<Cause>),
 }
 

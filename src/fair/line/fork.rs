@@ -180,8 +180,8 @@ impl Forks {
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
     }
 
-    /// Takes the newest fork of the owner's that comes of this latch, or the oldest of another
-    /// thread's. May miss one that is being offered.
+    /// Takes a fork that comes of this latch: the owner's newest, or else the oldest of another
+    /// thread. May miss a fork that is being offered.
     pub(crate) fn take_of(&self, owner: &Owner, latch: &Latch) -> Option<Job> {
         let own = owner.shard.get().and_then(|it| self.shards[it].take_of(latch, true));
         own.or_else(|| {
@@ -290,8 +290,8 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame that is a call: only the owner waits at this latch, and it does
-    /// not wait meanwhile.
+    /// frame. In the owner's frame this only calls `f`: only the owner waits at this latch, and it
+    /// does not wait during the call.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();

@@ -92,8 +92,7 @@ impl Look {
     pub fn is_idle(self) -> bool {
         self.tasks() == 0 && self.leases() == 0
     }
-    /// Returns whether the queue is over, and the caller, whose step made it so, has to free the
-    /// slot (I3).
+    /// Returns whether the queue is over. The thread whose step has made it so frees the slot (I3).
     #[inline]
     pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED) == TAKEN | CLOSED
@@ -180,8 +179,8 @@ impl Life {
         self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
     }
 
-    /// Closes and cancels the queue. Also resumes it, so that it is served, and the servers drop
-    /// the tasks that arrive late.
+    /// Closes and cancels the queue. Also resumes it: only then do servers come to it, and drop the
+    /// tasks that arrive late.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
         // Relaxed: as in `close`.

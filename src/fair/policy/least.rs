@@ -107,8 +107,9 @@ impl Least {
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above the found queue, up to the last that is compared with another.
-    /// `least` is the least time below the lowest of them.
+    /// Raises the floors above the found queue, from the lowest up to the last one that has
+    /// siblings with members. `find` does not compare the floors above that one. `least` is the
+    /// least time below the lowest floor.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;

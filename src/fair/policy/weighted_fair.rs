@@ -18,8 +18,8 @@ use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine, const
 use alloc::boxed::Box;
 use core::fmt;
 
-/// A nanosecond at weight 1 is 2 to this power units of virtual time. A queue of weight 2³² is
-/// charged 24 units for 100 µs.
+/// A nanosecond at weight 1 is 2^`UNITS` units of virtual time. A queue of weight 2³² is charged 24
+/// units for 100 µs.
 const UNITS: u32 = 20;
 /// Where virtual time begins: 100 ms before its wrap, so that every user crosses it.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
@@ -108,8 +108,8 @@ impl Accounts {
     }
 }
 
-// Relaxed throughout: each word stands for itself, and the ready set publishes what a queue was
-// charged before.
+// Relaxed throughout: no word here publishes another. A thread that finds a queue in the ready set
+// sees the earlier charges to it, which the set publishes.
 impl WeightedFair {
     /// Returns a policy whose queues have had no service yet.
     #[must_use]

@@ -35,8 +35,8 @@ pub struct QueueMetrics {
     pub slot: usize,
     /// The queue's current weight.
     pub weight: u64,
-    /// Tasks that the queue has accepted. Never too many, and never fewer than in an earlier
-    /// answer.
+    /// Tasks that the queue has accepted. The number is never too high, and never falls from one
+    /// answer to the next.
     pub submitted: u64,
     /// Tasks that the queue has refused.
     pub refused: u64,

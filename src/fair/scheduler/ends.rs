@@ -55,9 +55,9 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     if look.is_over_now() {
         reclaim(scheduler, line);
     }
-    // Between the end of the lease and the reading of the limit. A thread that has lowered the
-    // limit, and then found no free place, relies on this thread to see the new limit. A thread
-    // that waits until the queue is idle sees the end of the lease, or is seen below.
+    // This fence is between the end of the lease and the reading of the limit. A thread that has
+    // lowered the limit, and then found no free place, relies on this thread to see the new limit.
+    // A thread that waits until the queue is idle sees the end of the lease, or is seen below.
     LOOK.fence();
     if look.is_idle() {
         if let Some(quiet) = line.quiet.get() {

@@ -53,8 +53,8 @@ impl Drop for TicketJob {
     /// Takes the ticket off the count: the executor has dropped it unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // A thread that blocks guards its ticket, but it may wait for the tasks that are
-            // queued.
+            // `dropped` leaves the queued tasks to a thread that guards a ticket. A cancelled
+            // executor is different: that thread may be blocked, and wait for these very tasks.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }

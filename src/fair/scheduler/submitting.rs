@@ -1,5 +1,5 @@
-//! Submissions of tickets, as the submitting thread knows them: an executor may run or drop a
-//! ticket before it returns.
+//! The tickets that this thread is submitting. An executor may run or drop a ticket within the
+//! submission; these records tell the ticket so.
 
 use crate::executor::{Reason, Rejected};
 use crate::fair::below::executor::Below;

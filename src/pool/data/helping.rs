@@ -119,8 +119,8 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // The memory of a latch may have been used again for a stranger, unless its service is
-            // still open. In this order.
+            // If a service on the path has ended, a stranger may have the memory of its latch by
+            // now. So `take` asks whether all are still open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, true, is_such, &is_so);

@@ -35,8 +35,8 @@ pub enum Waited<J> {
     Over,
     /// There is a job that can be run meanwhile.
     Helps(J),
-    /// There is other work, or the thread has more to give away than its place. The caller sees to
-    /// it that others are notified.
+    /// There is other work, or the thread must give its place away even if there is none. The
+    /// caller sees to it that others are notified.
     Aside,
 }
 
@@ -129,7 +129,7 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
         let (waited, search) = loop {
-            // Looks before it prepares, too: preparing takes a system call, and often this look
+            // A first look, before `prepare`: preparing takes a system call, and often this look
             // already finds something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);

@@ -14,8 +14,8 @@ use crossbeam_utils::CachePadded;
 
 /// The part of a worker that others know.
 pub(crate) struct Seat {
-    /// Its worker sleeps in a wait while others run in its place. If they do not any more, its bell
-    /// rings.
+    /// Set while its worker sleeps in a wait and others run in its place. When they no longer do,
+    /// they ring its bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     /// Its worker is a [guest](crate::pool::guest).

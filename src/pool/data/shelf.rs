@@ -34,8 +34,8 @@ impl Shelf {
     pub(crate) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);
-        // Before the look at the bell, which has a lock of its own: an owner whose bell is not
-        // there yet sees the job.
+        // Stored before `bell_of` looks for the owner's bell, which has a lock of its own: an owner
+        // whose bell is not there yet sees the job.
         self.len.store(jobs.len(), Relaxed); // Relaxed: as in `len`
         // No thread takes it before the lock is free.
         jobs.back().and_then(bell_of)

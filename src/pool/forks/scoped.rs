@@ -210,12 +210,14 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     ///
-    /// Returns the panic of the closure, as [`std::thread::ScopedJoinHandle::join`] does; then the
-    /// scope does not resume it. Returns an error that [`is_cancelled`](JoinError::is_cancelled) if
-    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
-    /// [token](ThreadPool::scope_with) has ended it before it began. Then the scope does not panic
-    /// for that. Returns an error that [`is_deadlock`](JoinError::is_deadlock) on a worker whose
-    /// stack is half full of jobs that wait for each other. The job runs all the same.
+    /// - The panic of the closure, as [`std::thread::ScopedJoinHandle::join`] does. The scope then
+    ///   does not resume it.
+    /// - An error that [`is_cancelled`](JoinError::is_cancelled), if
+    ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
+    ///   [token](ThreadPool::scope_with) has ended it before it began. The scope then does not
+    ///   panic for that.
+    /// - An error that [`is_deadlock`](JoinError::is_deadlock), on a worker whose stack is half
+    ///   full of jobs that wait for each other. The job runs all the same.
     ///
     /// # Examples
     ///

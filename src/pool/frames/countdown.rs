@@ -45,7 +45,7 @@ impl Countdown {
     }
 
     /// Counts one job less, on another thread. Returns the owner's bell if the owner waits and this
-    /// was the last. Afterwards the scope may be gone, so `bell` is called before.
+    /// was the last job. Calls `bell` before it counts, because the scope may be gone afterwards.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed); // Relaxed: compared below
         loop {

@@ -93,7 +93,7 @@ pub(crate) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
     })
 }
 
-/// Wakes the owner of a job's scope, if that is a worker that waits.
+/// Returns the waker of the owner of a job's scope, if the owner is a worker that waits.
 pub(crate) fn bell_of(job: &Job) -> Option<Waker> {
     // SAFETY: I7 — the scope waits for the job.
     let core = unsafe { &*job.scope()?.cast::<Core>() };

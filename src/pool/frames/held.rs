@@ -19,10 +19,10 @@
 //!  Never: c misses 1, and 3 misses a.
 //! ```
 //!
-//! Halves are offered and taken oldest first. So of the halves in the list, the older ones have
-//! marks and the newer ones have none. Only the owner changes `newest`, except that a raider that
-//! leaves no half behind clears it. An owner takes each half off the list before its frame goes,
-//! marked or not, and then waits for the raider.
+//! Halves are offered and taken oldest first. So in the list, the older halves have marks and the
+//! newer ones have none. Only the owner changes `newest`, with one exception: a raider that leaves
+//! no half behind clears it. Before the frame of a half ends, its owner takes the half off the
+//! list, marked or not, and then waits for the raider.
 
 use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO};
 use crate::sync::barrier::Barrier;
@@ -131,7 +131,7 @@ impl Link {
     ///
     /// 1. The caller has the half's job, and forgets the half.
     pub(crate) unsafe fn end(&self, mark: usize) {
-        // Before the frame may go (I8).
+        // Read before the swap, after which the frame may go (I8).
         // SAFETY: 1 — there is a job of it, so it was offered or taken.
         let bell = unsafe { self.bell.get().assume_init() };
         // SAFETY: 1 — it is in the seat of the owner, which waits, and has the seat as long as it
@@ -262,8 +262,8 @@ impl Held {
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half if `look` returns the latch of the owner's service. Meanwhile the
-    /// owner lets go of none.
+    /// Takes the oldest half that the owner holds, if `look` returns the latch of the owner's
+    /// service. During the call the owner lets go of no half.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);
@@ -292,8 +292,8 @@ impl Held {
         half.map(|_| oldest.cast_const())
     }
 
-    /// Keeps others out until the result is dropped. If another thread does so already, it returns
-    /// `None`, or waits if `waits`.
+    /// Sets `RAIDING` until the result is dropped, which keeps other threads out. If another thread
+    /// has set it already, returns `None`, or waits for that thread if `waits`.
     fn keep_out(&self, waits: bool) -> Option<KeptOut<'_>> {
         loop {
             let call = self.call.load(Relaxed); // Relaxed: only compared

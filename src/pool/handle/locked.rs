@@ -288,8 +288,8 @@ impl LockedShared {
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
-            // No job comes any more. A thread that waits for the end sees that this one is still
-            // here.
+            // No further job comes. `running` still counts this thread, so a thread that waits for
+            // the end of the pool waits for this one, too.
             drop(state);
             self.end_futures();
             state = self.state.lock();

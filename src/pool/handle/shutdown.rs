@@ -103,8 +103,9 @@ impl ThreadPool {
         Ok(shared.wait_until_gone(time.and_then(clock::after)))
     }
 
-    /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, and does not wait for the
-    /// threads. Nor does a thread that drops the last handle. May be called on any thread.
+    /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, but does not wait for the
+    /// threads. After this call, dropping the last handle does not wait for them either. May be
+    /// called on any thread.
     ///
     /// # Examples
     ///
@@ -240,9 +241,10 @@ impl Pool {
         self.go();
     }
 
-    /// Drops the queued jobs, wherever they are. Jobs that come meanwhile stay queued; a worker
-    /// drops them when it looks for its next job. A worker that moves jobs while it waits drops
-    /// none, but tells the thread that waits for the end of the pool, and that thread looks again.
+    /// Drops the queued jobs, wherever they are. A job that is queued later stays until a worker
+    /// looks for its next job, and drops it. A worker that waits may be moving jobs meanwhile. It
+    /// drops none, but tells the thread that waits for the end of the pool, and that thread looks
+    /// again.
     #[cold]
     fn discard(&self) {
         // Looks as a worker does that is about to sleep. So a job is seen here, or the thread that
@@ -337,8 +339,8 @@ impl Pool {
 }
 
 impl Drop for PoolHandle {
-    /// Shuts down as `shutdown(Drain)` does. A thread of the pool does not wait, and none does
-    /// after `shutdown_background`.
+    /// Shuts down as `shutdown(Drain)` does, but does not wait on a thread of the pool, nor after
+    /// `shutdown_background`.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);
         if !self.0.is_own_thread() && !self.0.crew.lock().is_background {

@@ -15,9 +15,9 @@ use crossbeam_utils::CachePadded;
 use std::io;
 
 impl Pool {
-    /// Starts the threads that a pool should have and has not. Returns an error if there is none
-    /// afterwards: another thread is closing the pool, whose injector may still be open, or the
-    /// system has none to give.
+    /// Starts the threads that the pool lacks. Returns an error if it has no thread afterwards.
+    /// Then another thread is closing the pool, whose injector may still be open, or the system has
+    /// no thread to give.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);
@@ -31,7 +31,7 @@ impl Pool {
         }
     }
 
-    /// Starts the threads that a pool should have and has not. Returns an error if one is missing.
+    /// Starts the threads that the pool lacks. Returns an error if one is still missing.
     pub(crate) fn start_all(this: &Arc<Self>) -> io::Result<()> {
         let mut crew = this.crew.lock();
         // Relaxed: it is written under the lock.

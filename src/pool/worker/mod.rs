@@ -41,8 +41,8 @@ impl Local {
                     local.shared.report(payload);
                 }
             });
-            // The hook's jobs go to the injector, which takes one only if another thread is there
-            // to run it.
+            // After `retire`, the jobs that the hook spawns go to the injector. The injector takes
+            // a job only if another thread is there to run it.
             Local::retire();
             local.hook(&local.shared.settings.on_thread_stop);
         });
@@ -131,8 +131,8 @@ impl Local {
         while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
             self.run(job);
         }
-        // Relaxed: the subjects of the bits are under a lock or in a queue. After the pinned jobs,
-        // which may take long.
+        // Relaxed: the data that the bits are about is under a lock or in a queue. Read after the
+        // pinned jobs, which may take long.
         let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();

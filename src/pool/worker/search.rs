@@ -16,10 +16,10 @@ use core::time::Duration;
 /// starve its jobs. A prime, so that it does not fall in step with them; the number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// One in this many of the turns that begin at the injector begins at the oldest job of a random
-/// worker's deque instead, which may be its own. So jobs that keep spawning others starve neither
-/// the jobs below them nor those of a busy worker. These turns are rare, because each leaves one
-/// more branch open in a tree of jobs that is run depth first.
+/// Of the turns that would begin at the injector, one in this many begins elsewhere: at the oldest
+/// job of a random worker's deque, which may be this worker's own. So jobs that keep spawning
+/// others starve neither the jobs below them nor those of a busy worker. These turns are rare,
+/// because each leaves one more branch open in a tree of jobs that is run depth first.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
 /// How many jobs are taken at once, at most.
@@ -71,8 +71,8 @@ impl Local {
         oldest.or_else(|| self.take_one())
     }
 
-    /// Takes the oldest job of any worker, which may be busy with something else for long, as may
-    /// those that steal.
+    /// Takes the oldest job of a random worker. Both that worker and the thieves may be busy with
+    /// other jobs for long.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
