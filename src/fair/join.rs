@@ -5,14 +5,14 @@ use super::line::life::MAX_TASKS;
 use super::policy::Pick;
 use super::queue::Queue;
 use super::scheduler::submit::submit;
-use super::serving::forking::{ForkStays, offer, wait_at};
+use super::serving::forking::{ForkStays, HalfContext, offer, wait_at};
 use super::serving::frame::{Serving, charging};
 use super::serving::pass::charge;
 use crate::executor::{Executor, ExecutorId, Rejected, TaskBuilder};
 use crate::sync::place::Place;
 use crate::sync::thread;
 use crate::task::current::{self, Waiter};
-use crate::task::{CancelToken, Captured, Flow, Job, JoinError, Limited, OnStack, StackKind};
+use crate::task::{CancelToken, Job, JoinError, Limited, OnStack, StackKind};
 use core::mem;
 use core::num::NonZeroUsize;
 
@@ -22,7 +22,7 @@ struct ForkHalf<B, R> {
     /// First, so that a pointer to it is a pointer to the whole.
     head: ForkHead,
     latch: Latch,
-    context: Option<Captured>,
+    context: HalfContext,
     closure: Place<B>,
     result: Place<Result<R, thread::Payload>>,
 }
@@ -40,9 +40,7 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
         let half = unsafe { &*this };
         // SAFETY: 1 — no other thread has taken the half, so its closure is still there, and ours.
         let b = unsafe { half.closure.take() };
-        let result = half
-            .latch
-            .run(Serving::owner(), || thread::catch(|| Captured::within(half.context.as_ref(), b)));
+        let result = half.latch.run(Serving::owner(), || thread::catch(|| half.context.within(b)));
         // SAFETY: I7 — the owner reads the result after `end`; it is forgotten in the next line.
         unsafe { half.result.put(&result) };
         mem::forget(result);
@@ -169,7 +167,7 @@ impl Queue {
         RB: Send,
     {
         let (scheduler, line) = (self.scheduler(), self.line());
-        let context = self.0.context.as_ref().map(Flow::capture);
+        let context = HalfContext::of(self.0.context.as_ref());
         let mut half = ForkHalf {
             head: ForkHead::new(&ForkHalf::<B, RB>::KIND, core::ptr::null()),
             latch: Latch::new(&serving.owner),
@@ -305,11 +303,12 @@ impl Queue {
         F: FnOnce() -> R + Send,
         R: Send,
     {
-        let mut call = Call { f: Some(f), result: None, waiter: Waiter::this_thread() };
-        let pointer = Pointer(&raw mut call as *mut (), Call::<F, R>::run);
         // Before this frame must stay: `capture` is the user's, and may panic.
-        let context = self.0.context.as_ref().map(Flow::capture);
-        let run = move || Captured::within(context.as_ref(), || pointer.run());
+        let context = HalfContext::of(self.0.context.as_ref());
+        let waiter = Waiter::this_thread();
+        let mut call = Call { f: Some(f), result: None, context, waiter };
+        let pointer = Pointer(&raw mut call as *mut (), Call::<F, R>::run);
+        let run = move || pointer.run();
         let unbounded = Unbounded(self);
         let stays = ForkStays;
         let task = TaskBuilder::on(&unbounded).without_context();
@@ -331,6 +330,7 @@ impl Queue {
 struct Call<F, R> {
     f: Option<F>,
     result: Option<R>,
+    context: HalfContext,
     waiter: Waiter,
 }
 
@@ -342,7 +342,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
         // SAFETY: 1 — the caller has the `Call` alone.
         let this = unsafe { &mut *this.cast::<Self>() };
         let f = this.f.take().expect("a task runs once");
-        this.result = Some(this.waiter.run(f));
+        this.result = Some(this.waiter.run(|| this.context.within(f)));
     }
 }
 

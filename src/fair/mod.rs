@@ -88,7 +88,8 @@
 //!
 //! If the executor is full when a queue becomes ready, and no ticket is under way, the scheduler
 //! starts a thread of its own for the queued tasks. The thread that has made the queue ready runs
-//! none of them: it may hold locks that they take.
+//! none of them, since it may hold locks that they take, unless the system refuses the
+//! new thread. That thread counts against no limit of the executor.
 //!
 //! # How it works
 //!

@@ -205,9 +205,11 @@ impl Queue {
 }
 
 impl<'scope> QueueScope<'scope, '_> {
-    /// Spawns a closure. Allocates once; not for the first four closures of up to three words that
-    /// the scope's owner spawns. Allocates once more if the queue has a
-    /// [context](super::QueueBuilder::context).
+    /// Spawns a closure. Allocates once; not for the first four closures that the scope's owner
+    /// spawns, if they capture up to three words (with a token or a context: one). Allocates once
+    /// more if the queue has a [context](super::QueueBuilder::context).
+    ///
+    /// The owner runs its newest job first, and the other threads take the oldest.
     ///
     /// # Examples
     ///

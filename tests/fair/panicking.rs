@@ -7,11 +7,11 @@ use crate::common::bomb::Bomb;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::Rejected;
 use filch::fair::{Clock, FairScheduler, Pick, Policy, Queue, Ready, Reweighted, Service};
-use filch::task::{ContextFlow, TaskGroup};
+use filch::task::{CancelToken, ContextFlow, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -321,5 +321,63 @@ fn an_expired_task_that_panics_as_it_goes_leaves_the_queue_whole() {
         let waited = ended(waits);
         fair.wait_idle().unwrap();
         assert!(waited.unwrap().is_err());
+    });
+}
+
+/// A context whose snapshot panics when it is dropped, if that is armed.
+struct Armed(&'static AtomicBool);
+
+#[derive(Clone)]
+struct ArmedSnapshot(&'static AtomicBool);
+
+impl Drop for ArmedSnapshot {
+    fn drop(&mut self) {
+        assert!(!self.0.load(SeqCst), "expected: dropped");
+    }
+}
+
+impl ContextFlow for Armed {
+    type Snapshot = ArmedSnapshot;
+
+    fn capture(&self) -> ArmedSnapshot {
+        ArmedSnapshot(self.0)
+    }
+
+    fn enter<R>(snapshot: ArmedSnapshot, run: impl FnOnce() -> R) -> R {
+        std::mem::forget(snapshot);
+        run()
+    }
+}
+
+/// The queue is closed, so the snapshot is dropped while the caller waits.
+#[test]
+fn a_refused_install_whose_snapshot_panics_is_left() {
+    static ARMED: AtomicBool = AtomicBool::new(false);
+    alone(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let queue = fair.queue("a").context(Armed(&ARMED)).build().unwrap();
+        queue.close();
+        ARMED.store(true, SeqCst);
+        assert!(queue.join_with(&CancelToken::new(), || 1, || 2).is_err());
+    });
+}
+
+#[test]
+fn a_join_continues_the_first_panic_though_a_snapshot_panics() {
+    static ARMED: AtomicBool = AtomicBool::new(false);
+    alone(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let queue = fair.queue("a").context(Armed(&ARMED)).build().unwrap();
+        let same = queue.clone();
+        let panic = done(queue.spawn(move || {
+            let first = || {
+                ARMED.store(true, SeqCst);
+                resume_unwind(Box::new("first"))
+            };
+            let panic = payload(|| _ = same.join(first, || ()));
+            ARMED.store(false, SeqCst);
+            panic
+        }));
+        assert_eq!(panic, "first");
     });
 }

@@ -1,7 +1,7 @@
 //! Whose turn it is on a worker, and what stays behind in its deque.
 
 use crate::common::scaled;
-use crate::common::waiting::{MINUTE, done};
+use crate::common::waiting::{MINUTE, done, in_a_minute};
 use crate::heap;
 use filch::task::Cancel;
 use filch::{JoinHandle, ThreadPool, pool};
@@ -161,6 +161,30 @@ const ROUNDS: [(&str, Rounds); 6] = [
         assert!(task.join().unwrap_err().is_cancelled());
     }),
 ];
+
+/// Spawns itself again until it is told to stop, and panics each time.
+fn panic_again(pool: &ThreadPool, stop: Arc<AtomicBool>) {
+    let same = pool.clone();
+    let job = move || {
+        if !stop.load(SeqCst) {
+            panic_again(&same, stop);
+        }
+        std::panic::resume_unwind(Box::new("expected"));
+    };
+    pool.spawn_detached(job).unwrap();
+}
+
+#[test]
+fn jobs_that_panic_do_not_starve_the_injector() {
+    in_a_minute(|| {
+        let (pool, stop) = (pool_of(1), Arc::new(AtomicBool::new(false)));
+        panic_again(&pool, Arc::clone(&stop));
+        while pool.metrics().panic_count < 10 {
+            std::thread::yield_now();
+        }
+        pool.spawn(move || stop.store(true, SeqCst)).join().unwrap();
+    });
+}
 
 /// With nothing in the deque, and with jobs that cannot run yet. The bound is a twentieth of what
 /// each round's task takes.

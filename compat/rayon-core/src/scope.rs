@@ -15,7 +15,7 @@ pub struct Scope<'scope>(Base<'scope>);
 #[derive(Debug)]
 pub struct ScopeFifo<'scope> {
     base: Base<'scope>,
-    /// What each worker has spawned.
+    /// What each worker has spawned; or in a queue, all threads.
     fifos: Vec<Injector<BoxedJob<'scope>>>,
 }
 
@@ -264,7 +264,7 @@ impl<'scope> Scope<'scope> {
 
 impl Opens for ScopeFifo<'_> {
     fn new(registry: Option<Arc<Registry>>) -> Self {
-        let threads = registry.as_ref().map_or(0, |it| it.num_threads);
+        let threads = registry.as_ref().map_or(1, |it| it.num_threads);
         ScopeFifo {
             base: Base::new(registry),
             fifos: (0..threads).map(|_| Injector::new()).collect(),
@@ -291,7 +291,7 @@ impl<'scope> ScopeFifo<'scope> {
         let (this, same) = (Pointer(&raw const *self), Pointer(&raw const *self));
         // SAFETY: the job is this scope's.
         let job = move || body(unsafe { same.get() });
-        let index = self.base.registry.as_ref().and_then(|it| it.current_index());
+        let index = self.base.registry.as_ref().map_or(Some(0), |it| it.current_index());
         let Some(index) = index else { return self.base.spawn(job) };
         self.fifos[index].push(Box::new(job));
         // A job that stands for the oldest of those that this worker has spawned.

@@ -31,6 +31,17 @@ impl Gauge {
     }
 }
 
+#[test]
+fn a_fifo_scope_in_a_queue_runs_its_oldest_job_first() {
+    let fair = FairScheduler::over(filch::ThreadPool::new(1).unwrap());
+    let (queue, order) = (fair.queue("gold").build().unwrap(), Mutex::new(Vec::new()));
+    let push = |number| order.lock().unwrap().push(number);
+    queue.install(|| {
+        rayon_core::scope_fifo(|scope| (0..4).for_each(|it| scope.spawn_fifo(move |_| push(it))));
+    });
+    assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3]);
+}
+
 /// Of each way to fork: every part runs under the queue, and no more of them than its limit says.
 #[test]
 fn whatever_forks_keeps_the_queue_and_its_limit() {

@@ -78,7 +78,7 @@ impl Offer {
 
     fn into_job(self) -> Job {
         // SAFETY: I7 — its owner waits until it has run.
-        unsafe { Job::on_stack(&self.head().stack) }
+        unsafe { Job::on_stack(self.0.cast()) }
     }
 }
 
@@ -243,8 +243,6 @@ pub(crate) struct Latch {
     /// The latch of the fork within which this was made; null if it was made in no fork.
     outer: *const Latch,
     owner: *const Owner,
-    /// The nearest latch outside that another frame owns, or null.
-    beyond: *const Latch,
     pub(crate) countdown: Countdown,
     waiter: Waiter,
     /// Wakes its owner, once that waits.
@@ -259,17 +257,9 @@ unsafe impl Sync for Latch {}
 
 impl Latch {
     pub(crate) fn new(owner: &Owner) -> Self {
-        let outer = owner.latch.get();
-        // SAFETY: I7 — the latch is further up this stack, or up that of a thread that waits for
-        // this one.
-        let beyond = match unsafe { outer.as_ref() } {
-            Some(it) if it.is_owners(Some(owner)) => it.beyond,
-            _ => outer,
-        };
         Latch {
-            outer,
+            outer: owner.latch.get(),
             owner,
-            beyond,
             countdown: Countdown::default(),
             waiter: Waiter::this_thread(),
             bell: Mutex::default(),
@@ -326,7 +316,7 @@ impl Latch {
     }
 
     /// Wakes the owners that sleep at this latch, or at one outside: a fork that comes of it was
-    /// offered. Of the latches of one frame, its owner can sleep only at the innermost.
+    /// offered.
     #[inline]
     pub(crate) fn stir(&self) {
         let mut latch = Some(self);
@@ -337,7 +327,7 @@ impl Latch {
                 it.ring();
             }
             // SAFETY: I7 — an outer latch stays as long as the inner one.
-            latch = unsafe { it.beyond.as_ref() };
+            latch = unsafe { it.outer.as_ref() };
         }
     }
 

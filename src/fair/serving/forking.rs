@@ -7,8 +7,8 @@ use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::hand_over::send_another;
 use crate::fair::scheduler::look::put;
 use crate::fair::scheduler::queues::Queues;
-use crate::sync::Arc;
-use crate::task::{Bed, Job};
+use crate::sync::{Arc, thread};
+use crate::task::{Bed, Captured, Flow, Job};
 
 /// Offers a fork, and returns its shard. `latch` is the innermost at which another thread may
 /// wait for it.
@@ -65,5 +65,29 @@ impl Drop for ForkStays {
     fn drop(&mut self) {
         // A panic within a panic.
         panic!("a wait cannot be left before it is over");
+    }
+}
+
+/// The context of a closure on a stack. A panic of its destructor ends here, because another panic
+/// may be the reason why it is dropped.
+pub(crate) struct HalfContext(Option<Captured>);
+
+impl HalfContext {
+    /// Captures the context of this thread, if there is a flow.
+    #[inline]
+    pub(crate) fn of(flow: Option<&Flow>) -> Self {
+        HalfContext(flow.map(Flow::capture))
+    }
+
+    pub(crate) fn within<T>(&self, f: impl FnOnce() -> T) -> T {
+        Captured::within(self.0.as_ref(), f)
+    }
+}
+
+impl Drop for HalfContext {
+    fn drop(&mut self) {
+        if let Some(context) = self.0.take() {
+            thread::completes(|| drop(context));
+        }
     }
 }

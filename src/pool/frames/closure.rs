@@ -27,8 +27,8 @@ pub(crate) struct Room {
 
 type Captures = [usize; 6];
 
-// SAFETY: a place is written by the one thread that `put` is called on, and then used by the
-// thread that has the closure (I10), which is `Send`.
+// SAFETY: I10 — a place is written by the one thread that `put` is called on, and then used by the
+// thread that has what was put there: a closure, or a queue's job of one. Both are `Send`.
 unsafe impl Sync for Room {}
 
 impl Default for Room {

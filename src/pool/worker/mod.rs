@@ -37,7 +37,7 @@ impl Local {
             gate::with_own(&local, || {
                 local.hook(&local.shared.settings.on_thread_start);
                 while let Err(payload) = thread::catch(|| local.serve()) {
-                    local.seat.counters.ran();
+                    local.has_run();
                     local.shared.report(payload);
                 }
             });
@@ -73,15 +73,21 @@ impl Local {
     #[inline]
     pub(crate) fn run(&self, job: Job) {
         if job.try_run() {
-            self.turn.set(self.turn.get().wrapping_add(1));
-            self.seat.counters.ran();
+            self.has_run();
         }
+    }
+
+    /// Counts a turn.
+    #[inline(always)]
+    fn has_run(&self) {
+        self.turn.set(self.turn.get().wrapping_add(1));
+        self.seat.counters.ran();
     }
 
     /// Runs a job as `run` does, and reports its panic.
     pub(crate) fn run_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| self.run(job)) {
-            self.seat.counters.ran();
+            self.has_run();
             self.shared.report(payload);
         }
     }
