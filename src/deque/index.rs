@@ -58,20 +58,20 @@ impl Top {
         self.0 & ANNOUNCED != 0
     }
 
-    /// Returns whether at most `few` items, counted in index steps, are from here to `bottom`.
+    /// Returns whether there are at most `few` items, in index steps, from this index to `bottom`.
     #[inline(always)]
     pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
-        // The state takes less than a step off the difference.
+        // The state takes less than a step off the difference, and so does not change the answer.
         bottom.wrapping_sub(self.0) <= few
     }
 
-    /// Returns whether exactly one item is from here to `bottom`.
+    /// Returns whether there is exactly one item from this index to `bottom`.
     #[inline(always)]
     pub(super) fn is_below(self, bottom: Index) -> bool {
         self.index() == before(bottom)
     }
 
-    /// The same word, or the one of this index from before the announcement.
+    /// The word without the mark `ANNOUNCED`, if it has that.
     #[inline(always)]
     pub(super) fn unannounced(self) -> Top {
         Top(self.0 & !ANNOUNCED)
@@ -117,13 +117,13 @@ pub(super) fn signed_distance(from: Index, to: Index) -> Index {
     to.wrapping_sub(from) >> STATE_BITS
 }
 
-/// The number of items between two indices; none if the first is ahead of the second.
+/// The number of items between two indices; 0 if the first is ahead of the second.
 #[inline(always)]
 pub(super) fn distance(from: Index, to: Index) -> usize {
     signed_distance(from, to).max(0) as usize
 }
 
-/// The slot of an index, before the mask.
+/// The number of an index's slot, which the caller masks by the capacity.
 #[inline(always)]
 pub(super) fn place(index: Index) -> usize {
     (index >> STATE_BITS) as usize

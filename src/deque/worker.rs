@@ -72,7 +72,8 @@ impl<T> UnwindSafe for Worker<T> {}
 impl<T> RefUnwindSafe for Worker<T> {}
 
 impl<T> Worker<T> {
-    /// Creates a deque whose buffer has `min_capacity` slots at least, a power of two.
+    /// Creates a deque of `min_capacity` slots, a power of two, below which `pop` does not shrink
+    /// it.
     pub(super) fn make(
         flavor: Flavor,
         min_capacity: usize,
