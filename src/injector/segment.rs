@@ -54,6 +54,7 @@ impl<T> SegmentSlot<T> {
         self.state.store(VOID, FILLED.release());
     }
 
+    /// Returns the content of the slot by its mark.
     #[inline(always)]
     pub(super) fn look(&self) -> Content {
         match self.state.load(FILLED.acquire()) {
@@ -99,13 +100,13 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next life. A late look finds nothing there either way.
+    /// Empties a settled slot for its next use. A late `look` returns `Nothing` before and after.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }
 }
 
-/// The header of an allocation that goes on with the slots.
+/// The header of a segment. The slots follow it in the same allocation.
 #[repr(C)]
 pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
@@ -124,6 +125,8 @@ pub(super) struct Segment<T> {
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {
+    /// Marks the pointer if its segment lasts.
+    ///
     /// # Safety
     ///
     /// The segment stays during the call (I5).
@@ -138,7 +141,8 @@ impl<T> Tagged<T> {
         self.0.wrapping_byte_sub(self.0 as usize & 1)
     }
 
-    /// Returns whether an item is at this offset already; `false` too if the segment does not last.
+    /// Returns whether an item is at this offset already. Returns `false` without a look if the
+    /// segment does not last.
     #[inline(always)]
     pub(super) fn has_item_at(&self, offset: usize) -> bool {
         if self.0 as usize & 1 == 0 {
@@ -169,7 +173,7 @@ impl<T> Segment<T> {
         (whole.pad_to_align(), at)
     }
 
-    /// The size of its allocation.
+    /// The size of a segment's allocation.
     pub(super) const BYTES: usize =
         size_of::<SegmentSlot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 
