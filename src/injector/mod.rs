@@ -100,7 +100,7 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// the `tail` that the consumers before that position saw.
 ///
 /// Conversely, a consumer that registers an orphan sees all that was seen by each consumer whose
-/// change of `head` came before the registration. So it finds an item that was in the slot by then.
+/// read-modify-write of `head` came before. So it finds an item that was in the slot by then.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
 /// A holder that finds its orphan spoken for sees the mark of the slot. Any other consumer that

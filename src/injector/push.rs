@@ -260,8 +260,7 @@ impl<T> Injector<T> {
             .map_err(|Closed(refused)| Closed(refused.into_iter().chain(items).collect()))
     }
 
-    /// Pushes every item of an iterator, or returns the items that it had given and that were
-    /// refused.
+    /// Pushes every item of an iterator, or returns the items that it gave and that were refused.
     fn offer(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         if size_of::<T>() > LARGE {
             return items.try_for_each(|item| {
@@ -294,8 +293,7 @@ impl<T> Injector<T> {
                 }
             }
             if tail.is_closed() {
-                // So that no producer adds to a closed `tail` twice. `claim`, if any, made its
-                // slots void.
+                // So that no producer adds here twice. `claim`, if any, has made its slots void.
                 self.tail.is_closed.store(true, CLOSED.release());
                 return None;
             }
