@@ -100,7 +100,7 @@ mod machine {
     /// The most other segments whose memory an injector keeps.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The least number of sleepers that left untold for which the list of sleepers is cleared.
+    /// The least number of sleepers that left untold at which their list is cleared.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of a fair scheduler's queues that share a word.
@@ -181,7 +181,7 @@ mod model {
     /// The most other segments whose memory an injector keeps: none, so that a model frees them and
     /// notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
-    /// The least number of sleepers that left untold for which the list of sleepers is cleared.
+    /// The least number of sleepers that left untold at which their list is cleared.
     pub(crate) const MANY_GONE: usize = 2;
     /// The number of a fair scheduler's queues that share a word: small enough for models with
     /// several groups.
