@@ -1,4 +1,5 @@
-//! Spawning a task with its own settings.
+//! Spawning a task with its own settings. The builder makes the task, links it to its token, hands
+//! its job to `Executor::execute`, and shows it to the waiters of its group.
 
 use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;

@@ -1,4 +1,5 @@
-//! A segment: a row of slots, and the link to the next segment.
+//! A segment: a row of slots, and the link to the next segment. A producer links it, and the
+//! sweeper unlinks it. The state of a slot says which thread may use its memory.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};

@@ -14,6 +14,7 @@
 //! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
 //! | [`snapshot`] | a value that many threads read and few replace, on `epoch` | the same |
 //! | [`park`] | crossbeam-utils' parker | a lock and a condition variable; timeouts pass at once |
+//! | [`lock`] | the standard library's locks, without poisoning | the checker's, with the same contract |
 //! | [`clock`] | the system's clock | time stands still, and every deadline has passed |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
@@ -109,7 +110,7 @@ mod machine {
     /// The most such groups in a fair scheduler.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
-    /// The number of these groups that share a word again.
+    /// The number of these groups that share a word of a summary.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
     /// The most nested services of a worker that helpers can see; a deeper one gets no help. When
@@ -188,11 +189,11 @@ mod model {
     pub(crate) const GROUP: usize = 2;
     /// The most such groups in a fair scheduler.
     pub(crate) const GROUPS: usize = 4;
-    /// The number of these groups that share a word again.
+    /// The number of these groups that share a word of a summary.
     pub(crate) const SUMMARY: usize = 2;
     /// The number of children of a node of a tree above the queues.
     pub(crate) const FAN: usize = 2;
-    /// Each takes three atomics, which loom counts.
+    /// The same, small: each service takes three atomics, which loom counts.
     pub(crate) const KNOWN_SERVICES: usize = 4;
 
     /// A function that is `const` on the machine.

@@ -7,7 +7,7 @@ use core::fmt::{self, Write};
 use core::time::Duration;
 use std::io;
 
-/// Writes one object, with one event on each line.
+/// Writes one JSON object, with one event on each line.
 pub(super) fn write(
     out: &mut (impl io::Write + ?Sized),
     slices: &[Slice],

@@ -27,7 +27,8 @@ pub struct Slice {
     pub track: usize,
     /// The name of that thread; "thread" and its track if it has none.
     pub thread: Text,
-    /// The track of the thread that spawned the task; `None` if the worker slept.
+    /// The track of the thread that spawned the task. `None` if the worker slept, or if the
+    /// spawning thread was ending.
     pub spawned_on: Option<usize>,
     /// When the task was spawned; `None` if the worker slept.
     pub spawned: Option<Duration>,

@@ -14,7 +14,7 @@ use core::time::Duration;
 
 /// The name of a period in which a worker sleeps.
 pub(super) const ASLEEP: u32 = 0;
-/// The track of a slice that no thread spawned.
+/// In place of a track, if no thread spawned the slice or that thread has none.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A slice as it is recorded: names and threads are numbers, times are in nanoseconds.
@@ -47,7 +47,7 @@ struct Known {
     lost: u64,
 }
 
-/// A thread, as others see it.
+/// The part of a track that other threads use.
 struct Track {
     number: usize,
     slices: Stealer<Event>,
@@ -70,7 +70,7 @@ pub(super) struct Mine {
     pub(super) number: u32,
     pub(super) asleep_since: Cell<Option<u64>>,
     slices: Worker<Event>,
-    /// Dropped last: a thread that finds it gone finds all slices in the deque.
+    /// Dropped last: another thread that finds it dropped finds all slices in the deque.
     side: Unwatched<Side>,
 }
 
