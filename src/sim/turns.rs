@@ -243,8 +243,7 @@ impl Turns {
         self.pass_turn(state, index, until);
     }
 
-    /// Waits until this thread is woken, or was since it last slept. Returns `false` if no turn
-    /// comes.
+    /// Waits until a wake-up of this thread since it last slept. Returns `false` if no turn comes.
     fn sleep(&self, index: usize) -> bool {
         let mut state = self.state.lock();
         if core::mem::take(&mut state.woken[index]) {
