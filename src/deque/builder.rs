@@ -70,7 +70,7 @@ impl<T> Builder<T> {
     }
 
     /// Sets whether the deque gives memory back. If so, `pop` halves the buffer when less than a
-    /// quarter of it is in use, down to the initial capacity, and replaced buffers are freed while
+    /// quarter of it is in use, down to the initial capacity. Replaced buffers are freed while
     /// stealers live.
     ///
     /// The price is that each steal pins the thread through crossbeam-epoch. A search over many

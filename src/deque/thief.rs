@@ -89,7 +89,7 @@ impl<T> Stealer<T> {
     ///
     /// Wait-free: one compare-exchange, or two loads if there is nothing to take. A loop that
     /// repeats on `Retry` is lock-free. Each `Retry` is due to another thread's success, or to one
-    /// of the two marks that an index can get when a batch is announced there.
+    /// of two marks: an index can get each once, when a batch is announced there.
     ///
     /// # Ordering
     ///

@@ -18,8 +18,8 @@ impl Futures {
     /// Returns a way to poll futures by jobs of this executor.
     ///
     /// The futures keep the executor alive. If the executor [reports its end](Executor::end), they
-    /// are dropped at that moment. If it is full when futures are woken, one thread for all of them
-    /// offers their jobs until the executor has room, because an accepted future is never refused.
+    /// are dropped at that moment. An accepted future is never refused. So if the executor is full
+    /// when futures are woken, one thread for all of them offers their jobs until there is room.
     ///
     /// # Examples
     ///

@@ -91,10 +91,11 @@ impl<'a> Prepared<'a> {
         Prepared { events, since }
     }
 
-    /// Cancels: the thread does not sleep. Dropping the value does the same.
+    /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// A notification since [`prepare`](EventCount::prepare) that no other prepared thread answers
-    /// is passed on to a sleeper, because the caller may have found something else. Lock-free.
+    /// If a notification since [`prepare`](EventCount::prepare) is left that no other prepared
+    /// thread answers, passes it on to a sleeper: the caller may have found something else.
+    /// Lock-free.
     ///
     /// # Examples
     ///

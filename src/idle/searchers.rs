@@ -262,7 +262,7 @@ pub struct Resting<'a> {
 }
 
 impl<'a> Resting<'a> {
-    /// Cancels, and searches again: [`Prepared::cancel`].
+    /// Cancels the sleep, and searches again: [`Prepared::cancel`].
     ///
     /// # Examples
     ///

@@ -87,7 +87,7 @@ impl WaiterCell {
         WaiterCell { state, next, waker: Place::empty() }
     }
 
-    /// The number of the next older sleeper, or 0.
+    /// Returns the number of the next older sleeper, or 0.
     pub(super) fn next(&self) -> usize {
         self.next.load(Relaxed) // Relaxed: LAIN has ordered it, or the stamp fails the exchange
     }

@@ -44,7 +44,7 @@ impl<T> Claim<T> {
     ///
     /// # Safety
     ///
-    /// The items are initialised, at least as many as the slots, and the caller forgets those.
+    /// The items are initialised, and no fewer than the slots. The caller forgets the moved ones.
     #[inline(always)]
     unsafe fn fill_with(mut self, items: &[MaybeUninit<T>]) -> usize {
         let count = self.end - self.next;

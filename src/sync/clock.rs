@@ -10,8 +10,8 @@
 //! counter that goes on while the machine is suspended charges the lease under way for that time,
 //! up to 73 minutes times its weight.
 //!
-//! *In a model* there is no time, and every deadline has passed: a thread that waits until one is a
-//! thread that may stop waiting at any moment.
+//! *In a model* there is no time, and every deadline has passed: a thread that waits for one may
+//! stop waiting at any moment.
 
 pub(crate) use std::time::Instant;
 
@@ -47,8 +47,8 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
-/// A clock for short times. It counts nanoseconds from some moment on, and may go backwards: by
-/// some nanoseconds between two processors, and to its beginning when the machine was suspended.
+/// A clock for short times. It counts nanoseconds from some moment on. It may go backwards: by some
+/// nanoseconds between two processors, and to its beginning when the machine was suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
     counter: Option<&'static counter::Counter>,

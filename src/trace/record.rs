@@ -1,5 +1,5 @@
-//! The context that records: it notes the time and thread when a task is spawned, and adds a slice
-//! to the track of the thread that ran the task when it ends.
+//! The context that records. It notes the time and the thread when a task is spawned. When the task
+//! ends, it adds a slice to the track of the thread that ran the task.
 
 use super::tracks::{Event, NOWHERE, Tracks, of_this_thread};
 use crate::sync::Unwatched;

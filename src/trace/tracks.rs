@@ -87,7 +87,7 @@ impl Mine {
     }
 
     fn is_over(&self) -> bool {
-        // Relaxed: a later timeline at the same address is made after this flag was set, so a
+        // Relaxed: a later timeline at the same address is made after this flag was set. So a
         // thread that knows the later one sees the flag.
         self.side.is_over.load(Relaxed)
     }
