@@ -21,7 +21,7 @@
 //!
 //! The README has a table of their orders, progress and allocations.
 //!
-//! # The house
+//! # The modules
 //!
 #![doc = include_str!("../docs/pictures/architecture.svg")]
 //!

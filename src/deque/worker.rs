@@ -57,7 +57,7 @@ pub struct Worker<T> {
     /// the newest. One for a LIFO deque, or `sparse` if that is more; any number for a FIFO deque.
     pub(super) few: Cell<Index>,
     /// The most items, counted likewise, at which the buffer is to be halved, unless there is only
-    /// one: a quarter of the capacity, or none if the deque does not shrink.
+    /// one. A quarter of the capacity, or none if the deque does not shrink.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,

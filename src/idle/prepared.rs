@@ -309,6 +309,9 @@ impl Sleeping<'_> {
         went
     }
 
+    /// Takes this sleeper off the list if it is the newest. Otherwise its waiter stays there as
+    /// `GONE`, until a notifier takes it off or many such are cleared away. Returns `false` if this
+    /// thread was told before.
     fn leave(&self) -> bool {
         if !self.is_asleep() {
             return false;

@@ -334,6 +334,7 @@ impl Turns {
         self.driver.lock()
     }
 
+    /// Fires timers and passes turns up to `end`; only one turn if `among_themselves` is `None`.
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
         let (mut state, mut has_gone) = (self.state.lock(), false);
         state.end = among_themselves;
@@ -378,8 +379,7 @@ impl TurnState {
         due[self.random(due.len())]
     }
 
-    /// Takes the next timer, if it is due at `end` at the latest and no thread is due before it.
-    /// Moves the clock to it.
+    /// Takes the next timer and moves the clock, if it is due by `end` and no thread is due before.
     fn next_timer(&mut self, end: u64) -> Option<Waker> {
         let time = self.timers.next().filter(|time| *time <= end)?;
         if self.next_time().is_some_and(|it| it < time) {

@@ -95,7 +95,7 @@ mod machine {
     /// The most slots in an injector's segment.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
-    /// The most segments that an injector keeps until it is dropped.
+    /// The most lasting segments, which an injector keeps until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
     /// The most other segments whose memory an injector keeps.
@@ -104,7 +104,7 @@ mod machine {
     /// The least number of sleepers that left untold at which their list is cleared.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
-    /// The number of a fair scheduler's queues that share a word.
+    /// The number of queues of a fair scheduler that share a word.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUP: usize = 64;
     /// The most such groups in a fair scheduler.

@@ -31,6 +31,7 @@ pub(super) fn write(
     writeln!(out, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{{\"lost\":{lost}}}}}")
 }
 
+/// Writes the event of a slice, and the arrow from the spawning track if there is one.
 fn write_slice(
     out: &mut (impl io::Write + ?Sized),
     number: usize,

@@ -133,6 +133,7 @@ impl Tracks {
         }) as u32
     }
 
+    /// Adds a track for this thread.
     fn register(&self) -> Mine {
         let slices = Builder::new(Flavor::Fifo).max_capacity(self.capacity).build();
         let side = Unwatched::<Side>::default();
@@ -193,6 +194,7 @@ impl Known {
         });
     }
 
+    /// Returns an event as a slice, with its names and times in place of numbers.
     fn slice(&self, number: usize, event: Event) -> Slice {
         let is_task = event.name != ASLEEP;
         Slice {
