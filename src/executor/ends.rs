@@ -35,9 +35,9 @@ pub enum Shutdown {
     /// The jobs run.
     Drain,
     /// The jobs are dropped; their handles say that they were cancelled. A running job is not
-    /// interrupted. It goes on to the end, with the second closures of its `join`s. A `join` from
-    /// outside runs both closures, too: on its caller, if the pool has dropped them. The jobs of a
-    /// scope may run or be dropped, and the scope says so at its end.
+    /// interrupted. It runs to its end, and so do the second closures of its `join`s. A `join` from
+    /// outside the pool runs both closures, too: if the pool has dropped them, on its caller. The
+    /// jobs of a scope may run or be dropped, and the scope says so at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the rest when they look for a job, but never inside a wait. Meanwhile each of

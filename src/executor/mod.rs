@@ -223,7 +223,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns the rule for which threads may run tasks of this executor while they wait for them.
+    /// Returns the rule by which a thread that waits for a task of this executor may run that task.
     /// By default `None`: every thread that runs a job of this executor may.
     ///
     /// A [`Queue`](crate::fair::Queue) has such a rule. A wrapper that forwards all methods of this
@@ -291,7 +291,7 @@ pub trait Executor: Send + Sync {
     /// Returns how [spawned](TaskBuilder::spawn_future) futures are polled. By default `None`:
     /// futures are refused with the reason [`NoFutures`](Reason::NoFutures).
     ///
-    /// Futures keep the returned value, and not the executor that returned it.
+    /// Futures keep the returned value alive, and not the executor that returned it.
     fn futures(&self) -> Option<Futures> {
         None
     }
