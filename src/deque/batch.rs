@@ -164,9 +164,9 @@ impl<T> Stealer<T> {
 
     /// Takes up to `limit` of the oldest items, one by one, and hands each to `sink`.
     ///
-    /// Returns the number of items taken. It stops early if the deque is empty, or if another
-    /// thread is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the
-    /// first. An item is the sink's as soon as it is taken, so a sink that panics loses no other.
+    /// Returns the number of items taken. Stops early if the deque is empty, or if another thread
+    /// is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the first.
+    /// An item is the sink's as soon as it is taken, so a sink that panics loses no other.
     ///
     /// # Progress
     ///

@@ -117,7 +117,8 @@ impl<T> Builder<T> {
 impl<T> Worker<T> {
     /// Creates a LIFO deque: `pop` takes the newest item.
     ///
-    /// It has 64 slots, grows without limit and keeps its memory; [`Builder`] has other settings.
+    /// The deque has 64 slots, grows without limit and keeps its memory; [`Builder`] has other
+    /// settings.
     ///
     /// # Examples
     ///

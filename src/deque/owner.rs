@@ -133,8 +133,8 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        // A release store costs a plain store, so publishing each item loses nothing. No item is
-        // ever in a slot that is not published, so the iterator may push into this very deque.
+        // A release store costs a plain store, so publishing each item loses nothing. No item waits
+        // in an unpublished slot, so the iterator may push into this very deque.
         let items = items.into_iter();
         self.reserve(items.size_hint().0);
         items.for_each(|item| self.push(item));

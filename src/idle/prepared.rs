@@ -343,7 +343,7 @@ impl Drop for Sleeping<'_> {
 
 /// Why a thread or waker does not sleep.
 pub(super) enum Awake {
-    /// It was told before it could sleep.
+    /// The thread or waker was told before it could sleep.
     Told,
     /// All waiters are in use.
     NoRoom,

@@ -42,7 +42,7 @@ impl<T> SegmentSlot<T> {
     /// # Safety
     ///
     /// 1. The caller has claimed the slot as a producer (I2), and does this once.
-    /// 2. It does not touch the slot afterwards, and forgets the item.
+    /// 2. The caller does not touch the slot afterwards, and forgets the item.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, item: &T) {
         // SAFETY: 1 and 2 — the slot is the caller's, and consumers wait for the mark.
@@ -71,7 +71,7 @@ impl<T> SegmentSlot<T> {
     ///
     /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
     /// 2. `look` has shown `Item`.
-    /// 3. It does not touch the slot afterwards.
+    /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
         // SAFETY: 1 and 2 — the item is there, and the slot is the caller's alone.
@@ -86,7 +86,7 @@ impl<T> SegmentSlot<T> {
     ///
     /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
     /// 2. `content` came from `look`, and is not `Nothing`.
-    /// 3. It does not touch the slot afterwards.
+    /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
         if content == Content::Item {

@@ -20,8 +20,8 @@ use core::time::Duration;
 /// Jobs that have begun run to their end: [`work`](super::work) moves the clock and returns at
 /// once. Futures are dropped. Schedulers over the stepper drop the tasks that they have queued.
 ///
-/// It polls [futures](crate::executor::TaskBuilder::spawn_future), and has [timers](super::sleep)
-/// for them. Timers wake on the thread that calls the stepper.
+/// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
+/// [timers](super::sleep) for them. Timers wake on the thread that calls the stepper.
 ///
 /// A task may wait for another, by its [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). The other threads have their turns meanwhile, and the

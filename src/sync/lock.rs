@@ -1,7 +1,7 @@
 //! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
-//! They are the standard library's or the checker's, without poisoning. No user code runs under a
-//! lock of this crate, so a panic cannot leave the guarded state half-changed.
+//! Both are the standard library's, or in a model the checker's, without poisoning. No user code
+//! runs under a lock of this crate, so a panic cannot leave the guarded state half-changed.
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;

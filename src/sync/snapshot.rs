@@ -66,7 +66,8 @@ impl<T> Drop for Snapshot<T> {
 // SAFETY: I1 — several threads read a value, which needs `T: Sync`, and any may drop it, which
 // needs `T: Send`.
 unsafe impl<T: Send + Sync> Send for Snapshot<T> {}
-// SAFETY: I1 — the bounds are needed for the same reasons.
+// SAFETY: I1 — threads that share a `Snapshot` read one value, which needs `T: Sync`, and any of
+// them may free it, which needs `T: Send`.
 unsafe impl<T: Send + Sync> Sync for Snapshot<T> {}
 
 impl<T> fmt::Debug for Snapshot<T> {
