@@ -5,12 +5,12 @@ use crate::fair::{FairScheduler, Queue};
 use crate::pool::{LockedPool, ThreadPool};
 use crate::sim::StepperHandle;
 
-/// For each type that spawns futures.
+/// Implements those traits for each of these types.
 macro_rules! spawners {
     ($($Spawner:ty),*) => {
         $(
-            /// Spawns a future that nobody waits for. An executor that refuses it is reported as
-            /// shut down, which is the only error that there is.
+            /// Spawns a future without a handle. If the executor refuses it, the error is "shut
+            /// down", the only one that the trait has.
             #[cfg(feature = "futures")]
             #[cfg_attr(docsrs, doc(cfg(feature = "futures")))]
             impl futures_task::Spawn for $Spawner {
@@ -23,7 +23,7 @@ macro_rules! spawners {
                 }
             }
 
-            /// Spawns a future without a handle. An executor that refuses it drops it.
+            /// Spawns a future without a handle, and drops it if the executor refuses it.
             #[cfg(feature = "hyper")]
             #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
             impl<F> hyper::rt::Executor<F> for $Spawner

@@ -9,7 +9,8 @@
 //! undefined behaviour, and model-checked. Each ordering has a name. `cargo xtask orderings`
 //! weakens each in turn, and a model fails or `loom-tests/unwitnessed.md` names the litmus test
 //! that judges it. DESIGN.md says why the structures are as they are, and `proofs/orderings.md`
-//! argues each ordering. The [guide] shows how to use the crate, and how to come to it from others.
+//! argues each ordering. The [guide] shows how to use the crate, and how to port code to it from
+//! other crates.
 //!
 //! - [`Worker`] and its [`Stealer`]s: a deque with one owner, out of which other threads steal.
 //! - [`Injector`]: a FIFO queue into which any thread pushes, and out of which any thread takes.
@@ -20,7 +21,7 @@
 //!
 //! The README has a table of their orders, progress and allocations.
 //!
-//! # The house
+//! # The modules
 //!
 #![doc = include_str!("../docs/pictures/architecture.svg")]
 //!
@@ -69,11 +70,11 @@
 //! # What is not promised
 //!
 //! - That thieves get equal shares, or that any one of several thieves gets an item.
-//! - A bound on how long a `Stealer` keeps a deque's memory: it does until the last handle is
+//! - A bound on how long a deque's memory is kept: a `Stealer` keeps it until the last handle is
 //!   dropped.
-//! - All of this on targets without 64-bit atomics. There is no `Injector` and no `EventCount`
-//!   there, and an index has 30 bits instead of 62. A thief that is stopped inside one steal while
-//!   exactly a multiple of 2³⁰ items go by would take a wrong one.
+//! - All of this on targets without 64-bit atomics. Those have no `Injector` and no `EventCount`,
+//!   and an index has 30 bits instead of 62. A thief that is stopped inside one steal while exactly
+//!   a multiple of 2³⁰ items go by would take a wrong one.
 //!
 //! # Memory
 //!
@@ -84,10 +85,10 @@
 //!
 //! - `std` (default): tasks, executors, sleeping in the thread itself, and
 //!   [`deque::Builder::shrinking`]. Without it the crate needs only `alloc`.
-//! - `tracing`: the spans of that crate as contexts that go with tasks, `task::CurrentSpan` and
-//!   `task::TaskSpan`.
+//! - `tracing`: the spans of the crate `tracing` as contexts that go with tasks,
+//!   `task::CurrentSpan` and `task::TaskSpan`.
 //! - `futures`: pools, schedulers, queues and a stepper's handles are `futures_task::Spawn`.
-//! - `hyper`: they are `hyper::rt::Executor`.
+//! - `hyper`: the same types are `hyper::rt::Executor`.
 //! - `metrics`: `trace::metrics` publishes reports, and the metrics of pools, through the facade of
 //!   that name.
 //!

@@ -82,8 +82,8 @@ impl<T> Stealer<T> {
     }
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
-    /// the first item that `is_such` rejects. `is_such` may also get a mixture of the words of
-    /// several items, which is then not taken.
+    /// the first item that `is_such` rejects. `is_such` may get a mixture of the words of several
+    /// items; that mixture is not taken.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -125,9 +125,10 @@ impl<T> Stealer<T> {
 
     /// Moves about half of the items, at most `limit`, into another deque, and pops one of them.
     ///
-    /// Returns the item of the batch that this deque's owner would have popped first. From its own
-    /// worker this pops, and if `dest` is at its maximum capacity it takes one item. Otherwise the
-    /// same as [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
+    /// this deque's own worker, this call pops from it. If `dest` is at its maximum capacity, this
+    /// call takes one item and moves none. Otherwise the same as
+    /// [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Panics
     ///
@@ -163,9 +164,9 @@ impl<T> Stealer<T> {
 
     /// Takes up to `limit` of the oldest items, one by one, and hands each to `sink`.
     ///
-    /// Returns the number of items taken. It stops early if the deque is empty, or if another
-    /// thread is quicker to an item. [`Steal::Retry`] means that this happened at the first. An
-    /// item is the sink's as soon as it is taken, so a sink that panics loses no other.
+    /// Returns the number of items taken. Stops early if the deque is empty, or if another thread
+    /// is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the first.
+    /// An item is the sink's as soon as it is taken, so a sink that panics loses no other.
     ///
     /// # Progress
     ///
@@ -233,6 +234,7 @@ impl<T> Stealer<T> {
         Steal::Success(moved)
     }
 
+    /// Moves a batch out of a FIFO deque by one claim. Returns 0 if the claim failed.
     fn move_at_once(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> usize {
         let (from, to, free) = (self.buffer().slots(), dest.slots(), dest.bottom());
         // The copies are worth nothing until the claim (I5).
@@ -254,6 +256,8 @@ impl<T> Stealer<T> {
         if self.claim(top, count) { count } else { 0 }
     }
 
+    /// Moves a batch out of a LIFO deque, in announced parts of at most `MAX_ANNOUNCED` items.
+    /// Returns the number of items moved.
     fn move_by_announcement(
         &self,
         mut top: Top,

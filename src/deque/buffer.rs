@@ -1,4 +1,5 @@
-//! The circular array that a deque lives in, until it outgrows it.
+//! The circular array of a deque's slots. The owner replaces an array that is too small or too
+//! large.
 
 use super::index::{after, place};
 use crate::sync::Index;
@@ -6,7 +7,7 @@ use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
 use alloc::boxed::Box;
 
-/// A power of two of slots, addressed by wrapping indices.
+/// A circular array of slots, whose length is a power of two, addressed by wrapping indices.
 pub(super) struct Buffer<T> {
     slots: Box<[Slot<T>]>,
     /// The buffer that this one replaced, if it is kept.

@@ -34,7 +34,7 @@ impl<T> Builder<T> {
         Builder { flavor, capacity, max_capacity, shrinking, items: PhantomData }
     }
 
-    /// Makes room for this many items from the beginning, rounded up to a power of two, at least 1.
+    /// Sets the initial capacity: `items`, rounded up to a power of two, at least 1.
     ///
     /// # Examples
     ///
@@ -48,8 +48,8 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Limits the deque to this many items, not rounded: [`try_push`](Worker::try_push) gives
-    /// further items back.
+    /// Limits the deque to `items` items, without rounding. [`try_push`](Worker::try_push) returns
+    /// any further item.
     ///
     /// # Panics
     ///
@@ -69,8 +69,9 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Gives memory back: when less than a quarter of the buffer is in use, `pop` halves it, down
-    /// to the initial capacity. Outgrown buffers are freed while stealers live.
+    /// Sets whether the deque gives memory back. If so, `pop` halves the buffer when less than a
+    /// quarter of it is in use, down to the initial capacity. Replaced buffers are freed while
+    /// stealers live.
     ///
     /// The price is that each steal pins the thread through crossbeam-epoch. A search over many
     /// victims pays it once if it calls `crossbeam_epoch::pin` around the search. Without this
@@ -116,7 +117,8 @@ impl<T> Builder<T> {
 impl<T> Worker<T> {
     /// Creates a LIFO deque: `pop` takes the newest item.
     ///
-    /// It has 64 slots, grows without limit and keeps its memory; [`Builder`] has other settings.
+    /// The deque has 64 slots, grows without limit and keeps its memory; [`Builder`] has other
+    /// settings.
     ///
     /// # Examples
     ///
@@ -148,7 +150,7 @@ impl<T> Worker<T> {
         Builder::new(Flavor::Fifo).build()
     }
 
-    /// Creates a deque with room for this many items, rounded up to a power of two.
+    /// Creates a deque with room for `items` items, rounded up to a power of two.
     ///
     /// # Panics
     ///

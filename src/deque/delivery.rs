@@ -12,7 +12,7 @@ impl<T> Worker<T> {
         self.len() >= self.max_capacity
     }
 
-    /// Pushes an item for which there is room, or returns it if `and_keep`.
+    /// Pushes the item, for which there is room. With `and_keep`, returns it instead.
     pub(crate) fn take_in(&self, item: T, and_keep: bool) -> Option<T> {
         if and_keep {
             return Some(item);
@@ -21,8 +21,8 @@ impl<T> Worker<T> {
         None
     }
 
-    /// Returns the slots from the one `count` after the newest item on, up to where they wrap
-    /// around. As many are free as there is room.
+    /// Returns the slots that begin `count` after the first free slot, up to the end of the buffer.
+    /// Only as many of them are free as the deque has room for.
     #[inline(always)]
     pub(crate) fn free_slots(&self, count: usize) -> &[Slot<T>] {
         let slots = self.slots();

@@ -40,7 +40,7 @@ const WITHDRAWN: Index = 2;
 pub(super) struct Top(pub(super) Index);
 
 impl Top {
-    /// The oldest item's index.
+    /// Returns the oldest item's index.
     #[inline(always)]
     pub(super) fn index(self) -> Index {
         self.0 & !STATE
@@ -58,40 +58,40 @@ impl Top {
         self.0 & ANNOUNCED != 0
     }
 
-    /// Returns whether at most `few` items, counted in index steps, are from here to `bottom`.
+    /// Returns whether there are at most `few` items, in index steps, from this index to `bottom`.
     #[inline(always)]
     pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
-        // The state takes less than a step off the difference.
+        // The state takes less than a step off the difference, and so does not change the answer.
         bottom.wrapping_sub(self.0) <= few
     }
 
-    /// Returns whether exactly one item is from here to `bottom`.
+    /// Returns whether there is exactly one item from this index to `bottom`.
     #[inline(always)]
     pub(super) fn is_below(self, bottom: Index) -> bool {
         self.index() == before(bottom)
     }
 
-    /// The same word, or the one of this index from before the announcement.
+    /// Returns the word without the mark `ANNOUNCED`, if it has that.
     #[inline(always)]
     pub(super) fn unannounced(self) -> Top {
         Top(self.0 & !ANNOUNCED)
     }
 
-    /// The word after a thief has announced a batch.
+    /// Returns the word after a thief has announced a batch.
     #[inline(always)]
     pub(super) fn announced(self) -> Top {
         debug_assert_eq!(self.0 & STATE, 0, "a second announcement could be taken for the first");
         Top(self.0 | ANNOUNCED)
     }
 
-    /// The word after the owner has withdrawn the announcement.
+    /// Returns the word after the owner has withdrawn the announcement.
     #[inline(always)]
     pub(super) fn withdrawn(self) -> Top {
         debug_assert!(self.is_announced());
         Top(self.index() | WITHDRAWN)
     }
 
-    /// The word after `count` items have been taken.
+    /// Returns the word after `count` items have been taken.
     #[inline(always)]
     pub(super) fn taken(self, count: usize) -> Top {
         debug_assert!(count > 0);
@@ -99,31 +99,31 @@ impl Top {
     }
 }
 
-/// The index `count` items further.
+/// Returns the index `count` items further.
 #[inline(always)]
 pub(super) fn after(index: Index, count: usize) -> Index {
     index.wrapping_add((count as Index).wrapping_mul(ONE))
 }
 
-/// The index one item back.
+/// Returns the index one item back.
 #[inline(always)]
 pub(super) fn before(index: Index) -> Index {
     index.wrapping_sub(ONE)
 }
 
-/// The number of items between two indices; negative if the first is ahead of the second.
+/// Returns the number of items between two indices; negative if the first is ahead of the second.
 #[inline(always)]
 pub(super) fn signed_distance(from: Index, to: Index) -> Index {
     to.wrapping_sub(from) >> STATE_BITS
 }
 
-/// The number of items between two indices; none if the first is ahead of the second.
+/// Returns the number of items between two indices; 0 if the first is ahead of the second.
 #[inline(always)]
 pub(super) fn distance(from: Index, to: Index) -> usize {
     signed_distance(from, to).max(0) as usize
 }
 
-/// The slot of an index, before the mask.
+/// Returns the number of an index's slot, which the caller masks by the capacity.
 #[inline(always)]
 pub(super) fn place(index: Index) -> usize {
     (index >> STATE_BITS) as usize

@@ -25,15 +25,16 @@
 //! - **I5** A slot is written only while its index is at or above `bottom`, and not before `top`
 //!   has passed the index that used it last. So a copy is whole if `top` is still at its index, or
 //!   below, after the copy was made.
-//! - **I6** A buffer that has been replaced is never written again. It is freed with the deque, or
-//!   through epoch if the deque shrinks; then every thread that uses it is pinned.
+//! - **I6** A buffer that has been replaced is never written again. It is freed with the deque. If
+//!   the deque shrinks, it is freed earlier, through epoch, and every thread that uses it is
+//!   pinned.
 //! - **I7** `bottom - top` is at most the capacity of the current buffer, which is a power of two.
 //!
 //! # Orderings
 //!
 //! The constants below are the only orderings here stronger than `Relaxed`. `proofs/orderings.md`
-//! argues each under its name. `cargo xtask orderings` says which model fails when one of its sites
-//! is weakened, and `loom-tests/unwitnessed.md` lists the sites where none does, and why.
+//! argues each under its name. `cargo xtask orderings` weakens each use of a name, and says which
+//! model fails; `loom-tests/unwitnessed.md` lists the uses where none does, and why.
 //!
 //! # Sources
 //!
@@ -83,8 +84,8 @@ const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 /// A thread that sees `top` beyond an index knows that the taker has made its copy, and sees the
 /// `bottom` and the `buffer` that the taker saw.
 ///
-/// The owner needs the first before it writes the slot again. Thieves and `pop` need the second, so
-/// that Empty is not an answer from the past.
+/// The owner needs the finished copy before it writes the slot again. Thieves and `pop` need the
+/// `bottom` that the taker saw, so that Empty is not an answer from the past.
 const CLAIM: Pair = Pair::named("deque::CLAIM");
 
 /// A thief that sees a new buffer also sees the items that were copied into it.
@@ -106,7 +107,7 @@ struct DequeState<T> {
 
 struct RarelyWritten<T> {
     buffer: AtomicPtr<Protected<Buffer<T>>>,
-    /// Where outgrown buffers go if the deque shrinks; `None` if they are kept.
+    /// The domain that frees replaced buffers if the deque shrinks; `None` if they are kept.
     domain: Option<Domain>,
 }
 
@@ -130,7 +131,7 @@ impl<T> DequeState<T> {
     }
 }
 
-/// Frees a buffer and those it outgrew.
+/// Frees a buffer and the older ones that it replaced.
 struct Chain<T>(*mut Protected<Buffer<T>>);
 
 impl<T> Drop for Chain<T> {
@@ -145,7 +146,7 @@ impl<T> Drop for Chain<T> {
 
 impl<T> Drop for DequeState<T> {
     fn drop(&mut self) {
-        /// Drops what is left even if an item's destructor panics.
+        /// Drops the remaining items even if an item's destructor panics.
         struct RestOfDeque<'a, T> {
             buffer: &'a Buffer<T>,
             indices: (Index, Index),

@@ -1,4 +1,5 @@
-//! The owner's end: push and pop.
+//! The owner's end: push and pop. Only the owner writes `bottom` (I1). It changes `top` only to
+//! claim an item, or to withdraw an announcement.
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
@@ -42,8 +43,8 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item, as [`push`](Self::push) does, for a caller that has just made it of several
-    /// words. Nothing panics where there is room, so the words stay in registers. `push` may store
-    /// them first, and then load them in pairs, which waits for the stores.
+    /// words. Where there is room, no code here can panic, so the words stay in registers. `push`
+    /// may store them to the stack and load them back in pairs, which waits for the stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -114,7 +115,7 @@ impl<T> Worker<T> {
         was_empty
     }
 
-    /// Pushes every item of an iterator, after making room for those that it promises.
+    /// Pushes every item of an iterator, after making room for the lower bound of its `size_hint`.
     ///
     /// Thieves may take the first item before the last is pushed. If the iterator panics, the items
     /// that it gave before stay in the deque.
@@ -132,8 +133,8 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        // A release store costs a plain store, so publishing each item loses nothing. No item is
-        // ever in a slot that is not published, so the iterator may push into this very deque.
+        // A release store costs a plain store, so publishing each item loses nothing. No item waits
+        // in an unpublished slot, so the iterator may push into this very deque.
         let items = items.into_iter();
         self.reserve(items.size_hint().0);
         items.for_each(|item| self.push(item));
@@ -201,7 +202,7 @@ impl<T> Worker<T> {
     }
 
     /// Takes the newest item out of a LIFO deque, if it is at this index, and forgets it. Returns
-    /// `Some(false)` if a thief has taken it, and `None` if there is another item above it.
+    /// `Some(false)` if a thief has taken it, and `None` if the newest item is at another index.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, place: Index) -> Option<bool> {
@@ -213,8 +214,8 @@ impl<T> Worker<T> {
 
     /// Takes the next item: reads it, makes sure that it is ours, and applies `give` to it.
     ///
-    /// Runs straight on to the fence or the claim. Where a call is needed, the item is read again
-    /// after it. A copy that is kept across the call would have to be saved in every `pop`.
+    /// The common path reaches the fence or the claim without a call. After a call the item is read
+    /// again: a copy kept across the call would have to be saved in every `pop`.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
@@ -275,7 +276,7 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Reserves the newest item, then reads how far the thieves are.
+    /// Reserves the newest item, then reads `top`.
     #[inline(always)]
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
@@ -285,7 +286,8 @@ impl<T> Worker<T> {
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
-    /// Returns whether the reserved item is ours. Thieves are close to it, or have taken it.
+    /// Returns whether the reserved item is the owner's: thieves may be close to it, or have taken
+    /// it.
     #[cold]
     fn settle(&self, mut top: Top, bottom: Index) -> bool {
         let newest = before(bottom);
@@ -325,8 +327,8 @@ impl<T> Worker<T> {
         result
     }
 
-    /// Remembers how far takers are, but not whether a batch is announced. So while one is,
-    /// `take_next` finds `top` changed and calls `settle`.
+    /// Remembers `top`, but not whether a batch is announced. So while one is announced,
+    /// `take_next` finds `top` changed, and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {
         self.top_seen.set(top.unannounced());

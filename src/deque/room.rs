@@ -1,4 +1,5 @@
-//! Room in a deque: growing, shrinking, limits.
+//! Room in a deque: growing, shrinking, limits. The owner replaces the buffer here, and sets the
+//! limits by which `push` and `pop` do without reading `top`.
 
 use super::buffer::{Buffer, copy_slots};
 use super::index::{Top, after, before, distance};
@@ -89,7 +90,8 @@ impl<T> Worker<T> {
         self.set_limits();
     }
 
-    /// Moves the items to a new buffer, and frees the old one with those it outgrew.
+    /// Moves the items to a new buffer, and frees the old one with the buffers that it had
+    /// replaced.
     ///
     /// # Safety
     ///
@@ -106,7 +108,8 @@ impl<T> Worker<T> {
         drop(Chain(old));
     }
 
-    /// Makes room for `wanted` more items, within the maximum capacity. Returns for how many.
+    /// Makes room for up to `wanted` more items, within the maximum capacity. Returns for how many
+    /// there is room.
     #[cold]
     pub(crate) fn make_room(&self, wanted: usize) -> usize {
         let (top, bottom) = (self.see_top(), self.bottom());
@@ -119,7 +122,7 @@ impl<T> Worker<T> {
         wanted.min(needed - len)
     }
 
-    /// Reads how far takers are, and remembers it. They have made their copies of all items below
+    /// Reads `top`, and remembers it. The takers have made their copies of all items below it
     /// (CLAIM), so those slots are free.
     fn see_top(&self) -> Index {
         let top = Top(self.shared.top.load(CLAIM.acquire()));
@@ -127,6 +130,8 @@ impl<T> Worker<T> {
         top.index()
     }
 
+    /// Sets the limits that `push` and `pop` compare with: `room`, `few` and `sparse` of
+    /// [`Worker`].
     pub(super) fn set_limits(&self) {
         let capacity = self.capacity();
         self.room.set(before(after(0, capacity.min(self.max_capacity))));
@@ -139,6 +144,7 @@ impl<T> Worker<T> {
         });
     }
 
+    /// Halves the buffer. Called by `pop` of a deque that shrinks.
     #[cold]
     pub(super) fn halve(&self, top: Index, bottom: Index) {
         self.replace(self.capacity() / 2, top, bottom);

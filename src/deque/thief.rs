@@ -1,4 +1,5 @@
-//! The thieves' end: `Stealer`.
+//! The thieves' end: `Stealer`. A thief copies the oldest item, then claims it by a
+//! compare-exchange of `top`. If that fails, it discards the copy.
 
 use super::buffer::Buffer;
 use super::index::{Top, distance};
@@ -33,8 +34,8 @@ pub struct Stealer<T> {
     pub(super) flavor: Flavor,
 }
 
-// SAFETY: handles share only `DequeState`, whose fields are atomics. `T: Send` is needed, since a thief
-// takes items that another thread made. `T: Sync` is not: an item has one taker (I3).
+// SAFETY: handles share only `DequeState`, whose fields are atomics. `T: Send` is needed, since a
+// thief takes items that another thread made. `T: Sync` is not: an item has one taker (I3).
 unsafe impl<T: Send> Send for Stealer<T> {}
 // SAFETY: I3 — every method takes `&self` and claims by compare-exchange, so `T: Send` suffices.
 unsafe impl<T: Send> Sync for Stealer<T> {}
@@ -43,7 +44,7 @@ impl<T> UnwindSafe for Stealer<T> {}
 impl<T> RefUnwindSafe for Stealer<T> {}
 
 impl<T> Stealer<T> {
-    /// Reads how far takers are, and then how far the owner is: in this order.
+    /// Reads `top`, and then `bottom`, in this order (LAST_ITEM).
     #[inline(always)]
     pub(super) fn look(&self) -> (Top, Index) {
         let top = Top(self.shared.top.load(LAST_ITEM.strong(CLAIM.acquire())));
@@ -88,7 +89,7 @@ impl<T> Stealer<T> {
     ///
     /// Wait-free: one compare-exchange, or two loads if there is nothing to take. A loop that
     /// repeats on `Retry` is lock-free. Each `Retry` is due to another thread's success, or to one
-    /// of the two marks that an index can get when a batch is announced there.
+    /// of two marks: an index can get each once, when a batch is announced there.
     ///
     /// # Ordering
     ///
@@ -125,8 +126,8 @@ impl<T> Stealer<T> {
     /// Takes the item that was seen at `top`, if `top` is unchanged.
     #[inline(always)]
     fn take(&self, top: Top) -> Steal<T> {
-        // Copied before the claim, after which the owner may write the slot again. Worth nothing
-        // until then (I5).
+        // Copied before the claim, because the owner may write the slot again after it. The copy
+        // may be torn unless the claim succeeds (I5).
         let copy = self.buffer().slot(top.index()).copy();
         if !self.claim(top, 1) {
             return Steal::Retry;
@@ -136,7 +137,7 @@ impl<T> Stealer<T> {
         Steal::Success(unsafe { copy.assume_init() })
     }
 
-    /// Takes the oldest item if `is_such` accepts it, also where thieves meet.
+    /// Takes the oldest item if `is_such` accepts it. Tries again if another thread is quicker.
     ///
     /// `is_such` is called as by `steal_such`.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]

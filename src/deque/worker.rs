@@ -57,7 +57,7 @@ pub struct Worker<T> {
     /// the newest. One for a LIFO deque, or `sparse` if that is more; any number for a FIFO deque.
     pub(super) few: Cell<Index>,
     /// The most items, counted likewise, at which the buffer is to be halved, unless there is only
-    /// one: a quarter of the capacity, or none if the deque does not shrink.
+    /// one. A quarter of the capacity, or none if the deque does not shrink.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
@@ -72,7 +72,8 @@ impl<T> UnwindSafe for Worker<T> {}
 impl<T> RefUnwindSafe for Worker<T> {}
 
 impl<T> Worker<T> {
-    /// Creates a deque whose buffer has `min_capacity` slots at least, a power of two.
+    /// Creates a deque of `min_capacity` slots, a power of two, below which `pop` does not shrink
+    /// it.
     pub(super) fn make(
         flavor: Flavor,
         min_capacity: usize,

@@ -1,4 +1,5 @@
-//! Spawning a task with its own settings.
+//! Spawning a task with its own settings. The builder makes the task, links it to its token, hands
+//! its job to `Executor::execute`, and shows it to the waiters of its group.
 
 use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
@@ -68,8 +69,8 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Cancels the task with this token. A task that has not begun never runs; a task that runs is
-    /// asked to stop.
+    /// Sets the token that cancels the task. If it is cancelled, a task that has not begun never
+    /// runs, and a task that runs is asked to stop.
     ///
     /// # Examples
     ///
@@ -324,6 +325,8 @@ impl<'a> TaskBuilder<'a> {
         (f, place)
     }
 
+    /// Makes the task of `f`, links it to the token at `place`, and hands its job to the executor.
+    /// A task whose token is cancelled already is cancelled, and not handed over.
     fn hand_over<T, F>(&self, (f, place): (F, Option<Place>)) -> (Option<Rejected>, JoinHandle<T>)
     where
         F: FnOnce() -> T + Send + 'static,

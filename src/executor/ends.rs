@@ -35,19 +35,19 @@ pub enum Shutdown {
     /// The jobs run.
     Drain,
     /// The jobs are dropped; their handles say that they were cancelled. A running job is not
-    /// interrupted. It goes on to the end, with the second closures of its `join`s. A `join` from
-    /// outside runs both closures, too: on its caller, if the pool has dropped them. The jobs of a
-    /// scope may run or be dropped, and the scope says so at its end.
+    /// interrupted. It runs to its end, and so do the second closures of its `join`s. A `join` from
+    /// outside the pool runs both closures, too: if the pool has dropped them, on its caller. The
+    /// jobs of a scope may run or be dropped, and the scope says so at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
-    /// Workers drop the rest when they look for a job, but none in a wait. Meanwhile each of these
-    /// threads counts as a thread of the pool: a destructor that would wait for the pool gets
+    /// Workers drop the rest when they look for a job, but never inside a wait. Meanwhile each of
+    /// these threads counts as a thread of the pool: a destructor that would wait for the pool gets
     /// [`WouldDeadlock`].
     Cancel,
 }
 
-/// The error of a wait that would wait for itself: its thread is one of the pool, or drops the
-/// pool's jobs.
+/// The error of a wait that could not end: the thread that would wait is one of the pool's, or
+/// drops the pool's jobs.
 ///
 /// # Examples
 ///
@@ -93,8 +93,8 @@ impl core::error::Error for WouldDeadlock {}
 pub enum ShutdownError {
     /// The caller is a thread of the pool, or of the scheduler's executor. Nothing has changed.
     WouldDeadlock,
-    /// It takes no further jobs, but some of the accepted ones have not ended; or some threads of a
-    /// [`ThreadPool`](crate::ThreadPool) have not.
+    /// No further jobs are accepted, but some accepted jobs, or some threads of a
+    /// [`ThreadPool`](crate::ThreadPool), have not ended.
     StillRunning,
 }
 

@@ -1,4 +1,4 @@
-//! Executors that are made from a function.
+//! Executors that are made from a function, such as one that submits to another crate's pool.
 
 use super::{AtLeastOne, Executor, ExecutorId, Rejected};
 use crate::task::Job;
@@ -142,10 +142,9 @@ impl<F> FromFn<F> {
     /// After each quantum, each thread then runs one job of the underlying executor. A function
     /// that ran all of them would serve no queue while the executor has other work.
     ///
-    /// A job that calls `yield_now` and then the scheduler's job, submitted by
-    /// [`with_execute_last`](Self::with_execute_last), would not do. While the other job runs, the
-    /// scheduler's job does not run, and no other thread can take it. If the other job waits for a
-    /// task of a queue, it waits for ever.
+    /// [`with_execute_last`](Self::with_execute_last), with a job that calls rayon's `yield_now`
+    /// and then the scheduler's job, would not do. While the yield runs another job, no thread can
+    /// take the scheduler's job. If that other job waits for a task of a queue, it waits for ever.
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! Spawning futures into executors.
+//! Spawning futures into executors: each wake submits a job that polls the future. If the executor
+//! is full then, a thread of its own offers the job again until there is room.
 
 use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
@@ -17,8 +18,8 @@ impl Futures {
     /// Returns a way to poll futures by jobs of this executor.
     ///
     /// The futures keep the executor alive. If the executor [reports its end](Executor::end), they
-    /// are dropped at that moment. If it is full when futures are woken, one thread for all of them
-    /// offers their jobs until the executor has room, because an accepted future is never refused.
+    /// are dropped at that moment. An accepted future is never refused. So if the executor is full
+    /// when futures are woken, one thread for all of them offers their jobs until there is room.
     ///
     /// # Examples
     ///
@@ -72,8 +73,8 @@ struct Over<E> {
     _end: Mutex<Option<(CancelToken, CancelLink)>>,
 }
 
-/// The jobs that the executor had no room for, and whether each is to go behind the others. There
-/// is a thread that offers them again while this is `Some`.
+/// The jobs that the executor had no room for, and whether each is to go behind the others. While
+/// this is `Some`, a thread offers them again.
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 /// Ends the futures of an executor when it is woken.
@@ -131,7 +132,8 @@ impl<E: Executor + 'static> Over<E> {
         if thread::spawn("filch-woken".to_string(), None, body).is_ok() {
             return Ok(());
         }
-        // The jobs of others, if some have come since, are dropped, and their futures with them.
+        // Without a thread, the jobs that other threads have added since are dropped with their
+        // futures.
         let mut jobs = self.backlog.lock().take().unwrap_or_default();
         jobs.pop_front().map_or(Ok(()), |(job, _)| Err((job, Reason::Full)))
     }
@@ -148,7 +150,7 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
         };
         drop(backlog);
         let mut offered = Some((job, Reason::Full));
-        // A panic of the executor has cost it the job, and the others remain.
+        // If the executor panics, this job is lost; the others remain.
         thread::completes(|| {
             while let Some((job, Reason::Full)) = offered.take() {
                 offered = offer(executor, job, is_last).err();
@@ -157,12 +159,13 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
                 }
             }
         });
-        // A future that was refused for another reason has a destructor of the user's.
+        // If the job was refused for another reason, this drops its future, whose destructor is the
+        // user's code.
         thread::completes(|| drop(offered));
     }
 }
 
-/// How long a thread waits before it offers a job again.
+/// The time for which a thread waits before it offers a job again.
 const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
 /// Spawns a future into an executor: each time the future is woken, a job polls it.

@@ -6,8 +6,8 @@ use core::num::NonZeroUsize;
 
 /// Runs each job on the thread that submits it, before [`execute`](Executor::execute) returns.
 ///
-/// If a detached job panics, the panic continues in the submitting thread. A job that submits
-/// another job runs it first, on the same stack.
+/// If a detached job panics, the panic continues in the submitting thread. If a job submits another
+/// job, that job runs at once, on the same stack.
 ///
 /// # Examples
 ///

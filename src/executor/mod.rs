@@ -96,8 +96,8 @@ pub trait Executor: Send + Sync {
     /// Returns the id of this executor. All handles to one executor return the same id, and no
     /// other executor returns it.
     ///
-    /// By the id, a thread that runs a job of this executor recognizes other tasks of it. If it
-    /// waits for such a task, it runs the task itself. If the wait could not end there, it is
+    /// By the id, a thread that runs a job of this executor recognizes the executor's other tasks.
+    /// If it waits for such a task, it runs the task itself. If the wait could not end there, it is
     /// refused with [`WouldDeadlock`].
     ///
     /// By default `None`: a waiting thread then runs no task of this executor, and no wait for one
@@ -183,9 +183,9 @@ pub trait Executor: Send + Sync {
     /// Returns whether the executor never runs more jobs at once than
     /// [`parallelism`](Self::parallelism), and queues the others. By default `false`.
     ///
-    /// A scheduler submits at most as many tickets as the executor's parallelism at the end of the
-    /// last lease. If this returns `true`, it submits one more. That ticket begins as soon as the
-    /// executor has room, for example because it has grown, or because a job blocks and another
+    /// A scheduler submits at most as many tickets as the executor's parallelism was at the end of
+    /// the last lease. If this returns `true`, it submits one more. That ticket begins as soon as
+    /// the executor has room, for example because it has grown, or because a job blocks and another
     /// thread replaces it.
     ///
     /// # Examples
@@ -205,7 +205,7 @@ pub trait Executor: Send + Sync {
     /// Returns a token that is cancelled when the executor has ended, so that it runs no further
     /// job. By default `None`: the executor does not report its end.
     ///
-    /// A scheduler or future over this executor then drops the work that it keeps for it.
+    /// A scheduler over this executor then drops its tasks, and [`Futures::over`] its futures.
     ///
     /// # Examples
     ///
@@ -223,7 +223,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns the rule for which threads may run tasks of this executor while they wait for them.
+    /// Returns the rule by which a thread that waits for a task of this executor may run that task.
     /// By default `None`: every thread that runs a job of this executor may.
     ///
     /// A [`Queue`](crate::fair::Queue) has such a rule. A wrapper that forwards all methods of this
@@ -291,7 +291,7 @@ pub trait Executor: Send + Sync {
     /// Returns how [spawned](TaskBuilder::spawn_future) futures are polled. By default `None`:
     /// futures are refused with the reason [`NoFutures`](Reason::NoFutures).
     ///
-    /// Futures keep the returned value, and not the executor that returned it.
+    /// Futures keep the returned value alive, and not the executor that returned it.
     fn futures(&self) -> Option<Futures> {
         None
     }

@@ -1,4 +1,4 @@
-//! Futures that sleep on an event count.
+//! Futures that sleep on an event count: the list of sleepers gets a waker, and no thread blocks.
 
 use super::EventCount;
 use super::prepared::{Asleep, Awake};
@@ -12,9 +12,9 @@ use core::task::{Context, Poll, Waker};
 
 /// Returns a future that is ready once `holds` has returned true.
 ///
-/// It is called at the first poll, and at each notification of `events`. Each change that may make
-/// `holds` true must be followed by a notification of all sleepers. A condition that holds only
-/// between two calls is missed.
+/// `holds` is called at the first poll, and at each notification of `events`. Each change that may
+/// make `holds` true must be followed by a notification of all sleepers. A condition that holds
+/// only between two calls is missed.
 pub(crate) fn until<O>(
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -35,8 +35,8 @@ where
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition of an `until`, which sleeps on the event count in place of its future. The thread
-/// that notifies calls `holds`. The next poll would be too late: the condition may be that nothing
-/// is polled.
+/// that notifies calls `holds`. The next poll would be too late: the condition may be that no
+/// future is being polled.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -47,8 +47,8 @@ struct AwaitedCondition<O> {
 enum AwaitedState {
     /// The future has not been polled yet, or will be polled again.
     New,
-    /// The future's waker, and the watch's entry in the list of sleepers. There is no entry while a
-    /// thread calls `holds`.
+    /// The future's waker, and the condition's entry in the list of sleepers. There is no entry
+    /// while a thread calls `holds`.
     Watching(Waker, Option<Asleep>),
     /// The condition has held, or the future has gone.
     Over,
@@ -70,7 +70,7 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Under the lock, because it may be told at once, and then another thread looks.
+            // Under the lock: the new sleeper may be told at once, and then another thread looks.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,
@@ -84,7 +84,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
         }
     }
 
-    /// Wakes the task: the waker is the user's, so it may panic, and a notifier has others to tell.
+    /// Wakes the task. Catches a panic of the waker, which is the user's: the notifier has others
+    /// to tell.
     fn wake_task(state: AwaitedState) {
         if let AwaitedState::Watching(waker, _) = state {
             thread::completes(|| waker.wake());
@@ -116,7 +117,7 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
             AwaitedState::Over => return Poll::Ready(()),
         };
         drop(state);
-        // Not under the lock: it is the user's.
+        // Not under the lock: the waker's destructor is the user's code.
         drop(before);
         Poll::Pending
     }

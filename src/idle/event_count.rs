@@ -1,4 +1,5 @@
-//! The event count: preparing, and notifying.
+//! The event count: how it is made, and the notifier's side. The sleeper's side is in
+//! `prepared.rs`.
 
 use super::waiters::Waiters;
 use super::word::Word;
@@ -208,6 +209,7 @@ impl EventCount {
         }
     }
 
+    /// Fences for the notifier, then returns whether a thread is prepared or asleep.
     #[inline(always)]
     pub(super) fn is_somebody(&self) -> bool {
         LOOK_AGAIN.light_fence(self.barrier);
@@ -233,6 +235,7 @@ impl EventCount {
         }
     }
 
+    /// Tells all prepared threads, and takes all sleepers off the list.
     #[cold]
     pub(super) fn tell_all(&self) {
         let mut number = loop {

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Between 1 and 4 a thread is one of `prepared`; afterwards it is on the list. One exchange of one
-//! word makes the step, so a notifier that reads the word at c finds the thread in one place or the
+//! word makes the step. So a notifier that reads the word at c finds the thread in one place or the
 //! other.
 //!
 //! # Invariants

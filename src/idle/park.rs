@@ -42,13 +42,14 @@ use core::time::Duration;
 /// assert_eq!((is_told, park.1), (false, 1));
 /// ```
 pub trait Park {
-    /// Blocks until it is unparked or `timeout` has passed. It may return earlier, for any reason.
+    /// Blocks until the park is unparked or `timeout` has passed. May return earlier, for any
+    /// reason.
     ///
-    /// It returns at once if it was unparked since its last return.
+    /// Returns at once if the park was unparked since the last return.
     fn park(&mut self, timeout: Option<Duration>);
 
-    /// Returns a waker that unparks it from any thread. Waking must not panic: the panic would
-    /// reach the notifier.
+    /// Returns a waker that unparks this park from any thread. Waking must not panic: the panic
+    /// would reach the notifier.
     fn unparker(&self) -> Waker;
 }
 

@@ -1,4 +1,4 @@
-//! A prepared thread, and a sleeper: committing, cancelling, leaving.
+//! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list.
 
 use super::park::Park;
 #[cfg(feature = "std")]
@@ -91,10 +91,11 @@ impl<'a> Prepared<'a> {
         Prepared { events, since }
     }
 
-    /// Cancels: the thread does not sleep. Dropping the value does the same.
+    /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// A notification since [`prepare`](EventCount::prepare) that no other prepared thread answers
-    /// is passed on to a sleeper, because the caller may have found something else. Lock-free.
+    /// If a notification since [`prepare`](EventCount::prepare) is left that no other prepared
+    /// thread answers, passes it on to a sleeper: the caller may have found something else.
+    /// Lock-free.
     ///
     /// # Examples
     ///
@@ -308,6 +309,9 @@ impl Sleeping<'_> {
         went
     }
 
+    /// Takes this sleeper off the list if it is the newest. Otherwise its waiter stays there as
+    /// `GONE`, until a notifier takes it off or many such are cleared away. Returns `false` if this
+    /// thread was told before.
     fn leave(&self) -> bool {
         if !self.is_asleep() {
             return false;
@@ -323,7 +327,7 @@ impl Sleeping<'_> {
         }
         let went = events.waiters.go(self.number, self.this);
         if events.waiters.are_many_gone() {
-            // This wakes the sleepers of the list for nothing, but rarely.
+            // This wakes all sleepers for nothing, but rarely, and clears the list.
             events.tell_all();
         }
         went
@@ -331,7 +335,7 @@ impl Sleeping<'_> {
 }
 
 impl Drop for Sleeping<'_> {
-    /// If `park` panics.
+    /// Leaves the list if `park` panics, and for [`EventCount::leave`].
     fn drop(&mut self) {
         self.leave();
     }
@@ -339,9 +343,9 @@ impl Drop for Sleeping<'_> {
 
 /// Why a thread or waker does not sleep.
 pub(super) enum Awake {
-    /// It has been told meanwhile.
+    /// The thread or waker was told before it could sleep.
     Told,
-    /// As many sleep as there is room for.
+    /// All waiters are in use.
     NoRoom,
 }
 
@@ -354,7 +358,7 @@ pub(super) struct Asleep {
 
 #[cfg(feature = "std")]
 impl EventCount {
-    /// The sleeper leaves the list. It is one of this event count.
+    /// Makes a sleeper of this event count leave the list.
     pub(super) fn leave(&self, asleep: Asleep) {
         drop(Sleeping { events: self, number: asleep.number, this: asleep.this });
     }

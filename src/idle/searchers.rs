@@ -89,7 +89,7 @@ impl Searchers {
         }
     }
 
-    /// Makes one on an [asymmetric](EventCount::asymmetric) event count.
+    /// Makes `Searchers` on an [asymmetric](EventCount::asymmetric) event count.
     ///
     /// # Examples
     ///
@@ -187,8 +187,8 @@ pub struct Search<'a> {
 impl<'a> Search<'a> {
     /// Ends the search, because this thread has found something.
     ///
-    /// If no other thread searches, calls `is_more`, and notifies another thread if it returns
-    /// `true`. It should return whether more work is visible.
+    /// If no other thread searches, calls `is_more`, and notifies another thread if that returns
+    /// `true`. `is_more` should return whether more work is visible.
     ///
     /// # Examples
     ///
@@ -262,7 +262,7 @@ pub struct Resting<'a> {
 }
 
 impl<'a> Resting<'a> {
-    /// Cancels, and searches again: [`Prepared::cancel`].
+    /// Cancels the sleep, and searches again: [`Prepared::cancel`].
     ///
     /// # Examples
     ///
@@ -330,7 +330,7 @@ impl Drop for Search<'_> {
 }
 
 impl Default for Searchers {
-    /// Makes one with [`new`](Searchers::new).
+    /// Makes `Searchers` with [`new`](Searchers::new).
     fn default() -> Self {
         Searchers::new()
     }

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! The state also counts uses, so an owner cannot mistake the next use for its own. Waiters are
-//! freed with the event count. A thread that reads `next` of a waiter that was taken off meanwhile
-//! reads an old value, and fails at the stamp in the word.
+//! freed with the event count. If a waiter is taken off while a thread reads its `next`, the value
+//! may be old. Then the exchange of that thread fails, because the stamp in the word has changed.
 
 use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};
@@ -87,7 +87,7 @@ impl WaiterCell {
         WaiterCell { state, next, waker: Place::empty() }
     }
 
-    /// The number of the next older sleeper, or 0.
+    /// Returns the number of the next older sleeper, or 0.
     pub(super) fn next(&self) -> usize {
         self.next.load(Relaxed) // Relaxed: LAIN has ordered it, or the stamp fails the exchange
     }
@@ -98,7 +98,7 @@ impl WaiterCell {
         self.next.store(next, Relaxed); // Relaxed: LAIN publishes it
     }
 
-    /// Puts the waker there. The waiter counts as asleep from now on.
+    /// Stores the waker in the waiter, which counts as asleep from now on.
     ///
     /// # Safety
     ///
@@ -245,7 +245,7 @@ impl Waiters {
         (1 << self.chunks.iter().filter(is_made).count()) - 1
     }
 
-    /// Counts a waiter that is about to be put on the list.
+    /// Counts a waiter that its owner is about to put on the list.
     pub(super) fn listed(&self) {
         self.listed.fetch_add(1, Relaxed); // Relaxed: a statistic
     }

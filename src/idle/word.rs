@@ -10,11 +10,11 @@
 //! - *signals*: the number of prepared threads that are to look again. At most *prepared*.
 //! - *stamp*: counts each exchange that takes sleepers off, and each `notify_all`.
 //!
-//! The stamp serves two ends. A thread that takes the newest sleeper off reads the next older one
-//! before it exchanges the word; an unchanged stamp proves that none was taken off in between. And
-//! a thread that prepared before a `notify_all` finds another stamp when it commits. The stamp
-//! wraps: it deceives a thread only if exactly 67,108,864 wake-ups pass between two of its
-//! instructions, which takes at least a minute.
+//! The stamp serves two ends. First, a thread that takes the newest sleeper off reads the next
+//! older one before it exchanges the word. An unchanged stamp proves that none was taken off in
+//! between. Second, a thread that prepared before a `notify_all` finds another stamp when it
+//! commits. The stamp wraps: it deceives a thread only if exactly 67,108,864 wake-ups pass between
+//! two of its instructions, which takes at least a minute.
 
 const TOP_BITS: u32 = 14;
 const COUNT_BITS: u32 = 12;
@@ -52,7 +52,7 @@ impl Word {
         self.0 & (TOP | (COUNT << PREPARED_SHIFT)) == 0
     }
 
-    /// The number of the newest sleeper's waiter, or 0.
+    /// Returns the number of the newest sleeper's waiter, or 0.
     pub(super) const fn top(self) -> usize {
         (self.0 & TOP) as usize
     }
@@ -74,16 +74,16 @@ impl Word {
         (self.prepared() < MOST_PREPARED).then(|| Word(self.0 + ONE_PREPARED).checked())
     }
 
-    /// A prepared thread leaves, and does not sleep. If each prepared thread had a signal, one
-    /// signal leaves with it, and the second value is `true`.
+    /// Returns the word after a prepared thread has left without sleeping. If each prepared thread
+    /// had a signal, one signal leaves with it, and the second value is `true`.
     pub(super) fn one_less(self) -> (Word, bool) {
         let is_signalled = self.signals() == self.prepared();
         let signals = if is_signalled { ONE_SIGNAL } else { 0 };
         (Word(self.0 - ONE_PREPARED - signals).checked(), is_signalled)
     }
 
-    /// A thread that prepared when the stamp was `since` is told, by another stamp or by a signal.
-    /// Returns `None` if it may sleep.
+    /// Returns the word after a thread that prepared at the stamp `since` was told, by another
+    /// stamp or by a signal. Returns `None` if that thread may sleep.
     pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
         if self.stamp() != since {
             return Some(self.one_less().0);
@@ -91,7 +91,7 @@ impl Word {
         (self.signals() > 0).then(|| Word(self.0 - ONE_PREPARED - ONE_SIGNAL).checked())
     }
 
-    /// A prepared thread goes to sleep. There is no signal.
+    /// Returns the word after a prepared thread has gone to sleep. There is no signal.
     pub(super) fn one_asleep(self, waiter: usize) -> Word {
         debug_assert!(self.signals() == 0 && waiter != 0);
         Word((self.0 - ONE_PREPARED) & !TOP | waiter as u64).checked()
@@ -105,12 +105,13 @@ impl Word {
         (Word(self.0 + count * ONE_SIGNAL).checked(), count as usize)
     }
 
-    /// The newest sleeper is taken off, and `next` becomes the newest.
+    /// Returns the word after the newest sleeper was taken off; `next` is then the newest.
     pub(super) fn without_top(self, next: usize) -> Word {
         Word((self.0 & !TOP | next as u64).wrapping_add(ONE_STAMP)).checked()
     }
 
-    /// All sleepers are taken off, and all prepared threads are told by the stamp.
+    /// Returns the word after all sleepers were taken off, and all prepared threads told by the
+    /// stamp.
     pub(super) fn all_told(self) -> Word {
         self.without_top(0)
     }

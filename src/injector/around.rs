@@ -54,8 +54,9 @@ pub(super) struct Orphan<T> {
 }
 
 impl<T> Orphan<T> {
-    /// Makes sure that some consumer takes the item. Returns whether that is the caller. If not, it
-    /// is one that was called before: the holder, or the consumer that claimed the open orphan.
+    /// Makes sure that some consumer takes the item. Returns whether the caller has to take it. If
+    /// not, a consumer that was called before does: the holder, or the consumer that claimed the
+    /// open orphan.
     fn claim(&self) -> bool {
         // Relaxed, on failure: the orphan is not held any more, and the next exchange decides.
         let told = self.state.compare_exchange(HELD, SPOKEN_FOR, SPOKEN.release(), Relaxed).is_ok();
@@ -63,7 +64,8 @@ impl<T> Orphan<T> {
         !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, success, failure).is_ok()
     }
 
-    /// Opens a held orphan, unless another consumer has already seen an item in it.
+    /// Opens a held orphan, unless another consumer has already seen an item in it. Returns whether
+    /// it did.
     fn open(&self) -> bool {
         // Relaxed, on success: the count in `head` has published the orphan.
         self.state.compare_exchange(HELD, OPEN, Relaxed, SPOKEN.acquire()).is_ok()
@@ -86,7 +88,8 @@ impl<T> Orphan<T> {
 }
 
 impl Head {
-    /// Returns whether the count has room for this orphan and those that others are about to add.
+    /// Returns whether the count has room for one more orphan, and for those that other consumers
+    /// are about to add.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2
     }
@@ -128,7 +131,7 @@ impl<T> Injector<T> {
         if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        // Relaxed: all that another consumer may write there is the same.
+        // Relaxed: the only value that another consumer may write there is the same.
         orphan.state.store(SPOKEN_FOR, Relaxed);
         // SAFETY: I5 — the orphan was never open, so only we settle its slot.
         let content = unsafe { orphan.look() };

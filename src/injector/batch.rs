@@ -1,4 +1,4 @@
-//! The consumers' end: several items at once.
+//! The consumers' end: several items at once. One claim of `head` covers slots of one segment.
 
 use super::Injector;
 use super::segment::{Content, Segment};
@@ -144,7 +144,7 @@ struct Claimed<'a, T> {
     injector: &'a Injector<T>,
     segment: *mut Segment<T>,
     head: Head,
-    /// The number of slots that are received.
+    /// The number of slots that have been received.
     next: usize,
     count: usize,
     patience: Patience,
@@ -152,8 +152,8 @@ struct Claimed<'a, T> {
 
 impl<T> Claimed<'_, T> {
     /// Moves the items into `dest`, which has room for them. With `and_pop` the oldest is not
-    /// moved. Returns `None` if there is no item at all, and otherwise the oldest, if it was not
-    /// moved.
+    /// moved. Returns `None` if there is no item at all. Otherwise returns the oldest item, or
+    /// `Some(None)` without `and_pop`.
     fn move_to(mut self, dest: &Worker<T>, and_pop: bool) -> Option<Option<T>> {
         let oldest = if and_pop { Some(self.receive()?) } else { None };
         let mut len = 0;
@@ -171,8 +171,8 @@ impl<T> Claimed<'_, T> {
         Some(oldest)
     }
 
-    /// Moves items into free slots of a deque while both last and each item is there. Returns how
-    /// many.
+    /// Moves items into free slots of a deque, until either row of slots ends or an item is not
+    /// there yet. Returns how many.
     #[inline(always)]
     fn move_run(&mut self, free: &[Slot<T>]) -> usize {
         let (offset, left) = (self.head.offset() + self.next, self.count - self.next);

@@ -47,7 +47,7 @@ impl<T> Injector<T> {
     }
 }
 
-/// The item that a closed injector refused.
+/// The item, or the items of a batch, that a closed injector refused.
 ///
 /// # Examples
 ///

@@ -7,7 +7,7 @@ impl<T> Injector<T> {
     /// Returns an iterator that takes items until there is none.
     ///
     /// Other threads may push and take meanwhile. Items that the iterator has not given when it is
-    /// dropped stay.
+    /// dropped stay in the injector.
     ///
     /// # Examples
     ///

@@ -37,14 +37,15 @@
 //! - **I4** A segment is unlinked only when `head` is in a later one and every slot of it is
 //!   settled. So the owner of a slot may use its segment.
 //! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
-//!   found it after its visit began.
+//!   found the segment or orphan after its visit began.
 //! - **I6** Only the sweeper reuses or frees what was unlinked, once it has found, after the
 //!   unlinking, that there is no visitor.
-//! - **I7** The segment pointer beside each word is that of the word's number, or the next if the
-//!   word's segment is used up. So the pointer that a consumer reads between `head` and its claim
-//!   is the claimed slot's. The one that a producer reads after its claim is that, or a later one.
+//! - **I7** The segment pointer beside each word points to the segment of the word's number, or to
+//!   the next if that segment is used up. So the pointer that a consumer reads between `head` and
+//!   its claim points to the claimed slot's segment. The one that a producer reads after its claim
+//!   points to that segment, or to a later one.
 //! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
-//! - **I9** The items of a chunk from `next` to `len` are there, and are not pushed yet.
+//! - **I9** The items of a chunk from `next` to `len` are initialised, and are not pushed yet.
 //!
 //! # Orderings
 //!
@@ -98,12 +99,12 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// A thread that sees `head` at a position also sees its segment, the orphans that it counts, and
 /// the `tail` that the consumers before that position saw.
 ///
-/// Conversely, a consumer that registers an orphan sees what was seen by each consumer that did not
-/// see it registered. It finds an item that was in the slot by then.
+/// Conversely, a consumer that registers an orphan sees all that was seen by each consumer whose
+/// read-modify-write of `head` came before. So it finds an item that was in the slot by then.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// The holder of an orphan that finds it spoken for sees the mark of its slot. Any other consumer
-/// that does sees what was pushed before the orphan's taker was called.
+/// A holder that finds its orphan spoken for sees the mark of the slot. Any other consumer that
+/// finds an orphan spoken for sees the items that were pushed before its taker was called.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees it as it was linked.
@@ -132,7 +133,7 @@ const LEFT: Pair = Pair::named("injector::LEFT");
 /// to sleep has advanced `head`, fences, and reads `tail`. They cannot both miss.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
-/// The most bytes that are kept, unless one segment is larger.
+/// The most bytes of segments that an injector keeps, unless one segment is larger.
 const KEPT: usize = 64 << 10;
 
 /// A FIFO queue of tasks that any thread pushes to and takes from.
@@ -142,7 +143,7 @@ const KEPT: usize = 64 << 10;
 ///
 /// # Progress
 ///
-/// Pushing is lock-free: one fetch-add, and once a segment (256 small items) a few steps that any
+/// Pushing is lock-free: one fetch-add, and once per segment (256 small items) a few steps that any
 /// producer can complete. Taking is lock-free except for one bounded wait. If a producer is stopped
 /// between claiming a slot and filling it, the slot's consumer waits for 15 µs, and then goes
 /// around it. No thread waits for a consumer.
@@ -179,7 +180,7 @@ pub struct Injector<T> {
     shelf: CachePadded<InjectorShelf<T>>,
 }
 
-/// The line that consumers write.
+/// The cache line that consumers write.
 struct HeadLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
@@ -189,16 +190,17 @@ struct HeadLine<T> {
     settled: AtomicU64,
 }
 
-/// The line that producers write.
+/// The cache line that producers write.
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
     /// A copy of the word's closed bit, set a little later. A producer that it refuses has added
-    /// nothing. Reading it does not wait for the producer's own last addition, as the word would.
+    /// nothing. Reading it does not wait for the producer's own last addition, as reading the word
+    /// would.
     is_closed: AtomicBool,
 }
 
-/// Fields that are written once a segment, or when a thread was stopped.
+/// Fields that are written once per segment, or after a thread was stopped.
 struct InjectorShelf<T> {
     /// The very first segment.
     first: AtomicPtr<Segment<T>>,
@@ -208,7 +210,7 @@ struct InjectorShelf<T> {
     unlinked: AtomicPtr<Segment<T>>,
     /// First the entries of lasting segments, one for each; then those of the others.
     spares: [AtomicPtr<Segment<T>>; MAX_LASTING + MAX_OTHERS],
-    /// The number of lasting segments, or more.
+    /// The number of lasting segments. Producers that race for the last one may count more.
     lasting: AtomicUsize,
     orphans: AtomicPtr<Orphan<T>>,
     /// Orphans that are out of the list. Only the sweeper uses it.
@@ -274,7 +276,8 @@ impl<T> Injector<T> {
         Visit(&self.shelf.visitors)
     }
 
-    /// Returns the number of a segment, and its link to the next. Null is the one before the first.
+    /// Returns the number of a segment, and its link to the next. Null stands for the segment
+    /// before the first.
     ///
     /// # Safety
     ///

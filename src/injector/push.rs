@@ -1,4 +1,5 @@
-//! The producers' end.
+//! The producers' end. A producer claims slots by an addition to `tail`, then fills them. If the
+//! segment is used up, the producer first links the next one.
 
 use super::closed::Closed;
 use super::segment::{Segment, SegmentSlot};
@@ -39,11 +40,11 @@ impl<T> Claim<T> {
         unsafe { self.slot().fill(item) };
     }
 
-    /// Moves as many of the items as there are slots into them. Returns how many.
+    /// Moves items into the slots of this claim until each is filled. Returns how many.
     ///
     /// # Safety
     ///
-    /// The items are initialised, at least as many as the slots, and the caller forgets those.
+    /// The items are initialised, and no fewer than the slots. The caller forgets the moved ones.
     #[inline(always)]
     unsafe fn fill_with(mut self, items: &[MaybeUninit<T>]) -> usize {
         let count = self.end - self.next;
@@ -73,10 +74,10 @@ impl<T> Drop for Claim<T> {
 
 /// The most items of a batch that share a fetch-add.
 const CHUNK: usize = 32;
-/// The size in bytes above which the copy into a chunk costs more than it saves.
+/// The item size in bytes above which copying items into a chunk costs more than it saves.
 const LARGE: usize = 64;
 
-/// Items that an iterator has given, in part pushed (I9).
+/// Items that an iterator has given, of which some may be pushed already (I9).
 struct Chunk<'a, T> {
     injector: &'a Injector<T>,
     items: [MaybeUninit<T>; CHUNK],
@@ -85,7 +86,7 @@ struct Chunk<'a, T> {
 }
 
 impl<T> Chunk<'_, T> {
-    /// Takes as many items as fit from the iterator. Returns whether there was one.
+    /// Refills the chunk from the iterator. Returns whether there was an item.
     fn fill(&mut self, items: &mut impl Iterator<Item = T>) -> bool {
         (self.next, self.len) = (0, 0);
         for place in &mut self.items {
@@ -175,8 +176,8 @@ impl<T> Injector<T> {
 
     /// Pushes an item, and returns whether every earlier item had been claimed by then.
     ///
-    /// For producers that wake sleepers only when a queue becomes non-empty. The answer costs a
-    /// fence.
+    /// Meant for producers that wake sleepers only when a queue becomes non-empty. The answer costs
+    /// a fence.
     ///
     /// The push and the answer are two steps. `true` means that at some moment during this call
     /// every earlier item had been claimed. By then this item was there, and others may have been
@@ -259,7 +260,7 @@ impl<T> Injector<T> {
             .map_err(|Closed(refused)| Closed(refused.into_iter().chain(items).collect()))
     }
 
-    /// Pushes every item of an iterator, or returns those that it gave and that were refused.
+    /// Pushes every item of an iterator, or returns the items that it gave and that were refused.
     fn offer(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         if size_of::<T>() > LARGE {
             return items.try_for_each(|item| {
@@ -292,7 +293,7 @@ impl<T> Injector<T> {
                 }
             }
             if tail.is_closed() {
-                // So that no producer adds a second time. `claim`, if any, has made its slots void.
+                // So that no producer adds here twice. `claim`, if any, has made its slots void.
                 self.tail.is_closed.store(true, CLOSED.release());
                 return None;
             }
@@ -328,7 +329,7 @@ impl<T> Injector<T> {
     }
 
     /// Moves `tail` past the segment of this number, which is used up. Each producer that comes
-    /// here completes whatever step is left, so none waits for another.
+    /// here completes the steps that are left, so none waits for another.
     #[cold]
     fn add_segment(&self, number: u64) {
         let _visit = self.visit();

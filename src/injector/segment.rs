@@ -1,4 +1,5 @@
-//! A segment: a row of slots, and the link to the next segment.
+//! A segment: a row of slots, and the link to the next segment. A producer links it, and the
+//! sweeper unlinks it. The state of a slot says which thread may use its memory.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
@@ -41,7 +42,7 @@ impl<T> SegmentSlot<T> {
     /// # Safety
     ///
     /// 1. The caller has claimed the slot as a producer (I2), and does this once.
-    /// 2. It does not touch the slot afterwards, and forgets the item.
+    /// 2. The caller does not touch the slot afterwards, and forgets the item.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, item: &T) {
         // SAFETY: 1 and 2 — the slot is the caller's, and consumers wait for the mark.
@@ -54,6 +55,7 @@ impl<T> SegmentSlot<T> {
         self.state.store(VOID, FILLED.release());
     }
 
+    /// Returns the content of the slot by its mark.
     #[inline(always)]
     pub(super) fn look(&self) -> Content {
         match self.state.load(FILLED.acquire()) {
@@ -69,7 +71,7 @@ impl<T> SegmentSlot<T> {
     ///
     /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
     /// 2. `look` has shown `Item`.
-    /// 3. It does not touch the slot afterwards.
+    /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
         // SAFETY: 1 and 2 — the item is there, and the slot is the caller's alone.
@@ -84,7 +86,7 @@ impl<T> SegmentSlot<T> {
     ///
     /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
     /// 2. `content` came from `look`, and is not `Nothing`.
-    /// 3. It does not touch the slot afterwards.
+    /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
         if content == Content::Item {
@@ -99,13 +101,13 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next life. A late look finds nothing there either way.
+    /// Empties a settled slot for its next use. A late `look` returns `Nothing` before and after.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }
 }
 
-/// The header of an allocation that goes on with the slots.
+/// The header of a segment. The slots follow it in the same allocation.
 #[repr(C)]
 pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
@@ -124,6 +126,8 @@ pub(super) struct Segment<T> {
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {
+    /// Marks the pointer if its segment lasts.
+    ///
     /// # Safety
     ///
     /// The segment stays during the call (I5).
@@ -138,7 +142,8 @@ impl<T> Tagged<T> {
         self.0.wrapping_byte_sub(self.0 as usize & 1)
     }
 
-    /// Returns whether an item is at this offset already; `false` too if the segment does not last.
+    /// Returns whether an item is at this offset already. Returns `false` without a look if the
+    /// segment does not last.
     #[inline(always)]
     pub(super) fn has_item_at(&self, offset: usize) -> bool {
         if self.0 as usize & 1 == 0 {
@@ -169,7 +174,7 @@ impl<T> Segment<T> {
         (whole.pad_to_align(), at)
     }
 
-    /// The size of its allocation.
+    /// The size of a segment's allocation.
     pub(super) const BYTES: usize =
         size_of::<SegmentSlot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 

@@ -1,7 +1,8 @@
 //! Reusing segments, and freeing those that are left over.
 //!
-//! One thread at a time sweeps; a thread that finds another sweeping goes away. The sweeper keeps
-//! what it has unlinked until it finds, at some moment afterwards, that there is no visitor.
+//! One thread at a time sweeps; a thread that finds another sweeping returns at once. The sweeper
+//! keeps unlinked segments and orphans until it finds, at some later moment, that there is no
+//! visitor.
 
 use super::around::Orphan;
 use super::segment::Segment;
@@ -15,7 +16,7 @@ impl<T> Injector<T> {
     /// The number of spare segments that `KEPT` allows beside the one or two in use.
     const FIT: usize = (KEPT / Segment::<T>::BYTES).saturating_sub(2);
 
-    /// The most segments that last.
+    /// The most lasting segments.
     pub(super) const LASTING: usize = {
         let half = Self::FIT.div_ceil(2);
         if half < MAX_LASTING { half } else { MAX_LASTING }
@@ -27,7 +28,8 @@ impl<T> Injector<T> {
         if Self::FIT < most { Self::FIT } else { most }
     };
 
-    /// Finds out which slots are settled, and takes back what no thread uses any more.
+    /// Resets settled slots, unlinks segments and orphans that are done, and takes back those that
+    /// no thread uses any more.
     pub(super) fn sweep(&self) {
         let sweeping = &self.shelf.sweeping;
         // Relaxed: only a first look; the exchange decides.
@@ -58,8 +60,8 @@ impl<T> Injector<T> {
         loop {
             // SAFETY: I6 — we sweep, and have not unlinked this segment.
             let (number, next) = unsafe { self.link(oldest) };
-            // Not beyond `head`: a look there takes the line from a producer that is about to fill
-            // the slot.
+            // Not beyond `head`: a look there takes the cache line from a producer that is about to
+            // fill the slot.
             let start = Position::of(number, 0, Self::SLOTS);
             let end = start.distance(head, Self::SLOTS).min(Self::SLOTS);
             let mut offset = settled.offset_in(number);
@@ -69,7 +71,8 @@ impl<T> Injector<T> {
                 if !slot.is_settled() {
                     break;
                 }
-                // At once, while its line is at hand. No sweep looks at it again before it is used.
+                // Reset at once, while its cache line is at hand. No sweep looks at the slot again
+                // before it is used.
                 slot.reset();
                 offset += 1;
             }

@@ -1,4 +1,5 @@
-//! The consumers' end: one item at a time.
+//! The consumers' end: one item at a time. A consumer claims the slot at `head`, waits until its
+//! producer has marked it, and takes the item.
 
 use super::segment::{Content, Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};
@@ -8,7 +9,7 @@ use crate::sync::Relaxed;
 use crate::sync::order::both;
 use crate::sync::spin::{Contention, LOOKS, Patience, again};
 
-/// The number of items that are found by their slots between two looks at `tail`.
+/// The number of items that consumers find by a look at the slot between two looks at `tail`.
 const REFRESH: usize = 32;
 
 impl<T> Injector<T> {
@@ -154,19 +155,19 @@ impl<T> Injector<T> {
         is_there
     }
 
-    /// Returns whether the last sweep has found everything taken that was ever pushed.
+    /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
-    /// `tail` is read after `settled`. So it shows all that was pushed before the last of the
-    /// settled items was taken (QUIET). It is read only if `settled` has reached `head`, which it
-    /// has not while items come and go.
+    /// `tail` is read after `settled`. So it counts all items that were pushed before the last of
+    /// the settled items was taken (QUIET). `tail` is read only if `settled` has reached `head`,
+    /// which it has not while items come and go.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
         settled == head.0 && settled == self.tail().spot().0
     }
 
-    /// Returns whether there is nothing, taking into account consumers that are about to give up a
-    /// slot.
+    /// Returns whether there is nothing to take. Takes into account consumers that are about to
+    /// give up a slot.
     ///
     /// The addition of nothing orders this call with them. An orphan that is registered before it
     /// is counted. A consumer that registers one after it finds all that was pushed before this
@@ -186,7 +187,8 @@ impl<T> Injector<T> {
     }
 
     /// Claims the next `count` slots, which are in one segment and before `tail`. Returns whether
-    /// `head` was unchanged. The segment is the one whose pointer was read before (I7).
+    /// `head` was unchanged. The segment is the one whose pointer the caller read before this call
+    /// (I7).
     #[inline(always)]
     pub(super) fn claim_slots(&self, head: Head, count: usize) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());

@@ -11,8 +11,8 @@
 //! it adds to `tail` again. So each thread makes at most one such addition in a segment. It adds at
 //! most 32, so the field has room for 262,000 threads.
 //!
-//! Numbers wrap after 2⁴⁰ segments. A thread is deceived only if it is stopped while exactly that
-//! many go by: at 256 slots and a nanosecond an item, for three days.
+//! Numbers wrap after 2⁴⁰ segments. A wrap deceives a thread only if it is stopped while exactly
+//! that many segments go by: for three days, at 256 slots and a nanosecond an item.
 
 /// The number of bits in a segment's number.
 const NUMBER_BITS: u32 = 40;
@@ -31,12 +31,12 @@ pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
 /// below the wrap, so that every user crosses it.
 pub(super) const FIRST: u64 = NUMBERS - 2;
 
-/// The number after this one.
+/// Returns the number after this one.
 pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
-/// Either word at the end of a segment, with no orphans and not closed.
+/// Returns either word at the end of a segment, with no orphans and not closed.
 pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
@@ -49,7 +49,7 @@ pub(super) struct Head(pub(super) u64);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail(pub(super) u64);
 
-/// The bit of `tail` that says that the injector is closed.
+/// Returns the bit of `tail` that says that the injector is closed.
 pub(super) const fn closed_bit() -> u64 {
     CLOSED
 }
@@ -65,7 +65,7 @@ impl Head {
         (self.0 & HEAD_OFFSET) as usize
     }
 
-    /// The number of orphans that are not settled yet.
+    /// Returns the number of orphans that are not settled yet.
     #[inline(always)]
     pub(super) const fn orphans(self) -> u64 {
         (self.0 & ((1 << NUMBER_SHIFT) - 1)) / ORPHAN
@@ -83,13 +83,13 @@ impl Head {
         tail.0.wrapping_sub(self.0) as i64 > 0
     }
 
-    /// The word with `slots` more slots of this segment claimed.
+    /// Returns the word with `slots` more slots of this segment claimed.
     #[inline(always)]
     pub(super) const fn claimed(self, slots: usize) -> Self {
         Head(self.0 + slots as u64)
     }
 
-    /// The word at the start of the next segment.
+    /// Returns the word at the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
         Head((number_after(self.number()) << NUMBER_SHIFT) | (self.orphans() * ORPHAN))
     }
@@ -106,7 +106,8 @@ impl Tail {
         self.0 >> NUMBER_SHIFT
     }
 
-    /// The first slot that is not claimed. From the end of the segment on there is none.
+    /// Returns the offset of the first slot that is not claimed. At or beyond `slots` there is
+    /// none.
     #[inline(always)]
     pub(super) const fn offset(self) -> usize {
         (self.0 & TAIL_OFFSET) as usize
@@ -117,13 +118,13 @@ impl Tail {
         self.0 & CLOSED != 0
     }
 
-    /// The word without its closed bit.
+    /// Returns the word without its closed bit.
     #[inline(always)]
     pub(super) const fn spot(self) -> Spot {
         Spot(self.0 & !CLOSED)
     }
 
-    /// The word at the start of the next segment.
+    /// Returns the word at the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
         Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED))
     }
@@ -146,8 +147,8 @@ impl Spot {
         Spot((number << NUMBER_SHIFT) | offset as u64)
     }
 
-    /// The offset, if the spot is in the segment of this number. If not, it is in the one before,
-    /// and the offset is 0.
+    /// Returns the offset, if the spot is in the segment of this number. If not, the spot is in the
+    /// segment before; returns 0.
     #[inline(always)]
     pub(super) const fn offset_in(self, number: u64) -> usize {
         if self.0 >> NUMBER_SHIFT == number { (self.0 & TAIL_OFFSET) as usize } else { 0 }
@@ -159,20 +160,20 @@ impl Spot {
 pub(super) struct Position(pub(super) u64);
 
 impl Position {
-    /// The position of an offset. The end of one segment is the start of the next.
+    /// Returns the position of an offset. The end of one segment is the start of the next.
     #[inline(always)]
     pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
         // `slots` is a power of two, so that the shift drops what has wrapped.
         Position((number << NUMBER_SHIFT).wrapping_add(Position::unit(slots) * offset as u64))
     }
 
-    /// The difference between two neighbouring positions.
+    /// Returns the difference between two neighbouring positions.
     #[inline(always)]
     const fn unit(slots: usize) -> u64 {
         (1 << NUMBER_SHIFT) / slots as u64
     }
 
-    /// The number of slots from here to `end`, or 0 if `end` is not ahead.
+    /// Returns the number of slots from this position to `end`, or 0 if `end` is not ahead.
     #[inline(always)]
     pub(super) const fn distance(self, end: Position, slots: usize) -> usize {
         let difference = end.0.wrapping_sub(self.0) as i64;

@@ -23,8 +23,8 @@ impl Polling for Turns {
 }
 
 impl Turns {
-    /// Sets a timer, in the place of one that was set for the same time. Returns `None` if the time
-    /// has come.
+    /// Sets a timer in place of `before`. `time` gets the present time and returns the timer's.
+    /// Returns `None` if that time has come.
     pub(super) fn set_timer(
         &self,
         before: Option<Timer>,
@@ -34,13 +34,13 @@ impl Turns {
         let mut state = self.state.lock();
         let time = time(state.now);
         let before = before.and_then(|it| state.timers.remove(it));
-        // Without a stepper the time does not come. Its own futures are dropped; others that wait
-        // for it wait for ever.
+        // Once the stepper is gone, the time does not come. The stepper's own futures are dropped;
+        // other futures that wait for a time wait for ever.
         let is_due = time <= state.now && !state.is_over;
         let (kept, unused) = if state.is_over { (None, Some(waker)) } else { (Some(waker), None) };
         let timer = (!is_due).then(|| state.timers.set(time, kept));
         drop(state);
-        // Not under the lock: the wakers are the user's.
+        // Not under the lock: the destructors of wakers are the user's code.
         drop((before, unused));
         timer
     }
@@ -51,8 +51,8 @@ impl Turns {
     }
 
     /// Ends all waiting, and drops the futures and the jobs that have not begun. Then tells the
-    /// schedulers over the stepper, which drop their tasks: otherwise a ticket would go on while
-    /// there are some.
+    /// schedulers over the stepper, which drop their tasks: otherwise a running ticket would go on
+    /// until there are none.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

@@ -13,9 +13,9 @@ use core::time::Duration;
 /// Returns a future that is ready when the virtual clock has moved on by `time` since the first
 /// poll.
 ///
-/// It takes no thread, and none of a thread's virtual time: [`work`](super::work) does. While no
-/// thread has anything to do, the clock moves to the next timer. A timer comes before threads that
-/// are due at the same time. Timers of the same time come in the order in which they were set.
+/// Unlike [`work`](super::work), it takes no thread, and none of a thread's virtual time. While no
+/// thread has anything to do, the clock moves to the next timer. A timer fires before threads that
+/// are due at the same time run. Timers of the same time fire in the order in which they were set.
 ///
 /// Dropping the [`Stepper`](super::Stepper) drops the futures that wait.
 ///
@@ -49,11 +49,11 @@ pub fn sleep(time: Duration) -> Sleep {
 }
 
 /// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
-/// returns it, has come to `time`. Otherwise it is as [`sleep`].
+/// returns it, has come to `time`. Otherwise the same as [`sleep`].
 ///
 /// # Panics
 ///
-/// Where [`sleep`] does.
+/// Panics where [`sleep`] does.
 ///
 /// # Examples
 ///

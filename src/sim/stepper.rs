@@ -1,4 +1,5 @@
-//! The handles of a simulation.
+//! The handles of a simulation: a test moves the clock by its `Stepper`, and schedulers get a
+//! `StepperHandle`, an executor and a clock. The state of both is in `turns.rs`.
 
 use super::turns::Turns;
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
@@ -12,22 +13,22 @@ use core::fmt;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
-/// An executor with a virtual clock, of which one thread runs at a time.
+/// An executor with a virtual clock, whose threads run one at a time.
 ///
 /// Jobs begin in the order in which they were submitted. The seed decides which thread runs first
 /// of those that are due at the same time. Dropping the stepper drops the jobs that have not begun.
 /// Jobs that have begun run to their end: [`work`](super::work) moves the clock and returns at
 /// once. Futures are dropped. Schedulers over the stepper drop the tasks that they have queued.
 ///
-/// It polls [futures](crate::executor::TaskBuilder::spawn_future), and has [timers](super::sleep)
-/// for them. Timers wake on the thread that calls the stepper.
+/// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
+/// [timers](super::sleep) for them. Timers wake on the thread that calls the stepper.
 ///
 /// A task may wait for another, by its [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). The other threads have their turns meanwhile, and the
-/// wait takes as much virtual time as they do. A task must block on nothing else but the clock:
-/// the other threads would wait for their turn. That includes waits with a timeout, which measure
-/// real time. If each thread waits for a task that only another thread could run, as a task of a
-/// scheduler over a queue of this stepper can, no thread goes on until the stepper is dropped.
+/// wait takes as much virtual time as they do. A task must block on nothing else but the clock: the
+/// other threads would wait for their turn. That includes waits with a timeout, which measure real
+/// time. A task of a scheduler over a queue of this stepper can wait for a task that only another
+/// thread can run. If each thread waits so, none goes on until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.

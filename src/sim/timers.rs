@@ -10,7 +10,7 @@ pub(super) struct Timers {
     count: u64,
 }
 
-/// A timer that is set, or was.
+/// A timer that is set, has fired, or was removed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Timer {
     /// In nanoseconds.
@@ -19,7 +19,7 @@ pub(super) struct Timer {
 }
 
 impl Timers {
-    /// Sets a timer; without a waker, one that does nothing.
+    /// Sets a timer. Without a waker, returns a timer that never fires.
     pub(super) fn set(&mut self, time: u64, waker: Option<Waker>) -> Timer {
         self.count += 1;
         let timer = Timer { time, number: self.count };

@@ -1,4 +1,4 @@
-//! Threads that take turns.
+//! Threads that take turns: one lock guards the turn, and each thread waits at its own condition.
 
 use super::timers::Timers;
 use crate::idle::{Park, ThreadPark};
@@ -18,7 +18,7 @@ use core::time::Duration;
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
     pub(super) living: Living,
-    /// Told when the stepper goes.
+    /// Told when the stepper is dropped.
     pub(super) end: End,
     pub(super) state: Mutex<TurnState>,
     /// Held by the thread that calls the stepper, so that one call at a time passes turns.
@@ -43,7 +43,7 @@ pub(super) struct TurnState {
     woken: Vec<bool>,
     random: u64,
     panicked: usize,
-    /// Nothing begins any more, and nothing waits for the clock.
+    /// The stepper is gone: no job begins any more, and no thread waits for the clock.
     pub(super) is_over: bool,
 }
 
@@ -71,7 +71,7 @@ enum Thread {
 struct Alarm {
     turns: Unwatched<Turns>,
     index: usize,
-    /// Of the thread's `ThreadPark`.
+    /// The waker of the thread's `ThreadPark`.
     bell: Waker,
 }
 
@@ -85,7 +85,7 @@ impl Wake for Alarm {
 /// The state of one thread.
 struct TurnThread {
     alarm: Unwatched<Alarm>,
-    /// Where it blocks in real time: for a timeout, and when the stepper is gone.
+    /// The thread blocks here in real time: for a timeout, and when the stepper is gone.
     park: RefCell<ThreadPark>,
 }
 
@@ -148,7 +148,7 @@ pub fn work(time: Duration) {
     turns.wait(index, clock::nanos(time));
 }
 
-/// The stepper whose thread this is, and which thread.
+/// Returns the stepper that this thread belongs to, and the thread's index.
 pub(super) fn here() -> Option<(Unwatched<Turns>, usize)> {
     HERE.with(|it| it.borrow().clone())
 }
@@ -201,7 +201,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Runs one of the threads to its end.
+    /// Runs jobs on this thread until the stepper is gone.
     pub(super) fn live(this: &Unwatched<Self>, index: usize) {
         HERE.with(|it| *it.borrow_mut() = Some((Unwatched::clone(this), index)));
         let local = TurnThread::new(this, index);
@@ -243,7 +243,7 @@ impl Turns {
         self.pass_turn(state, index, until);
     }
 
-    /// Waits until this thread has been woken since it last slept. Returns `false` if no turn comes.
+    /// Waits until a wake-up of this thread since it last slept. Returns `false` if no turn comes.
     fn sleep(&self, index: usize) -> bool {
         let mut state = self.state.lock();
         if core::mem::take(&mut state.woken[index]) {
@@ -293,7 +293,7 @@ impl Turns {
     /// is one.
     fn pass(&self, state: &mut TurnState, end: u64) -> bool {
         let time = state.next_time().filter(|time| *time <= end);
-        // The caller of the stepper wakes what a timer wakes: it is in no task.
+        // A due timer comes first: the stepper's caller calls its waker, outside of tasks.
         let Some(time) = time.filter(|time| state.timers.next().is_none_or(|it| it > *time)) else {
             return false;
         };
@@ -334,6 +334,7 @@ impl Turns {
         self.driver.lock()
     }
 
+    /// Fires timers and passes turns up to `end`; only one turn if `among_themselves` is `None`.
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
         let (mut state, mut has_gone) = (self.state.lock(), false);
         state.end = among_themselves;
@@ -357,7 +358,7 @@ impl Turns {
 }
 
 impl TurnState {
-    /// Returns when a thread is due.
+    /// Returns the time at which a thread is due.
     fn due(&self, thread: &Thread) -> Option<u64> {
         match thread {
             Thread::Idle if !self.queue.is_empty() => Some(self.now),
@@ -366,7 +367,7 @@ impl TurnState {
         }
     }
 
-    /// Returns when the next thread is due.
+    /// Returns the time at which the next thread is due.
     fn next_time(&self) -> Option<u64> {
         self.threads.iter().filter_map(|it| self.due(it)).min()
     }
@@ -378,8 +379,7 @@ impl TurnState {
         due[self.random(due.len())]
     }
 
-    /// Takes the next timer, if it is due at `end` at the latest and no thread is due before. Moves
-    /// the clock.
+    /// Takes the next timer and moves the clock, if it is due by `end` and no thread is due before.
     fn next_timer(&mut self, end: u64) -> Option<Waker> {
         let time = self.timers.next().filter(|time| *time <= end)?;
         if self.next_time().is_some_and(|it| it < time) {

@@ -32,6 +32,7 @@ pub(super) fn at(name: &str, half: &str, written: Ordering) -> Ordering {
     }
 }
 
+/// Writes a site to the file of `FILCH_SITES_TO` when the process first passes it.
 fn record(site: &str) {
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 

@@ -17,13 +17,13 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// A fence on each side.
+    /// Returns the form with a fence on each side.
     pub(crate) const fn symmetric() -> Self {
         Barrier { is_asymmetric: false }
     }
 
-    /// The whole cost on the heavy side, if the system offers the call; otherwise a fence on each
-    /// side.
+    /// Returns the form with the whole cost on the heavy side, if the system offers the call;
+    /// otherwise a fence on each side.
     pub(crate) fn asymmetric() -> Self {
         Barrier { is_asymmetric: system::can_interrupt() }
     }
@@ -44,8 +44,8 @@ impl Barrier {
         }
     }
 
-    /// Keeps the compiler from exchanging what is before and after: the light side, where the heavy
-    /// one bears the whole cost.
+    /// Keeps the compiler from moving accesses across this line. This is the light side's fence
+    /// where the heavy side bears the whole cost.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn keep_order() {
@@ -61,7 +61,7 @@ impl Barrier {
         }
     }
 
-    /// Makes up for the light side's missing fence, for the reads that follow.
+    /// Fences if the light side has executed no fence, for the reads that follow.
     #[inline(always)]
     pub(crate) fn make_up(self) {
         if self.is_asymmetric {
@@ -85,7 +85,7 @@ mod system {
         membarrier(REGISTER) && membarrier(INTERRUPT)
     }
 
-    /// Makes them execute it.
+    /// Makes the running threads of the process execute a barrier.
     #[cold]
     pub(super) fn interrupt() {
         // Once the process is registered, only a new system call filter can make the call fail.

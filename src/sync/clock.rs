@@ -1,4 +1,4 @@
-//! How long it is until a deadline, and how long a task takes.
+//! Clocks: for the time until a deadline, and for the time that a task takes.
 //!
 //! *On the machine*: the system's monotonic clock for deadlines; for tasks the processor's counter,
 //! where the system itself goes by it.
@@ -10,14 +10,14 @@
 //! counter that goes on while the machine is suspended charges the lease under way for that time,
 //! up to 73 minutes times its weight.
 //!
-//! *In a model* there is no time, and every deadline has passed: a thread that waits until one is a
-//! thread that may stop waiting at any moment.
+//! *In a model* there is no time, and every deadline has passed: a thread that waits for one may
+//! stop waiting at any moment.
 
 pub(crate) use std::time::Instant;
 
 use core::time::Duration;
 
-/// The time until a deadline; zero if it has passed.
+/// Returns the time until a deadline; zero if the deadline has passed.
 pub(crate) fn until(deadline: Instant) -> Duration {
     if cfg!(any(loom, shuttle)) {
         return Duration::ZERO;
@@ -25,7 +25,7 @@ pub(crate) fn until(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(now())
 }
 
-/// What time it is. In a model it is always the same.
+/// Returns the present time. In a model it never changes.
 pub(crate) fn now() -> Instant {
     #[cfg(any(loom, shuttle))]
     return *START;
@@ -41,26 +41,26 @@ pub(crate) fn after(time: Duration) -> Option<Instant> {
     now().checked_add(time)
 }
 
-/// A time in nanoseconds; 584 years are the end.
+/// Returns a time in nanoseconds, at most 584 years.
 #[inline]
 pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
-/// A clock for short times. It says the nanoseconds since some moment, and may go backwards: by
-/// some nanoseconds between two processors, and to its beginning when the machine was suspended.
+/// A clock for short times. It counts nanoseconds from some moment on. It may go backwards: by some
+/// nanoseconds between two processors, and to its beginning when the machine was suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
     counter: Option<&'static counter::Counter>,
 }
 
 impl Stopwatch {
-    /// Begins.
+    /// Makes a stopwatch.
     pub(crate) fn new() -> Self {
         Stopwatch { start: now(), counter: counter::get() }
     }
 
-    /// Returns its time, in nanoseconds.
+    /// Returns the nanoseconds that the stopwatch has counted.
     #[inline]
     pub(crate) fn nanos(&self) -> u64 {
         match self.counter {
@@ -76,7 +76,8 @@ mod counter {
     pub(super) use quanta::Clock as Counter;
     use std::sync::OnceLock;
 
-    /// If the kernel goes by it: then all processors' counters advance together, at one rate.
+    /// Returns the counter if the kernel goes by it: then all processors' counters advance
+    /// together, at one rate.
     pub(super) fn get() -> Option<&'static Counter> {
         const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         static CLOCK: OnceLock<Option<Counter>> = OnceLock::new();
@@ -87,7 +88,7 @@ mod counter {
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
 mod counter {
-    /// None.
+    /// Has no value: on this target the stopwatch always asks the system.
     pub(super) enum Counter {}
 
     impl Counter {
@@ -105,7 +106,7 @@ mod counter {
     }
 }
 
-/// How many nanoseconds it is since then.
+/// Returns the nanoseconds since `start`; 0 in a model.
 #[inline]
 pub(crate) fn nanos_since(start: Instant) -> u64 {
     if cfg!(any(loom, shuttle)) {

@@ -1,4 +1,4 @@
-//! Reclamation: freeing what another thread may still be reading.
+//! Reclamation: freeing objects that another thread may still be reading.
 //!
 //! *On the machine* this is crossbeam-epoch: a pinned thread keeps alive every object that it can
 //! still reach.
@@ -188,8 +188,8 @@ mod model {
 
     /// The scope of guards and retired objects: in a model, one structure.
     ///
-    /// It misses one breach of the contract: a retirement before the unlinking, under a guard that
-    /// lasts until after the unlinking.
+    /// The model misses one breach of the contract: a retirement before the unlinking, under a
+    /// guard that lasts until after the unlinking.
     #[derive(Clone)]
     pub struct Domain(Arc<DomainState>);
 
@@ -272,7 +272,7 @@ mod model {
             })
         }
 
-        /// Returns when each waiting object was retired that no guard keeps.
+        /// Returns the retirement times of the waiting objects that no guard keeps.
         fn free(&self) -> Vec<usize> {
             self.waiting.iter().map(|&(retired, _)| retired).filter(|&it| !self.kept(it)).collect()
         }

@@ -1,7 +1,7 @@
 //! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
-//! They are the standard library's or the checker's, without poisoning. No user code runs under a
-//! lock of this crate, so a panic cannot leave the guarded state half-changed.
+//! Both are the standard library's, or in a model the checker's, without poisoning. No user code
+//! runs under a lock of this crate, so a panic cannot leave the guarded state half-changed.
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;
@@ -31,7 +31,7 @@ impl<T: Default> Default for Mutex<T> {
     }
 }
 
-/// A value that several threads may try to take, and one gets.
+/// A value that several threads may try to take. One of them gets it.
 pub(crate) struct TakeOnce<T>(Unwatched<Mutex<Option<T>>>);
 
 impl<T> TakeOnce<T> {

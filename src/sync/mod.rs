@@ -14,6 +14,7 @@
 //! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
 //! | [`snapshot`] | a value that many threads read and few replace, on `epoch` | the same |
 //! | [`park`] | crossbeam-utils' parker | a lock and a condition variable; timeouts pass at once |
+//! | [`lock`] | the standard library's locks, without poisoning | the checker's, with the same contract |
 //! | [`clock`] | the system's clock | time stands still, and every deadline has passed |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
@@ -94,22 +95,22 @@ mod machine {
     /// The most slots in an injector's segment.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
-    /// The most segments that an injector keeps until it is dropped.
+    /// The most lasting segments, which an injector keeps until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
     /// The most other segments whose memory an injector keeps.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The least number of sleepers that left untold for which the list of sleepers is cleared.
+    /// The least number of sleepers that left untold at which their list is cleared.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
-    /// The number of a fair scheduler's queues that share a word.
+    /// The number of queues of a fair scheduler that share a word.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUP: usize = 64;
     /// The most such groups in a fair scheduler.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
-    /// The number of these groups that share a word again.
+    /// The number of these groups that share a word of a summary.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
     /// The most nested services of a worker that helpers can see; a deeper one gets no help. When
@@ -181,18 +182,18 @@ mod model {
     /// The most other segments whose memory an injector keeps: none, so that a model frees them and
     /// notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
-    /// The least number of sleepers that left untold for which the list of sleepers is cleared.
+    /// The least number of sleepers that left untold at which their list is cleared.
     pub(crate) const MANY_GONE: usize = 2;
     /// The number of a fair scheduler's queues that share a word: small enough for models with
     /// several groups.
     pub(crate) const GROUP: usize = 2;
     /// The most such groups in a fair scheduler.
     pub(crate) const GROUPS: usize = 4;
-    /// The number of these groups that share a word again.
+    /// The number of these groups that share a word of a summary.
     pub(crate) const SUMMARY: usize = 2;
     /// The number of children of a node of a tree above the queues.
     pub(crate) const FAN: usize = 2;
-    /// Each takes three atomics, which loom counts.
+    /// The same, small: each service takes three atomics, which loom counts.
     pub(crate) const KNOWN_SERVICES: usize = 4;
 
     /// A function that is `const` on the machine.

@@ -124,7 +124,7 @@ pub fn both(acquire: Ordering, release: Ordering) -> Ordering {
     match (acquire, release) {
         (Acquire, Release) => AcqRel,
         (Acquire, Relaxed) => Acquire, // `release` is being audited
-        (Relaxed, release) => release, // `acquire` is
+        (Relaxed, release) => release, // `acquire` is being audited
         _ => unreachable!("both(acquire, release)"),
     }
 }

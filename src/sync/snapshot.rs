@@ -15,14 +15,14 @@ use std::boxed::Box;
 /// A thread that finds a snapshot sees its contents.
 const SNAPSHOT: Pair = Pair::named("sync::SNAPSHOT");
 
-/// A value, of which readers see one snapshot after the other.
+/// A value that is replaced as a whole: a reader sees one complete version of it.
 pub struct Snapshot<T> {
     current: AtomicPtr<Protected<T>>,
     domain: Domain,
 }
 
 impl<T> Snapshot<T> {
-    /// Makes one whose first value is this.
+    /// Makes a `Snapshot` whose first value is `first`.
     pub fn new(first: T) -> Self {
         let current = AtomicPtr::new(Box::into_raw(Box::new(Protected::new(first))));
         Snapshot { current, domain: Domain::new() }
@@ -66,7 +66,8 @@ impl<T> Drop for Snapshot<T> {
 // SAFETY: I1 — several threads read a value, which needs `T: Sync`, and any may drop it, which
 // needs `T: Send`.
 unsafe impl<T: Send + Sync> Send for Snapshot<T> {}
-// SAFETY: I1 — the bounds are needed for the same reasons.
+// SAFETY: I1 — threads that share a `Snapshot` read one value, which needs `T: Sync`, and any of
+// them may free it, which needs `T: Send`.
 unsafe impl<T: Send + Sync> Sync for Snapshot<T> {}
 
 impl<T> fmt::Debug for Snapshot<T> {

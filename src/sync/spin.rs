@@ -13,8 +13,8 @@ pub(crate) use machine::{Patience, Vigil, relax};
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{Patience, Vigil, relax};
 
-/// The number of looks at a location that another thread is about to write, before that counts as
-/// waiting.
+/// The number of looks at a location that another thread is about to write, before the thread that
+/// looks begins to wait.
 ///
 /// A cache line of another core takes some hundred nanoseconds to arrive.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
@@ -62,14 +62,14 @@ impl Contention {
 mod counted {
     pub(crate) use core::hint::spin_loop as relax;
 
-    /// The number of relaxations where there is no clock. They take some microseconds.
+    /// The most relaxations of a wait, where there is no clock. They take some microseconds.
     const RELAXATIONS: usize = 512;
 
     /// The relaxations that a thread has left before it should stop waiting.
     pub(crate) struct Patience(usize);
 
     impl Patience {
-        /// Allows all of them.
+        /// Allows all `RELAXATIONS`.
         pub(crate) const fn full() -> Self {
             Patience(RELAXATIONS)
         }
@@ -96,7 +96,7 @@ mod machine {
     /// The longest search for work: about the time until other threads find out that there is more
     /// to do.
     const VIGIL: Duration = Duration::from_micros(22);
-    /// A yield that takes longer has let another thread run.
+    /// The time above which a yield has let another thread run.
     const TO_YIELD: Duration = Duration::from_nanos(1500);
 
     /// The time until which a thread may search for work instead of sleeping.
@@ -109,9 +109,8 @@ mod machine {
             Vigil { end: None }
         }
 
-        /// Lets other threads run. Returns `false` without that if it is time to sleep. If another
-        /// thread wanted the processor, the caller may look once more, and the next call returns
-        /// `false`.
+        /// Yields to other threads. If it is time to sleep, only returns `false`. If the yield let
+        /// another thread run, the caller may look once more, and the next call returns `false`.
         pub(crate) fn goes_on(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.end.get_or_insert(now + VIGIL) {
@@ -134,7 +133,7 @@ mod machine {
             Patience(None)
         }
 
-        /// Relaxes a few times. Returns `false` without that if it is time to sleep.
+        /// Relaxes a few times. If it is time to sleep, only returns `false`.
         pub(crate) fn lasts(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.0.get_or_insert(now + AT_MOST) {

@@ -91,7 +91,7 @@ mod machine {
     use std::string::String;
     use std::{io, mem, thread};
 
-    /// Returns how many threads the machine can run at once; one if that is not known.
+    /// Returns the number of threads that the machine can run at once; one if that is not known.
     pub(crate) fn available() -> NonZeroUsize {
         thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
     }
@@ -118,8 +118,8 @@ mod machine {
     /// Runs `body` to its end or to its panic. The panic hook has printed the message by then.
     #[inline]
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
-        // `body` is dropped, with any state of its own that a panic has broken. State that it
-        // shares is guarded by its other users, as after the panic of a thread.
+        // Unwind-safe: `body` is dropped, with any state of its own that the panic has broken. For
+        // state that `body` shares, its other users must cope, as after the panic of a thread.
         catch_unwind(AssertUnwindSafe(body))
     }
 

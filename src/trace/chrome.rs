@@ -7,7 +7,7 @@ use core::fmt::{self, Write};
 use core::time::Duration;
 use std::io;
 
-/// Writes one object, with one event on each line.
+/// Writes one JSON object, with one event on each line.
 pub(super) fn write(
     out: &mut (impl io::Write + ?Sized),
     slices: &[Slice],
@@ -31,6 +31,7 @@ pub(super) fn write(
     writeln!(out, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{{\"lost\":{lost}}}}}")
 }
 
+/// Writes the event of a slice, and the arrow from the spawning track if there is one.
 fn write_slice(
     out: &mut (impl io::Write + ?Sized),
     number: usize,

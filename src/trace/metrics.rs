@@ -35,7 +35,7 @@ use alloc::vec::Vec;
 /// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
 /// difference of reports: the facade's counters never fall. The metrics of a queue that no longer
 /// exists keep their last values in the recorder. A new queue of the same name in the same slot
-/// stands at those until it exceeds them, so give queues that come and go names of their own.
+/// shows those values until it exceeds them. So give queues that come and go names of their own.
 ///
 /// # Examples
 ///

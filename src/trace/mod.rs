@@ -1,12 +1,12 @@
 //! Timelines: which task ran on which thread, and when. Metrics as text, for [`prometheus`], and
 //! for the facade `metrics`.
 //!
-//! A [`Timeline`] makes [contexts](crate::task::ContextFlow), each of which records its tasks:
-//! where and when a task was spawned, and where and when it ran. With one context for each queue,
-//! [`write_chrome`](Timeline::write_chrome) writes a picture with a track for each thread and a
-//! colour for each queue, for [Perfetto](https://ui.perfetto.dev) or `chrome://tracing`. A context
-//! costs nothing where it is not used, and works over any executor. `examples/trace/main.rs`
-//! records a pool with three queues.
+//! A [`Timeline`] makes [contexts](crate::task::ContextFlow). Each records where and when its tasks
+//! were spawned, and where and when they ran. With one context for each queue,
+//! [`write_chrome`](Timeline::write_chrome) writes a picture: a track for each thread, and a colour
+//! for each queue. The picture is for [Perfetto](https://ui.perfetto.dev) or `chrome://tracing`. A
+//! context costs nothing where it is not used, and works over any executor.
+//! `examples/trace/main.rs` records a pool with three queues.
 //!
 //! ```text
 //!   thread that spawns ── capture: when, on which track ──┐

@@ -10,7 +10,7 @@ use core::time::Duration;
 /// A metric of a queue or of a pool.
 pub(super) struct Metric<T> {
     pub(super) name: &'static str,
-    /// Whether it never falls.
+    /// Whether the value never falls.
     pub(super) is_counter: bool,
     pub(super) help: &'static str,
     pub(super) value: fn(&T) -> Value,

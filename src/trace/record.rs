@@ -1,4 +1,5 @@
-//! The context that records.
+//! The context that records. It notes the time and the thread when a task is spawned. When the task
+//! ends, it adds a slice to the track of the thread that ran the task.
 
 use super::tracks::{Event, NOWHERE, Tracks, of_this_thread};
 use crate::sync::Unwatched;
@@ -33,7 +34,7 @@ pub struct Record {
     name: u32,
 }
 
-/// A task that has been spawned, and has not run yet; each poll of a future is recorded by itself.
+/// A task that has been spawned and has not run yet. Each poll of a future is recorded by itself.
 #[derive(Clone)]
 pub struct Spawned {
     record: Record,
@@ -62,7 +63,7 @@ impl ContextFlow for Record {
     }
 }
 
-/// Records a task when it ends, by a panic too.
+/// Records a task when it ends, even by a panic.
 struct Running {
     spawned: Spawned,
     began: u64,

@@ -21,18 +21,20 @@ use core::time::Duration;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Slice {
-    /// The name under which it was [recorded](super::Timeline::record), or "asleep".
+    /// The name under which the task was [recorded](super::Timeline::record), or "asleep".
     pub name: Text,
-    /// The number of its track. Each thread that the timeline has met has one, counted from zero.
+    /// The number of the track. Each thread that the timeline has met has a track, counted from
+    /// zero.
     pub track: usize,
     /// The name of that thread; "thread" and its track if it has none.
     pub thread: Text,
-    /// The track of the thread that spawned the task; `None` if the worker slept.
+    /// The track of the thread that spawned the task. `None` if the worker slept, or if the
+    /// spawning thread was ending.
     pub spawned_on: Option<usize>,
     /// When the task was spawned; `None` if the worker slept.
     pub spawned: Option<Duration>,
-    /// When it began.
+    /// When the task or the sleep began.
     pub began: Duration,
-    /// When it ended, perhaps by a panic.
+    /// When the task or the sleep ended. A task may have ended by a panic.
     pub ended: Duration,
 }

@@ -1,4 +1,5 @@
-//! Timelines and their slices.
+//! Timelines: handles that make contexts and hooks, and take and write slices. The recorded state
+//! is in `tracks.rs`.
 
 use super::chrome;
 use super::record::Record;
@@ -14,7 +15,8 @@ const SLICES: usize = 1 << 16;
 
 /// Records which tasks ran on which threads, and when.
 ///
-/// Clones are handles to the same timeline. Times count from when it was made.
+/// Clones are handles to the same timeline. Times count from the moment at which the timeline was
+/// made.
 ///
 /// # Examples
 ///
@@ -42,7 +44,7 @@ const SLICES: usize = 1 << 16;
 pub struct Timeline(Unwatched<Tracks>);
 
 impl Timeline {
-    /// Makes a timeline of at most 65,536 slices for each thread.
+    /// Makes a timeline that holds at most 65,536 slices for each thread.
     ///
     /// # Examples
     ///
@@ -54,8 +56,8 @@ impl Timeline {
         Timeline::with_capacity(SLICES)
     }
 
-    /// Makes a timeline of at most `slices` slices for each thread. A slice takes 40 bytes; a
-    /// thread's memory grows with its slices.
+    /// Makes a timeline that holds at most `slices` slices for each thread. A slice takes 40 bytes;
+    /// a thread's memory grows with its slices.
     ///
     /// # Panics
     ///

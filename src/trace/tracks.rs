@@ -14,7 +14,7 @@ use core::time::Duration;
 
 /// The name of a period in which a worker sleeps.
 pub(super) const ASLEEP: u32 = 0;
-/// The track of a slice that no thread spawned.
+/// In place of a track, if no thread spawned the slice or that thread has none.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A slice as it is recorded: names and threads are numbers, times are in nanoseconds.
@@ -47,7 +47,7 @@ struct Known {
     lost: u64,
 }
 
-/// A thread, as others see it.
+/// The part of a track that other threads use.
 struct Track {
     number: usize,
     slices: Stealer<Event>,
@@ -70,7 +70,7 @@ pub(super) struct Mine {
     pub(super) number: u32,
     pub(super) asleep_since: Cell<Option<u64>>,
     slices: Worker<Event>,
-    /// Dropped last: a thread that finds it gone finds all slices in the deque.
+    /// Dropped last: another thread that finds it dropped finds all slices in the deque.
     side: Unwatched<Side>,
 }
 
@@ -87,7 +87,7 @@ impl Mine {
     }
 
     fn is_over(&self) -> bool {
-        // Relaxed: a later timeline at the same address is made after this flag was set, so a
+        // Relaxed: a later timeline at the same address is made after this flag was set. So a
         // thread that knows the later one sees the flag.
         self.side.is_over.load(Relaxed)
     }
@@ -97,7 +97,7 @@ impl Mine {
 /// gone.
 pub(super) fn of_this_thread<R>(tracks: &Tracks, f: impl FnOnce(&Mine) -> R) -> Option<R> {
     let with = |all: &RefCell<Vec<Mine>>| {
-        // It is not borrowed further down this stack, because `f` calls no user code.
+        // The cell is not borrowed further down this stack, because `f` calls no user code.
         let mut all = all.borrow_mut();
         let known = all.iter().position(|it| core::ptr::eq(it.timeline, tracks) && !it.is_over());
         let index = known.unwrap_or_else(|| {
@@ -133,6 +133,7 @@ impl Tracks {
         }) as u32
     }
 
+    /// Adds a track for this thread.
     fn register(&self) -> Mine {
         let slices = Builder::new(Flavor::Fifo).max_capacity(self.capacity).build();
         let side = Unwatched::<Side>::default();
@@ -193,6 +194,7 @@ impl Known {
         });
     }
 
+    /// Returns an event as a slice, with its names and times in place of numbers.
     fn slice(&self, number: usize, event: Event) -> Slice {
         let is_task = event.name != ASLEEP;
         Slice {

@@ -9,8 +9,8 @@ use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Held by the thread that accesses a slot. A lock in each slot would give items of no size a size,
-/// and a deque may hold more of those than memory has room for.
+/// Held by the thread that accesses a slot. A lock in each slot would give a size to slots of
+/// zero-sized items, of which a deque may hold more than memory has room for.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Room for one `T`.

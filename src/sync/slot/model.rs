@@ -31,9 +31,9 @@ pub struct Slot<T> {
     seen: RefCell<Vec<Arc<WatchedItem<T>>>>,
 }
 
-// SAFETY: `payload` is atomic. `seen` is never borrowed twice at once: loom runs one thread at
-// a time and switches at its own operations only, and no borrow of `seen` contains one. A
-// thread that copies holds a handle that keeps the slot alive.
+// SAFETY: `payload` is atomic. `seen` is never borrowed twice at once: loom runs one thread at a
+// time and switches only at its own operations. No borrow of `seen` contains one. A thread that
+// copies holds a handle that keeps the slot alive.
 unsafe impl<T: Send> Sync for Slot<T> {}
 // SAFETY: the slot owns its payloads, and their items are `Send`.
 unsafe impl<T: Send> Send for Slot<T> {}
