@@ -1,4 +1,4 @@
-//! What is measured of futures: spawning and joining them, yields, and wakes from another thread.
+//! Scenarios of futures: spawning and joining them, yields, and wakes by another thread.
 
 use crate::scenarios::{Run, Scenario};
 use filch::fair::{FairScheduler, Queue};

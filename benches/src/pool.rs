@@ -1,4 +1,4 @@
-//! What is measured of the pools: Duffy's comparison, recursion, fork and join, and waking.
+//! Scenarios of the pools: Duffy's comparison, recursion, fork and join, and waking.
 
 use crate::pools::{
     AsyncExecutor, Channel, Executors, Filch, Locked, Pool, Rayon, Threadpool, Tokio,

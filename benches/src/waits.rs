@@ -1,4 +1,4 @@
-//! What is measured of threads that wait: trees whose leaves block, scopes, chains.
+//! Scenarios of threads that wait: trees whose leaves block, scopes, and chains of waits.
 
 use crate::pools::{Filch, Pool, Rayon};
 use crate::scenarios::{Run, Scenario};
