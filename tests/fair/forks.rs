@@ -1,4 +1,4 @@
-//! Fork and join within a queue.
+//! Tests `join`, `scope` and `install` of a queue.
 
 use crate::common::simulated::{fill, ms, us};
 use crate::common::users::{USER, User};
