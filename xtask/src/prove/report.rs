@@ -1,4 +1,4 @@
-//! The report: what was checked, how far, and what was not.
+//! The report: which properties were checked, how far, and which were not.
 
 use super::bugs;
 use super::claims::{claims, first_sentence};
