@@ -1,4 +1,4 @@
-//! How a pool is built.
+//! `ThreadPoolBuilder`, which translates rayon's settings into those of a filch pool.
 
 use crate::ThreadPool;
 use crate::error::{Kind, ThreadPoolBuildError};

@@ -1,4 +1,5 @@
-//! What the threads of a pool share, and where a thread stands.
+//! The registry: the state that the threads of a pool share, and where the current thread stands:
+//! in a queue, on a worker, or outside.
 
 use crate::ThreadPoolBuilder;
 use crate::error::{Kind, ThreadPoolBuildError};

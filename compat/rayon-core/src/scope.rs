@@ -1,4 +1,4 @@
-//! Jobs that borrow.
+//! `scope` and `scope_fifo`: jobs that borrow from the stack frame of their spawner.
 
 use crate::broadcast::BroadcastContext;
 use crate::registry::{BoxedJob, Here, Registry, take_oldest};
