@@ -46,13 +46,13 @@
 //!   A pool that is shut down starts another thread only if all of its threads are blocked and a
 //!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task that
 //!   blocks until another task of the queues has run may hold up the drain for ever.
-//! - *A waiting thread runs the awaited task and what that has brought about, and nothing else.* If
+//! - *A waiting thread runs the awaited task and the jobs that it waits for, and no other.* If
 //!   there is only other work, another thread takes its place, so there may be one more thread for
 //!   each that waits, up to `max_threads`. Without such a thread, as in a
-//!   [`LockedPool`](crate::pool::LockedPool), it sleeps. There it sleeps for ever on the only thread
-//!   if it waits for a task of another scheduler, unless that scheduler is over the executor or over
-//!   a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs
-//!   nothing: on the only thread of a pool that can have no other, it always times out.
+//!   [`LockedPool`](crate::pool::LockedPool), it sleeps. There it sleeps for ever on the only
+//!   thread if it waits for a task of another scheduler, unless that scheduler is over the executor
+//!   or over a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout)
+//!   runs nothing: on the only thread of a pool that can have no other, it always times out.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that (`pool/data/helping.rs`, `View::take`). It
 //!   knows the outermost 64 of the jobs that another worker runs one within the other, with halves
