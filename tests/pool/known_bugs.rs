@@ -2,8 +2,8 @@
 //! these pools must keep.
 //!
 //! B7 to B11 are defects of the pools in the articles. The comment of each other test names the
-//! issue that reports the bug. Nothing here is timed: a lost job or wake-up shows as a test that does
-//! not end.
+//! issue that reports the bug. Nothing here is timed: a lost job or wake-up shows as a test that
+//! does not end.
 
 use filch::executor::{Reason, Shutdown, WouldDeadlock};
 use filch::pool::Start;
