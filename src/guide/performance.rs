@@ -131,7 +131,7 @@
 //! ```
 //!
 //! - The clock is read once for each task, and twice with
-//!   [`measure_waits`](crate::fair::Builder::measure_waits). Where that is slow, a
+//!   [`measure_waits`](crate::fair::Builder::measure_waits). Where reading it is slow, a
 //!   [`Clock`](crate::fair::Clock) of your own may be faster and coarser; the shares are then as
 //!   coarse.
 //! - A pick costs more the more queues are *ready*: the table *a lease of one task* in
