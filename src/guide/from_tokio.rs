@@ -135,8 +135,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A thread that waits for a future does not run it. So a job awaits it and does not call `join`,
-//! which needs another thread to take the worker's place. There is no budget of polls: a future
+//! A thread that waits for a future does not run it. So a future of the same pool should await it:
+//! `join` needs another thread to take the worker's place. There is no budget of polls: a future
 //! that is ready at each `.await` runs until it ends.
 //!
 //! # Timers and sockets
