@@ -1,4 +1,5 @@
-//! Scenarios of threads that wait: trees whose leaves block, scopes, and chains of waits.
+//! Scenarios of threads that wait: trees whose leaves sleep, in several shapes and by `join`,
+//! scopes and handles; scopes of jobs and of two. The rival is rayon.
 
 use crate::pools::{Filch, Pool, Rayon};
 use crate::scenarios::{Run, Scenario};

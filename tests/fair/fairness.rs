@@ -1,5 +1,5 @@
-//! Tests the promises of `filch::fair` about shares: exactly, on a virtual clock, so each run is
-//! the same.
+//! Tests the promises of `filch::fair` about shares, limits, priorities and the bound on the lag:
+//! exactly, on a virtual clock, so each run is the same.
 
 use crate::common::scaled;
 use crate::common::simulated::{fill, ms, us};

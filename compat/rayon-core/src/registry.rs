@@ -1,5 +1,6 @@
-//! The registry: the state that the threads of a pool share, and where the current thread stands:
-//! in a queue, on a worker, or outside.
+//! The registry: the state that the threads of a pool share. `Here` tells where the current thread
+//! stands: in a task of a queue, on a worker, or outside. The count `open` of the handle and of the
+//! accepted jobs keeps a pool open.
 
 use crate::ThreadPoolBuilder;
 use crate::error::{Kind, ThreadPoolBuildError};
