@@ -1,9 +1,8 @@
-//! Criterion's view of the deque: `cargo bench`.
+//! Runs the scenarios of the deque under criterion: `cargo bench`.
 //!
-//! One number is the time for one item in one scenario, for one contender; names read
-//! `deque/<scenario>/<contender>`. The scenarios and contenders are those of `src/`, so that this
-//! and `versus` measure the same code. Compare within one run; README.md says on which machine the
-//! published numbers were taken.
+//! A number is the time for one item, for one contender in one scenario. Names read
+//! `deque/<scenario>/<contender>`. The scenarios and contenders are those of `src/`, so this
+//! program and `versus` measure the same code. Compare within one run only.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use filch_benches::{scenarios, statistics};

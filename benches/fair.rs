@@ -1,7 +1,7 @@
-//! Criterion's view of what a lease costs: `cargo bench`.
+//! Measures a lease of a fair scheduler under criterion: `cargo bench`.
 //!
-//! Names read `fair/a lease of one task/<policy>/<ready queues>`. What a task costs above the bare
-//! pool is a difference, taken in one run by `cargo xtask versus fair`.
+//! Names read `fair/a lease of one task/<policy>/<ready queues>`. The cost of a task above the bare
+//! pool is a difference within one run: `cargo xtask versus fair` measures it.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use filch_benches::fair;

@@ -1,4 +1,4 @@
-//! Criterion's view of the event count: `cargo bench`.
+//! Runs the scenarios of the event count under criterion: `cargo bench`.
 //!
 //! Names read `idle/<scenario>/<contender>`; otherwise as `injector.rs`.
 

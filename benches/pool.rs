@@ -1,4 +1,4 @@
-//! Criterion's view of the event count: `cargo bench`.
+//! Runs the scenarios of the pools under criterion: `cargo bench`.
 //!
 //! Names read `pool/<scenario>/<contender>`; otherwise as `injector.rs`.
 

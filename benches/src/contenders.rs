@@ -1,5 +1,5 @@
-//! What a contender must be able to do, and one `impl` for each, so that all are seen to be used
-//! alike.
+//! The operations that each deque in a comparison must have, and an `impl` for each contender, so
+//! that all are called alike.
 
 use filch::deque::Flavor;
 

@@ -1,7 +1,7 @@
-//! What sharing an executor costs, and whether the shares come out on real threads.
+//! Measures the cost of sharing an executor, and the shares that queues get on real threads.
 //!
-//! The rival is the article's own: a `RoundRobinThreadPool` as printed, one lock and one ticket for
-//! each task, over the same pool.
+//! The rival is the article's own `RoundRobinThreadPool` as printed, over the same pool: one lock,
+//! and one ticket for each task.
 
 use filch::ThreadPool;
 use filch::executor::Inline;

@@ -1,4 +1,5 @@
-//! The tables of `versus fair`.
+//! Makes the tables of `versus fair`, from the measurements in `fair.rs`, `forks.rs` and
+//! `sizes.rs`.
 
 use crate::{fair, forks, sizes};
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! What the processor asks for the instructions that nobody can do without.
+//! Measures the instructions that no implementation of an operation can do without. `versus` prints
+//! them below its tables.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::*, fence};

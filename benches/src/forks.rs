@@ -1,5 +1,5 @@
-//! Forks in a queue: what one costs above the bare pool's, and whether the shares come out when
-//! only one of two queues forks. And how long an urgent task waits beside long ones.
+//! Measures forks in a queue: the cost of a fork above the bare pool's, the shares when only one of
+//! two queues forks, and the wait of an urgent task beside long ones.
 
 use crate::fair::median;
 use filch::executor::{Executor, TaskBuilder};

@@ -1,4 +1,5 @@
-//! What is measured of futures: spawning and joining them, yields, and wakes from another thread.
+//! Scenarios of futures: spawning and joining them, yields, and wakes by another thread. The goals
+//! of the pool and of a queue, to async-executor and tokio, are the same in each row.
 
 use crate::scenarios::{Run, Scenario};
 use filch::fair::{FairScheduler, Queue};

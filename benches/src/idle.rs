@@ -1,5 +1,5 @@
-//! What is measured of the event count and its rivals: what waking costs those who have nobody to
-//! wake.
+//! Scenarios of the event count and its rivals: the cost of a notification when no thread sleeps,
+//! and of preparing to sleep and cancelling.
 
 use crate::scenarios::{Run, Scenario};
 use event_listener::Event;

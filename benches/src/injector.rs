@@ -1,4 +1,5 @@
-//! What is measured of the injector and its rivals.
+//! Scenarios of the injector and its rivals: one thread, batches, and several producers and
+//! consumers.
 
 use crate::items::Item;
 use crate::queues::{Kanal, Queue};

@@ -1,4 +1,4 @@
-//! What the deques hold.
+//! The items that the measured deques hold: a word, four words, and a boxed closure.
 
 /// Something that a scheduler might keep in a deque.
 pub trait Item: Send + 'static {

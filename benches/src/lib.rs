@@ -1,8 +1,8 @@
-//! What an item, or a notification, costs with filch and with its rivals.
+//! Measures the time for an item or a notification with filch and with its rivals.
 //!
-//! The scenarios are written once, here, and run by two programs: `cargo bench` for criterion's
-//! statistics, and `versus` for ratios taken in interleaved rounds, which a noisy machine does not
-//! disturb as much. One number is always the time for one item, in nanoseconds.
+//! The scenarios are written once, here, and two programs run them: `cargo bench` for criterion's
+//! statistics, and `versus` for ratios of interleaved rounds, which a noisy machine disturbs less.
+//! A number is always the time for one item, in nanoseconds.
 
 pub mod contenders;
 pub mod fair;

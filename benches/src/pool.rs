@@ -1,4 +1,5 @@
-//! What is measured of the pools: Duffy's comparison, recursion, fork and join, and waking.
+//! Scenarios of the pools: Duffy's shapes (queuing and draining, apart or overlapped), recursion,
+//! fork and join, and waking. Each row names the rival that its goal is about.
 
 use crate::pools::{
     AsyncExecutor, Channel, Executors, Filch, Locked, Pool, Rayon, Threadpool, Tokio,

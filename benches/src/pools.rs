@@ -1,4 +1,5 @@
-//! The pools that are compared, and one `impl` for each, so that all are seen to be used alike.
+//! The operations that each pool in a comparison must have, and an `impl` for each contender, so
+//! that all are called alike.
 
 use executors::parker::{SmallThreadData, StaticParker};
 use filch::{Executor as _, Job};

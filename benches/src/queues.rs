@@ -1,4 +1,5 @@
-//! What a queue for many producers and consumers must be able to do, and one `impl` for each.
+//! The operations that each queue for many producers and consumers must have, and an `impl` for
+//! each contender.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -1,4 +1,5 @@
-//! What is measured.
+//! A scenario, its goals, and the rows of the deque. Each row has all contenders run the same
+//! program.
 
 use crate::contenders::{Crossbeam, Deque, Filch, St3Fifo, St3Lifo, Thief};
 use crate::items::{Boxed, Item};

@@ -1,6 +1,6 @@
-//! What it costs to ask a scheduler of many queues, and to wait for them, by their number; and the
-//! same of tasks of one token or group, and of tokens in a chain. A cost that grows with the square
-//! shows as a column that grows.
+//! Measures costs that depend on a number: reports and waits by the number of queues, tasks by the
+//! number in one token or group, and tokens by the length of their chain. A cost that grows with
+//! the square shows as a column that grows.
 
 use filch::executor::{Executor, ExecutorId, Inline, Rejected, TaskBuilder};
 use filch::fair::FairScheduler;

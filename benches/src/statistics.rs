@@ -1,4 +1,4 @@
-//! Criterion's view of the scenarios.
+//! Runs scenarios under criterion, for the programs of `cargo bench`.
 
 use crate::scenarios::Scenario;
 use criterion::Criterion;

@@ -1,5 +1,5 @@
-//! Scenarios with a second thread. What crosses between cores depends on where the host has put
-//! them: compare within a run only, and read [`round_trip`] beside.
+//! Scenarios of the deque with a second thread. The host decides which cores the two threads have,
+//! so compare within one run only, and look at [`round_trip`] too.
 
 use crate::contenders::{Deque, Thief};
 use crate::items::Item;

@@ -1,4 +1,5 @@
-//! What is measured of threads that wait: trees whose leaves block, scopes, chains.
+//! Scenarios of threads that wait: trees whose leaves sleep, in several shapes and by `join`,
+//! scopes and handles; scopes of jobs and of two. The rival is rayon.
 
 use crate::pools::{Filch, Pool, Rayon};
 use crate::scenarios::{Run, Scenario};

@@ -1,4 +1,4 @@
-//! Only there because `links` asks for it.
+//! Exists only because Cargo requires a build script of a package with `links`.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! An allocator that counts blocks, where the articles count garbage collections.
+//! An allocator that counts blocks; the articles counted garbage collections instead.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

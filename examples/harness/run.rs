@@ -1,4 +1,4 @@
-//! The shapes, and the measurement of each.
+//! Runs the shapes on an executor, and measures each.
 
 use crate::heap;
 use filch::{Executor, Job};

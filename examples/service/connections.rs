@@ -1,4 +1,5 @@
-//! Serves connections, up to a limit: each takes memory. So none is kept for a silent client.
+//! Serves connections, up to a limit, because each takes memory. For the same reason it closes
+//! those of silent clients.
 
 use axum::Router;
 use axum::serve::Listener;

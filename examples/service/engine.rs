@@ -1,4 +1,4 @@
-//! Where computations run: in queues of filch, or as without it, to compare.
+//! Runs the computations: in queues of filch or, for comparison, by `spawn_blocking` or on rayon.
 
 use crate::problem::Problem;
 use crate::tenants::{Account, Counted};

@@ -1,4 +1,4 @@
-//! The page for Prometheus: filch's own metrics, and those of the service.
+//! The page for Prometheus, with the metrics of filch and of the service.
 
 use crate::server::Server;
 use crate::tenants::Account;

@@ -1,4 +1,4 @@
-//! What the client did wrong, or the server cannot do: a status and a sentence.
+//! A response for a bad request, or for one that the server cannot answer: a status and a sentence.
 
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};

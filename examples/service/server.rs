@@ -1,4 +1,4 @@
-//! The server: its routes, what a request must have, how it stops.
+//! The server: its routes, the checks of a request, and its shutdown.
 
 use crate::connections;
 use crate::engine::{Engine, Mode, Work};

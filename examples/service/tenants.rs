@@ -1,4 +1,4 @@
-//! The tenants: their settings, read from a file, and what their requests came to.
+//! The tenants: their settings, read from a file, and the counts of their requests by outcome.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! What the server computes: hashes, compressed files, smaller images.
+//! The computations: hashes, compressed files, smaller images.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! Finds the files, and does a job's work on one of them.
+//! Finds the files, and does a job's work on one file: reads, hashes and counts it.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! A tray: an executor whose jobs lie there until a thread of the model takes one.
+//! A tray: an executor that keeps its jobs until a thread of the model takes one.
 //!
 //! A policy, a clock and a builder keep the schedulers on it small.
 

@@ -1,4 +1,4 @@
-//! Models of the deque, of the reclaimer behind it, and planted bugs.
+//! Models of the deque and of the reclaimer behind it, with planted bugs.
 #![cfg(loom)]
 
 #[path = "../common/mod.rs"]

@@ -1,5 +1,5 @@
-//! Models of what the fair scheduler is made of: the word of a queue, places that are filled once,
-//! the set of what is ready, and the tree that knows the least.
+//! Models of the parts of the fair scheduler: the word of a queue, `Once`, the set of ready queues,
+//! and the tree whose floors lead to the least virtual time.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

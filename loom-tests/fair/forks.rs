@@ -1,4 +1,5 @@
-//! Models of forks: an offer, its owner, and another thread that serves the queue.
+//! Models of forks: an offer, its owner that takes it back, and another thread that serves the
+//! queue and takes it.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{Tray, scheduler};

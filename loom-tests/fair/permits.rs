@@ -1,7 +1,7 @@
-//! Models of the permits of a queue's futures: cancelling a future meets a permit that becomes
-//! free, and a wake-up.
+//! Models of the permits of a queue's futures: a future is cancelled while a permit becomes free,
+//! or while it is woken.
 //!
-//! They use a tray, as in `fair.rs`. The permit of each future that ends begins the next.
+//! They use a tray, as in `fair.rs`. When a future ends, its permit begins the next one.
 
 use crate::common::tray::{Tray, scheduler};
 use crate::common::{Bound::*, model, spawn};

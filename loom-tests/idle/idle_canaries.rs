@@ -1,4 +1,4 @@
-//! Planted bugs: each of them must make a model deadlock, or the models of the event count show
+//! Planted bugs: if one of them makes no model deadlock, the models of the event count show
 //! nothing.
 //!
 //! Some are planted in the use of the real event count, some in a small one made of a lock, a

@@ -1,4 +1,4 @@
-//! Models of queues that block: an injector, or deques, with an event count to sleep on. A receiver
+//! Models of blocking queues: an injector, or deques, with an event count to sleep on. A receiver
 //! that is not woken is a deadlock, which loom reports.
 
 use crate::common::thieves::retry;

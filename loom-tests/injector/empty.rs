@@ -1,4 +1,4 @@
-//! Models of `Empty`: a thread that gets this answer gets it truly, for some moment of its call.
+//! Models of `Empty`: the answer is true at some moment of the call.
 //!
 //! A *chain* of items keeps a queue from ever being empty, although no single item is there for a
 //! whole call: each is pushed before the previous one is taken. Here one thread pushes a first item

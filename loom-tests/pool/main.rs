@@ -1,5 +1,5 @@
-//! Models of the stealing pool, of workers that help each other, and of the snapshot that the pool
-//! reads.
+//! Models of the stealing pool, of workers that help each other, and of the snapshot of seats that
+//! the pool reads.
 #![cfg(loom)]
 
 #[path = "../common/mod.rs"]

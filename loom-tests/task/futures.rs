@@ -1,4 +1,4 @@
-//! Models of a future: who polls it, who drops it, and who frees it.
+//! Models of a future: which thread polls it, drops it and frees it?
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Models of a task.
+//! Models of tasks, futures, tokens and groups.
 #![cfg(loom)]
 
 #[path = "../common/mod.rs"]

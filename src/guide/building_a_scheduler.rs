@@ -125,10 +125,10 @@
 //! A task that waits for another task of this pool blocks its thread. If the pool keeps an
 //! [`ExecutorId`](crate::executor::ExecutorId) and returns it from
 //! [`Executor::id`](crate::Executor::id), that thread runs the other task itself. A fair scheduler
-//! submits itself repeatedly, by [`Executor::execute_last`](crate::Executor::execute_last). By
-//! default that method calls `execute`, which is right for one queue. In a pool whose threads take
-//! their own newest job first, it must put the job elsewhere, such as into the injector of the next
-//! section.
+//! submits its jobs again and again, by [`Executor::execute_last`](crate::Executor::execute_last).
+//! By default that method calls `execute`, which is right for one queue. In a pool whose threads
+//! take their own newest job first, it must put the job elsewhere, such as into the injector of the
+//! next section.
 //!
 //! # A deque for each thread
 //!

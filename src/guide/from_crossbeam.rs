@@ -190,6 +190,6 @@
 //! 3. Does a program rely on a deque freeing memory while stealers live? Build that deque with
 //!    `shrinking`.
 //! 4. Measure: `cargo xtask versus deque` and `cargo xtask versus injector` print ratios to
-//!    crossbeam-deque 0.8.8 on your machine. In `benches/README.md`, crossbeam-deque wins two rows:
-//!    an owner beside a thief that steals as fast as it can, and two producers with two consumers
-//!    on two cores.
+//!    crossbeam-deque 0.8.8 on your machine. In `benches/README.md`, crossbeam-deque wins two rows
+//!    on some processors: an owner beside a thief that steals as fast as it can, and two producers
+//!    with two consumers on two cores.

@@ -169,7 +169,7 @@
 //!
 //! *`IThreadPool`* is [`Executor`](crate::Executor), and *`SimpleLockThreadPool`* is
 //! [`LockedPool`](crate::pool::LockedPool). Its `Dispose` dropped the queued items, and waited for
-//! itself if a worker called it. filch answers both:
+//! itself if a worker called it. filch does neither:
 //!
 //! ```
 //! use filch::pool::LockedPool;

@@ -116,8 +116,8 @@
 //! a deadlock (rayon#592), or take hours (rayon#957).
 //!
 //! In filch, a waiting thread runs *the awaited task*, if that has not begun. If a half of a `join`
-//! or a job of its `scope` runs on another thread, it helps: it runs halves and jobs of scopes that
-//! the half or job has brought about. If there is only other work, another thread takes its place
+//! or a job of its `scope` runs on another thread, it helps: it runs the halves and jobs of scopes
+//! for which that half or job waits. If there is only other work, another thread takes its place
 //! until the wait ends. So waiting adds no dependency that the program does not have, and leaves no
 //! processor idle.
 //!
@@ -147,9 +147,9 @@
 //!
 //! The price: waits may need threads beyond `num_threads`, at most one for each waiting thread, and
 //! at most [`max_threads`](crate::pool::Builder::max_threads) in all. A thread that waits on a
-//! handle cannot help, because the thread that runs the task does not record for whom.
-//! [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that another
-//! thread takes this one's place.
+//! handle cannot help, because the thread that runs the task does not record which thread waits for
+//! it. [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that
+//! another thread takes this one's place.
 //!
 //! # Fork and join in a share
 //!

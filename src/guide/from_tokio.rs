@@ -12,7 +12,7 @@
 //! | `spawn(future)` | `pool.spawn_future(future)`, or a queue's |
 //! | `block_in_place(f)` | [`pool::blocking(f)`](crate::pool::blocking) |
 //! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): the same, and [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
-//! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which returns what it achieved |
+//! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which returns whether the task was queued, runs, or has ended |
 //! | `JoinError::{is_panic, is_cancelled, into_panic, try_into_panic}` | [`JoinError`](crate::task::JoinError): the same, and `reason`, `is_deadlock` |
 //! | `AbortHandle` | spawn the task with a [`CancelToken`](crate::task::CancelToken) |
 //! | `CancellationToken::{child_token, cancelled}` | [`CancelToken`](crate::task::CancelToken)`::{child, cancelled}`, and `any`, `cancel_with`, `reason` |
@@ -25,8 +25,8 @@
 //! | `on_thread_{start, stop, park, unpark}` | the same |
 //! | `RuntimeMetrics` | [`PoolMetrics`](crate::pool::PoolMetrics): `num_workers`, `global_queue_depth`, `steal_count`, `total_busy_duration`, … |
 //! | `shutdown_timeout(time)` | [`shutdown_timeout(how, time)`](crate::ThreadPool::shutdown_timeout): queued tasks run, or are cancelled |
-//! | `shutdown_background()` | none; a worker that drops the last handle does not wait |
-//! | `yield_now`, cooperative budgets, `LocalSet` | none |
+//! | `shutdown_background()` | [`shutdown_background(how)`](crate::ThreadPool::shutdown_background) |
+//! | `yield_now`, cooperative budgets, `LocalSet` | none for futures; [`pool::yield_now`](crate::pool::yield_now) runs a job in the middle of another |
 //! | `time`, `net`, `fs`, `signal` | none; see *Without a runtime* |
 //!
 //! # Tasks and their errors
@@ -135,8 +135,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A thread that waits for a future does not run it. So a job awaits it and does not call `join`,
-//! which needs another thread to take the worker's place. There is no budget of polls: a future
+//! A thread that waits for a future does not run it. So a future of the same pool should await it:
+//! `join` needs another thread to take the worker's place. There is no budget of polls: a future
 //! that is ready at each `.await` runs until it ends.
 //!
 //! # Timers and sockets

@@ -3,8 +3,8 @@
 //! A server that computes has two kinds of work. Connections wait most of the time, and each wants
 //! a thread for microseconds: that is what tokio is made for. Computations never wait, and each
 //! wants a thread for milliseconds. On the same threads, computations delay the connections. On
-//! `spawn_blocking` or rayon, the requests of a busy client delay everybody's, because these take
-//! the oldest task first, or leave the sharing to the kernel.
+//! `spawn_blocking` or rayon, the requests of a busy client delay those of all others, because these
+//! take the oldest task first, or leave the sharing to the kernel.
 //!
 //! ```text
 //!   connection ──▶ tokio: reads the request ──▶ queue of the tenant ──▶ filch: computes

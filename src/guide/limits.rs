@@ -46,28 +46,29 @@
 //!   A pool that is shut down starts another thread only if all of its threads are blocked and a
 //!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task that
 //!   blocks until another task of the queues has run may hold up the drain for ever.
-//! - *A waiting thread runs the awaited task and what that has brought about, and nothing else.* If
+//! - *A waiting thread runs the awaited task and the jobs that it waits for, and no other.* If
 //!   there is only other work, another thread takes its place, so there may be one more thread for
 //!   each that waits, up to `max_threads`. Without such a thread, as in a
-//!   [`LockedPool`](crate::pool::LockedPool), it sleeps. There it sleeps for ever on the only thread
-//!   if it waits for a task of another scheduler, unless that scheduler is over the executor or over
-//!   a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs
-//!   nothing: on the only thread of a pool that can have no other, it always times out.
+//!   [`LockedPool`](crate::pool::LockedPool), it sleeps. There it sleeps for ever on the only
+//!   thread if it waits for a task of another scheduler, unless that scheduler is over the executor
+//!   or over a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout)
+//!   runs nothing: on the only thread of a pool that can have no other, it always times out.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
-//!   another worker's deque, and at no job behind that (`pool/data/helping.rs`, `View::take`). It
-//!   knows the outermost 64 of the jobs that another worker runs one within the other, with halves
-//!   or jobs of scopes for which others wait (`sync/mod.rs`, `KNOWN_SERVICES`). A wait for a
+//!   another worker's deque, and at no job behind that (`pool/data/helping.rs`, `View::take`).
+//!   Another worker may run forked jobs one within the other, for which others wait; the waiting
+//!   worker knows the outermost 64 (`sync/mod.rs`, `KNOWN_SERVICES`). A wait for a
 //!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup) runs awaited tasks that
 //!   have not begun. It never helps those that run elsewhere: it only gives its place away.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
-//!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. When
-//!   such tasks have taken half of the stack that was left where the first was waited for, a
+//!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. Such
+//!   tasks may take half of the stack that was left where the thread waited for the first. Then a
 //!   further [`join`](crate::JoinHandle::join) or [`TaskGroup::wait`](crate::task::TaskGroup::wait)
-//!   that would run one returns an error that [`is_deadlock`](crate::task::JoinError::is_deadlock):
-//!   after some 1,700 levels, or 340 (`task/depth.rs`).
-//!   [`stack_size`](crate::pool::Builder::stack_size) makes room for more; on stacks of which
-//!   nothing is known, such as coroutines', they may take 128 KiB. Recursion by `scope` and by the
-//!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
+//!   that would run a task returns an error that
+//!   [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels, or 340
+//!   (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; on
+//!   stacks of which nothing is known, such as coroutines', they may take 128 KiB. Recursion by
+//!   `scope` and by the pool's `join` is the program's own, and is not bounded. Tokens may be
+//!   chained to any length.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
 //!   nothing either. On the only worker of a pool that can have no other thread, joining a future's
 //!   handle never returns, and a `block_on` of any handle never returns. Joining a closure's handle

@@ -2,10 +2,9 @@
 //!
 //! Five things cost time, the most expensive first: waking a thread, moving a cache line from core
 //! to core, allocating, reading the clock, and a locked instruction. This page says which operation
-//! does which, and how to avoid it. `benches/README.md` has the figures and the machine, a virtual
-//! one with two cores of an Intel Xeon. There, the ratios between rows of one run repeat;
-//! nanoseconds do not carry over to another machine. No machine with more than two cores has been
-//! measured.
+//! does which, and how to avoid it. `benches/README.md` has the ratios to other crates on four
+//! processors, each with two cores. Ratios of one run repeat on the same machine; nanoseconds do not
+//! carry over to another machine. No machine with more than two cores has been measured.
 //!
 //! # Instructions of each operation
 //!
@@ -42,7 +41,7 @@
 //!
 //! *Keep items small.* A thief copies the item before it knows whether its claim succeeds.
 //! `push_batch` pushes items of more than 64 bytes to an injector one by one. A box is one word,
-//! but its allocation costs more than the queue: `benches/README.md` has both rows.
+//! but its allocation costs more than the queue (`benches/README.md`, *Boxed items*).
 //!
 //! *Do not steal without pause.* A failed steal is two loads, so a thief that does nothing else
 //! repeats it often, and each repetition takes a cache line from the owner. Search for some
@@ -132,7 +131,7 @@
 //! ```
 //!
 //! - The clock is read once for each task, and twice with
-//!   [`measure_waits`](crate::fair::Builder::measure_waits). Where that is slow, a
+//!   [`measure_waits`](crate::fair::Builder::measure_waits). Where reading it is slow, a
 //!   [`Clock`](crate::fair::Clock) of your own may be faster and coarser; the shares are then as
 //!   coarse.
 //! - A pick costs more the more queues are *ready*: the table *a lease of one task* in

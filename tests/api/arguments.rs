@@ -1,4 +1,4 @@
-//! Which numbers and names may be passed as they are.
+//! Tests which types of numbers and names a method takes as they are.
 
 use filch::executor::{Executor, Inline, from_fn};
 use filch::fair::FairScheduler;

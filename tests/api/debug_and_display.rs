@@ -1,5 +1,5 @@
-//! What `{:?}` shows of what people have in their own structures: how much is in it, and whether it
-//! still takes more; what errors say.
+//! Tests the texts that users print: the `{:?}` of each structure, which shows how much it holds
+//! and whether it still accepts items, and the messages of errors.
 
 use filch::executor::{Inline, Reason, Rejected, ShutdownError, WouldDeadlock};
 use filch::fair::{FairScheduler, QueueError, WeightedFair, WorkQueue};

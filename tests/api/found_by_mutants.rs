@@ -1,5 +1,4 @@
-//! What is promised and nobody had asked for, until `cargo xtask mutants` changed it and nothing
-//! failed.
+//! Tests of promises that no test covered until a mutant of `cargo xtask mutants` survived.
 
 use filch::executor::{Inline, Rejected, Shutdown, ThreadPerJob, from_fn};
 use filch::fair::{Priority, Queue};

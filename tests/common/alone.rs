@@ -1,4 +1,4 @@
-//! Tests that need a process to themselves.
+//! Runs a test in a process of its own.
 
 use std::process::Command;
 use std::{env, thread};

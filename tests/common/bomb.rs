@@ -1,4 +1,4 @@
-//! What panics when it is dropped: a payload of a panic, or what a closure holds.
+//! A value that panics when it is dropped: a payload of a panic, or a capture of a closure.
 
 pub(crate) struct Bomb;
 

@@ -1,5 +1,5 @@
-//! What random programs share: closures that are counted, panics that are expected, and going on
-//! for a while.
+//! Shared parts of random programs: counted closures, expected panics, and `soak`, which runs
+//! programs for a given time.
 
 use filch::fair::Priority;
 use proptest::strategy::{Strategy, ValueTree};

@@ -1,4 +1,4 @@
-//! An allocator that counts, so that a leak fails a test without a sanitizer.
+//! An allocator that counts blocks and bytes, so that a leak fails a test without a sanitizer.
 
 #![allow(dead_code)] // each test binary uses its own part of this
 

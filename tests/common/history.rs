@@ -1,15 +1,15 @@
 //! Histories of a queue or a deque, and whether they are linearizable.
 //!
-//! A history is linearizable if every operation can be given one instant between its call and its
-//! return such that the queue, doing them in that order, gives the recorded answers. For queues
-//! whose items are all different that can be decided by looking at pairs and at intervals:
-//! Henzinger, Sezgin and Vafeiadis, *Aspect-oriented linearizability proofs*, CONCUR 2013;
-//! Bouajjani, Emmi, Enea and Hamza, *On reducing linearizability to state reachability*, ICALP
-//! 2015. [`History::fault`] does that; [`History::has_an_order`] searches for the order itself, as
-//! Wing and Gong do (1993), which is exponential, and serves to check the other.
+//! A history is linearizable if each operation can be given one instant between its call and its
+//! return, so that the queue gives the recorded answers when it does the operations in that order.
+//! If all items are different, this can be decided by looking at pairs and at intervals: Henzinger,
+//! Sezgin and Vafeiadis, *Aspect-oriented linearizability proofs*, CONCUR 2013; Bouajjani, Emmi,
+//! Enea and Hamza, *On reducing linearizability to state reachability*, ICALP 2015.
+//! [`History::fault`] decides it so. [`History::has_an_order`] searches for the order itself, as
+//! Wing and Gong do (1993). That is exponential, and serves to check `fault`.
 //!
-//! stateright's `LinearizabilityTester` and the checker of todc-utils were looked at: both search,
-//! as the second does, and neither knows a queue or decides without a search.
+//! stateright's `LinearizabilityTester` and the checker of todc-utils were considered. Both search
+//! as `has_an_order` does, and neither knows a queue.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Work for queues on a virtual clock.
+//! Durations, and tasks that take virtual time, for queues on a virtual clock.
 
 use filch::fair::Queue;
 use filch::sim;

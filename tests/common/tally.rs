@@ -1,4 +1,4 @@
-//! Items that are counted when they are dropped.
+//! Items that count how often each of them is dropped.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Waits that end: what hangs fails.
+//! Waits with a timeout of a minute, so that a hang fails.
 
 use filch::JoinHandle;
 use filch::task::JoinError;

@@ -1,7 +1,7 @@
-//! The deque against a `VecDeque`, on one thread: any program, same answers.
+//! The deque against a `VecDeque`, on one thread: any program gets the same answers.
 //!
-//! Interleavings are the models' business. This looks for what tiny models cannot reach: long
-//! programs, every fill level, rings that go round many times, and deques that steal from each
+//! The models check interleavings. This test looks for faults that tiny models cannot reach: long
+//! programs, every fill level, buffers that wrap around many times, and deques that steal from each
 //! other in chains.
 
 #[path = "../programs/deque/mod.rs"]

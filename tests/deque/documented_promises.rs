@@ -1,4 +1,4 @@
-//! The promises of the documentation, one by one.
+//! Tests the documentation of `Worker` and `Stealer`, promise by promise.
 
 use filch::Steal::{self, Empty, Retry, Success};
 use filch::deque::{Builder, Flavor, Full};

@@ -1,4 +1,4 @@
-//! Every item is dropped exactly once, and every buffer freed, however a deque ends.
+//! Tests that each item is dropped exactly once and each buffer is freed, however a deque ends.
 
 use crate::common::alone::alone;
 use crate::common::tally::{Counted, Tally};

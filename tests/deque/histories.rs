@@ -1,7 +1,8 @@
-//! Histories of a deque under real threads are those of a deque.
+//! Checks that histories of a deque on real threads are those of a deque.
 //!
-//! One owner pushes and pops, two thieves steal one or several. Items of a batch are recorded one
-//! by one, each within the time of the whole: that a batch is taken at once is promised by nobody.
+//! One owner pushes and pops; two thieves steal one or several items. Items of a batch are recorded
+//! one by one, each with the call and the return of the whole batch, since no text promises that a
+//! batch is taken at one instant.
 
 use crate::common::history::{Body, Clock, History, Operation, What, together};
 use crate::common::{Random, scaled, seed};

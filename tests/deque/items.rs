@@ -1,4 +1,5 @@
-//! Items of any type: every size and alignment, padding, nothing at all, and far too much.
+//! Tests deques of items of any type: of every size and alignment, with padding, of no size, and
+//! far too large.
 
 use crate::common::SANITIZED;
 use filch::deque::{Builder, Drain, Flavor, Full};

@@ -1,10 +1,10 @@
-//! Bugs that other deques have had, each a property that ours must keep.
+//! Bugs that other deques have had, each as a property that this deque must keep.
 //!
-//! The numbers are the rows of the project's list of known bugs. These tests run on one thread, or
-//! on a few real ones. Rows 1 to 4 and 6 depend on an interleaving or on a weak memory: they are
-//! models in `loom-tests`. Of them `tests/stress` shows row 2 to ThreadSanitizer, and row 6 to
-//! anybody. Row 12 is about blocks that are handed over, which this deque does not have; rows 14 to
-//! 27 are about other structures.
+//! The numbers are the rows of DESIGN.md, *Known bugs of the field*. These tests run on one thread,
+//! or on a few real ones. Rows 1 to 4 and 6 depend on an interleaving or on weak memory, so models
+//! in `loom-tests` have them. Of these, `tests/stress` shows row 2 to ThreadSanitizer, and row 6
+//! even without a sanitizer. Row 12 is about blocks that are handed over, which this deque does not
+//! have; rows 14 to 27 are about other structures.
 
 use crate::common::scaled;
 use filch::deque::{Builder, Flavor};

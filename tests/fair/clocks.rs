@@ -1,4 +1,4 @@
-//! Clocks that come to their end.
+//! Tests with clocks that leap, begin anew, or reach their end.
 
 use crate::common::simulated::ms;
 use filch::executor::{Inline, from_fn};

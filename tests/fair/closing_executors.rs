@@ -1,4 +1,4 @@
-//! Tasks that wait in queues while the executor below closes: no accepted task is forgotten.
+//! Tasks wait in queues while the executor below closes: no accepted task is forgotten.
 
 use crate::common::waiting::{MINUTE, done, in_a_minute};
 use filch::Job;

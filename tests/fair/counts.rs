@@ -1,5 +1,5 @@
-//! Counts, ends and stacks where promises meet: what was counted once is not counted twice, nor for
-//! another queue.
+//! Tests that an event is counted once and for its own queue, where several promises combine: slots
+//! that are used again, tombstones, ends, blocked threads.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use filch::executor::{Inline, Shutdown, from_fn};

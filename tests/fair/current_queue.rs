@@ -1,4 +1,4 @@
-//! `Queue::with_current`: which queue a thread serves, and what keeping a handle of it does.
+//! `Queue::with_current`: the queue that a thread serves, and the effect of keeping a handle of it.
 
 use crate::common::waiting::done;
 use filch::fair::Queue;

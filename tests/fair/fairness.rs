@@ -1,4 +1,5 @@
-//! What `filch::fair` promises about shares, on the virtual clock: exact, and the same in each run.
+//! Tests the promises of `filch::fair` about shares, limits, priorities and the bound on the lag:
+//! exactly, on a virtual clock, so each run is the same.
 
 use crate::common::scaled;
 use crate::common::simulated::{fill, ms, us};

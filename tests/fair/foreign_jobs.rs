@@ -1,5 +1,5 @@
-//! A scheduler leaves its executor to other jobs after each quantum. `tests/foreign/jobs.rs` has
-//! other people's executors.
+//! A scheduler leaves its executor to other jobs after each quantum. `tests/foreign/jobs.rs` tests
+//! the same over executors of other crates.
 
 use crate::foreign_jobs_beside_queues::{FEW, From, begins_soon, scheduler, tasks_before};
 use filch::executor::from_fn;

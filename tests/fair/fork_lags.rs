@@ -1,4 +1,4 @@
-//! What is charged for forks, and when; and how far that is off.
+//! Tests the charges for forks: when they are made, and how far they may be off.
 
 use crate::common::scaled;
 use crate::common::simulated::us;

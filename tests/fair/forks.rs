@@ -1,4 +1,4 @@
-//! Fork and join within a queue.
+//! Tests `join`, `scope` and `install` of a queue: shares, limits, waits, panics and every end.
 
 use crate::common::simulated::{fill, ms, us};
 use crate::common::users::{USER, User};

@@ -1,4 +1,5 @@
-//! Which executor a task is of: waiting threads run it or not, and a wait is refused or not.
+//! The `ExecutorId` of a task decides whether a waiting thread runs it, and whether a wait is
+//! refused.
 
 use filch::executor::{ExecutorId, Limited, Rejected, TaskBuilder, ThreadPerJob};
 use filch::pool::LockedPool;

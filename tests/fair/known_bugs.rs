@@ -1,5 +1,5 @@
-//! The defects of the articles' code about queues and fairness (B1–B6, B12–B17), each as a test by
-//! its number. B7–B11 are about pools: `tests/pool/known_bugs.rs`.
+//! The defects of the articles' code about queues and fairness (B1–B6, B12–B17), one test for each
+//! number. B7–B11 are about pools: `tests/pool/known_bugs.rs`.
 
 use crate::common::scaled;
 use filch::executor::{self, Reason, Shutdown};

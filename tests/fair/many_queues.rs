@@ -1,4 +1,5 @@
-//! A fair scheduler with more queues than a word has bits, and than a word of words has.
+//! A fair scheduler with more queues than a word has bits (64), and with more than a word of words
+//! has (4,096).
 
 use crate::common::simulated::{fill, ms};
 use filch::executor::Inline;

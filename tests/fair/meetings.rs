@@ -1,8 +1,8 @@
-//! Promises that meet: queues under blocking sections, changed parallelism, joins, pauses, lost
+//! Promises in combination: queues with blocking sections, changed parallelism, joins, pauses, lost
 //! handles and ended executors.
 //!
-//! Each test is named after its row in the list of defects that were found from outside (P1, P2 and
-//! so on). Waits end after a minute, so that what hangs fails.
+//! A name begins with the row that the test guards against in the list of recorded defects (P1, P2
+//! and so on). Waits end after a minute, so that a hang fails.
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::{MINUTE, done, ended};

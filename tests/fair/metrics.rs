@@ -1,4 +1,4 @@
-//! The facade `metrics` gets the numbers that the text form has.
+//! Tests that the facade `metrics` gets the same numbers as the text for Prometheus.
 
 use crate::prometheus::read;
 use ::metrics::{

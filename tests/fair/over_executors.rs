@@ -1,5 +1,5 @@
-//! Queues over filch's own executors, by the suite for all. `tests/foreign/queues.rs` has other
-//! people's.
+//! Runs the suite for queues over filch's own executors. `tests/foreign/queues.rs` runs it over
+//! those of other crates.
 
 use crate::queues_over_any_executor::{self as suite, queues_over};
 use filch::executor::{Inline, ThreadPerJob};

@@ -1,5 +1,5 @@
-//! What the user gives to a scheduler may panic: policy, clock, executor, context, destructors. It
-//! costs no more than one lease or ticket, the panic handler gets the payload, and nothing stays
+//! The user's parts of a scheduler may panic: policy, clock, executor, context, destructors. A
+//! panic costs at most one lease or ticket, the panic handler gets the payload, and nothing stays
 //! counted (P6, P7).
 
 use crate::common::alone::alone;

@@ -1,4 +1,4 @@
-//! The default policy alone, call by call: a case that no program on threads comes to.
+//! The default policy alone, call by call, in a case that no program on threads reaches.
 
 use crate::common::simulated::ms;
 use filch::fair::{Pick, Policy, Ready, Service, WeightedFair};

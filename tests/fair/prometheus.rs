@@ -1,4 +1,4 @@
-//! The text form of metrics is one that Prometheus can read.
+//! Tests that metrics as text have the form that Prometheus reads.
 
 use filch::executor::Inline;
 use filch::fair::FairScheduler;

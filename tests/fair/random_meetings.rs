@@ -1,7 +1,7 @@
-//! Random programs in which promises meet, over the executors of the crate;
-//! `tests/programs/meetings/mod.rs` says which.
+//! Random programs that combine promises, over the executors of the crate;
+//! `tests/programs/meetings/mod.rs` describes them.
 //!
-//! `promises_hold_where_they_meet` always has the same programs, so that what it finds can be made
+//! `promises_hold_where_they_meet` always runs the same programs, so that a failing one can be made
 //! smaller. `soak` tries others: `FILCH_SOAK_SECONDS=600 cargo test --release --test fair
 //! random_meetings::soak` does so for ten minutes.
 

@@ -1,7 +1,7 @@
-//! Random programs for queues over five executors; `tests/programs/queues.rs` says which.
+//! Random programs for queues over five executors; `tests/programs/queues.rs` describes them.
 //!
-//! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair random_programs::soak` goes on for ten
-//! minutes.
+//! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair random_programs::soak` runs them for
+//! ten minutes.
 
 #[path = "../programs/queues.rs"]
 mod queues;

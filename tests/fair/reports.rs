@@ -1,4 +1,4 @@
-//! What a fair scheduler says about itself, to the nanosecond: on a virtual clock.
+//! Tests metrics and reports of a fair scheduler, to the nanosecond, on a virtual clock.
 
 use crate::common::simulated::{fill, ms};
 use filch::fair::{Builder, FairScheduler, Queue, QueueMetrics, Report, RoundRobin};

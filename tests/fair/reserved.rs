@@ -1,4 +1,4 @@
-//! Threads that are kept for queues of high priority.
+//! Tests of threads that `reserve` keeps for queues of high priority.
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::{done, in_a_minute};

@@ -1,4 +1,4 @@
-//! The executor with a virtual clock.
+//! Tests `sim::Stepper`, the executor with a virtual clock.
 
 use crate::common::simulated::ms;
 use crate::common::waiting::in_a_minute;

@@ -1,4 +1,4 @@
-//! Futures on virtual time.
+//! Tests futures on virtual time: their timers, shares and ends.
 
 use crate::common::closures::keep_quiet;
 use crate::common::simulated::ms;

@@ -1,5 +1,5 @@
-//! What a fair scheduler asks of its executor, seen by an executor whose jobs lie there until the
-//! test runs one.
+//! Tests when a fair scheduler submits which tickets. The executor keeps its jobs until the test
+//! runs one.
 
 use crate::common::waiting::ended;
 use filch::executor::{Reason, Rejected};

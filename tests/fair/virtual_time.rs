@@ -1,7 +1,7 @@
 //! Random programs of queue operations on a virtual clock; `tests/programs/virtual_time/mod.rs`
-//! says which.
+//! describes them.
 //!
-//! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair virtual_time::soak` goes on for ten
+//! `FILCH_SOAK_SECONDS=600 cargo test --release --test fair virtual_time::soak` runs them for ten
 //! minutes.
 
 #[path = "../programs/virtual_time/mod.rs"]

@@ -1,5 +1,5 @@
-//! Random programs in which weights change, on a virtual clock; `tests/programs/weights.rs` says
-//! what must come of it.
+//! Random programs in which weights change, on a virtual clock; `tests/programs/weights.rs` states
+//! the bound.
 
 #[path = "../programs/weights.rs"]
 mod programs;

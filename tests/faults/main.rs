@@ -1,8 +1,8 @@
-//! What goes wrong outside: the user's code panics where it is called, memory runs out, clocks go
+//! Faults from outside: the user's code panics where it is called, memory runs out, clocks go
 //! backwards.
 //!
-//! Panics of jobs, iterators, destructors, parks and hooks have tests beside those of the structure
-//! that calls them; here are the boundaries that several structures share.
+//! Panics of jobs, iterators, destructors, parks and hooks are tested beside the structure that
+//! calls them. This file has the boundaries that several structures share.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../common/mod.rs"]

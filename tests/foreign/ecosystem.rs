@@ -1,5 +1,5 @@
-//! Traits of other crates, by their users; and timers and sockets of tokio and async-io in futures
-//! of pools and queues.
+//! Tests traits of other crates through their users, and timers and sockets of tokio and async-io
+//! in futures of pools and queues.
 
 use crate::waiting::{done, ended};
 use async_io::{Async, Timer};

@@ -1,4 +1,4 @@
-//! Other people's pools as executors, by the suite for all: `from_fn` makes them.
+//! Runs the suite for every executor over pools of other crates, which `from_fn` makes executors.
 
 use crate::every_executor::over_executors;
 use crate::pools::{on_rayon, on_tokio};

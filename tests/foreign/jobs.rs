@@ -1,4 +1,4 @@
-//! Jobs of somebody else beside a backlog in a queue, on other people's executors.
+//! Jobs of other code beside a backlog in a scheduler's queue, on executors of other crates.
 
 use crate::foreign_jobs_beside_queues::begins_soon;
 use crate::pools::{async_executor, rayon_pool, tokio_blocking, tokio_tasks};

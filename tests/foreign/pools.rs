@@ -1,4 +1,5 @@
-//! Other people's pools as executors: each with how somebody else submits a job, and what keeps it.
+//! Pools of other crates as executors, each with a way to submit a job beside filch, and the value
+//! that keeps the pool alive.
 
 use filch::Job;
 use filch::executor::{Executor, from_fn};

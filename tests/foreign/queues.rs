@@ -1,4 +1,4 @@
-//! Queues over other people's pools, by the suite for all.
+//! Runs the suite for queues over pools of other crates.
 
 use crate::pools::{on_rayon, on_tokio};
 use crate::queues_over_any_executor::queues_over;

@@ -1,4 +1,4 @@
-//! Files of a module import one way, as modules do, and call one way.
+//! Checks that the files of a module import one way, as modules do, and call one way.
 
 use crate::source::{Findings, Source, rust_files, words};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The index of a folder, its `README.md`, names the files that are there.
+//! Checks that the index of a folder, its `README.md`, names the folder's files.
 
 use crate::source::{Findings, Source, files};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The house rules that a machine can check. DESIGN.md says why they are the rules.
+//! Checks the house rules that a program can check. DESIGN.md gives their reasons.
 
 use crate::source::{
     self, Findings, Named, Source, all_code, first_names, names, rust_files, words,

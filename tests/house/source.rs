@@ -1,4 +1,4 @@
-//! Reading the source as text: what the house rules need of it.
+//! Reads the source as text, for the other modules.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The texts name what there is: files, functions, tests, commands. What is renamed must be renamed
-//! in them too.
+//! Checks that the files, functions, tests and commands that the texts name exist, so that a
+//! renaming reaches the texts.
 
 use crate::source::{CODE, Findings, Source, all_code, root, rust_files, words};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The event count, as its users see it.
+//! Tests the event count, its sleepers and its searchers through the public API.
 
 #[allow(dead_code)] // the example's `main`
 #[path = "../../examples/blocking_queue.rs"]

@@ -1,4 +1,5 @@
-//! Random programs for an event count on one thread; `tests/programs/event_count.rs` says which.
+//! Random programs for an event count on one thread; `tests/programs/event_count.rs` describes
+//! them.
 
 #[path = "../programs/event_count.rs"]
 mod event_count;

@@ -1,7 +1,7 @@
-//! The injector against a `VecDeque`, on one thread: any program, same answers.
+//! The injector against a `VecDeque`, on one thread: any program gets the same answers.
 //!
-//! Interleavings are the models' business. This looks for what tiny models cannot reach: long
-//! programs, batches over many segments, iterators that promise too much, closing at any point.
+//! The models check interleavings. This test looks for faults that tiny models cannot reach: long
+//! programs, batches over many segments, iterators that promise too much, and closing at any point.
 
 #[path = "../programs/injector.rs"]
 mod injector;

@@ -1,6 +1,6 @@
-//! Histories of an injector under real threads are those of a queue.
+//! Checks that histories of an injector on real threads are those of a queue.
 //!
-//! What loom's small programs cannot show, many short histories might: the machine's own
+//! Many short histories may show faults that loom's small programs cannot: the machine's own
 //! reorderings, 15 µs of patience, segments of the real size. The checker is checked first.
 
 use crate::common::history::{Body, Clock, History, Operation, What, together};

@@ -1,4 +1,5 @@
-//! What an injector promises beside order: memory, drops, closing, large items, stopped producers.
+//! Tests the injector's promises other than order: memory, drops, closing, large items, stopped
+//! producers.
 
 use crate::common::alone::alone;
 use crate::common::tally::{Counted, Tally};

@@ -1,4 +1,4 @@
-//! What both pools promise, through the public API: one suite, run over each.
+//! The promises of both pools, through the public API: one suite, which runs over each.
 //!
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 

@@ -1,4 +1,4 @@
-//! What `shutdown(Cancel)` drops, and on which threads.
+//! Tests which jobs `shutdown(Cancel)` drops, and on which threads.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::FairScheduler;

@@ -1,7 +1,7 @@
-//! What pools promise at their corners: what a worker runs next, what a thief takes and gives back,
-//! who may leave, what is counted.
+//! Tests which job a worker runs next, which items a thief takes and gives back, which thread may
+//! leave, and what is counted.
 //!
-//! Nothing here is timed. What is lost shows as a test that does not end.
+//! Nothing here is timed. A lost job or wake-up shows as a test that does not end.
 
 use crate::common::bomb::Bomb;
 use crate::heap;

@@ -1,4 +1,4 @@
-//! Fork and join that a token ends.
+//! A pool's `join` and `scope` under a token that is cancelled.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;

@@ -1,5 +1,5 @@
-//! What runs in a wait descends from what is waited for: so the stack of a thread is never deeper
-//! than that of the serial program.
+//! Tests that a job which runs in a wait descends from the awaited job, so that the stack of a
+//! thread is never deeper than that of the serial program.
 
 use crate::common::waiting::done;
 use crate::waiting::tight;

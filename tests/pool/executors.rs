@@ -1,4 +1,5 @@
-//! filch's own executors, by the suite for all. `tests/foreign/executors.rs` has other people's.
+//! Runs the suite for every executor over filch's own. `tests/foreign/executors.rs` runs it over
+//! those of other crates.
 
 use crate::every_executor::over_executors;
 use filch::ThreadPool;

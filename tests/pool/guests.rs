@@ -1,5 +1,5 @@
-//! Threads that take part in a pool for a while, and threads that are a worker for life but run
-//! jobs in their waits only.
+//! Tests of threads that take part in a pool for a while, and of a thread that is a worker for life
+//! but runs jobs only in its waits.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::{Inline, Reason, Shutdown, TaskBuilder, WouldDeadlock};

@@ -1,5 +1,5 @@
-//! Halves of `join`s that a worker holds, since no other worker wanted work: others get at them all
-//! the same.
+//! Halves of `join`s that a worker holds because no other worker wanted work: other workers get at
+//! them however long the first half is.
 
 use crate::common::waiting::{MINUTE, Meeting, done};
 use crate::waiting::tight;

@@ -1,5 +1,5 @@
-//! Pools whose threads another starts, broadcasts that also run in waits, and what layers over
-//! pools need.
+//! Pools whose threads the user starts, broadcasts that also run in waits, yielding, and shutdown
+//! in the background.
 
 use crate::common::waiting::{Meeting, done, wait_for};
 use filch::ThreadPool;

@@ -1,9 +1,9 @@
-//! Bugs that other pools have had, and what their users asked for in vain: each a property that
-//! ours must keep.
+//! Bugs of other pools, and features that their users asked for in vain: each is a property that
+//! these pools must keep.
 //!
-//! B7 to B11 are defects of the pools in the articles that this crate grew from; the others are
-//! named after the thread that tells of them. Nothing here is timed: what is lost shows as a test
-//! that does not end.
+//! B7 to B11 are defects of the pools in the articles. The comment of each other test names the
+//! issue that reports the bug. Nothing here is timed: a lost job or wake-up shows as a test that
+//! does not end.
 
 use filch::executor::{Reason, Shutdown, WouldDeadlock};
 use filch::pool::Start;

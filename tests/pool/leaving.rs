@@ -1,4 +1,5 @@
-//! Threads that come and go: who may wait for whom, what hooks spawn, who has which index.
+//! Threads that come and go: their waits for each other, their indices, and the jobs that hooks
+//! spawn.
 
 use crate::common::alone::alone;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};

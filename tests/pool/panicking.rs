@@ -1,4 +1,4 @@
-//! What the user gives to a pool may panic: a context, and destructors.
+//! The user's parts of a pool may panic: a context, and destructors.
 
 use crate::common::bomb::Bomb;
 use crate::common::waiting::in_a_minute;

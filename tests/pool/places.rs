@@ -1,5 +1,5 @@
-//! Places of threads that wait: others take them, and what a thread waits beside does not run on
-//! it.
+//! Tests that another thread takes the place of a thread that waits, and that no stranger runs on
+//! the waiting thread.
 
 use crate::common::waiting::{MINUTE, Meeting, done};
 use crate::waiting::two_of_five;

@@ -1,7 +1,7 @@
-//! Random programs for a pool on real threads; `tests/programs/pool.rs` says which.
+//! Random programs for a pool on real threads; `tests/programs/pool.rs` describes them.
 //!
-//! `FILCH_SOAK_SECONDS=600 cargo test --release --test pool random_programs::soak` goes on for ten
-//! minutes.
+//! `FILCH_SOAK_SECONDS=600 cargo test --release --test pool random_programs::soak` runs them for
+//! ten minutes.
 
 #[path = "../programs/pool.rs"]
 mod pool;

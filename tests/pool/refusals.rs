@@ -1,4 +1,4 @@
-//! What a pool refuses, and what it says then.
+//! Tests the jobs that a pool refuses, and its errors.
 
 use crate::common::SANITIZED;
 use crate::common::waiting::done;

@@ -1,4 +1,5 @@
-//! Handles to jobs of scopes: who runs the closure, where its panic goes, and what waits run.
+//! Handles of jobs of scopes: the thread that runs the closure, the receiver of its panic, and the
+//! jobs that run in waits.
 
 use crate::common::alone::alone;
 use crate::common::waiting::{MINUTE, Meeting, done};

@@ -1,5 +1,5 @@
-//! Waits of scopes and joins where no further thread comes: what they wait for must not lie where
-//! nobody looks.
+//! Waits of scopes and joins where no further thread starts: a job that the wait needs must not lie
+//! where no thread looks.
 
 use crate::common::waiting::{MINUTE, Meeting, done};
 use filch::executor::Shutdown;

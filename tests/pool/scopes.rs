@@ -1,4 +1,4 @@
-//! What a scope runs while it waits, what it allocates, and what becomes of it on the way.
+//! Tests the jobs that run while a scope waits, its allocations, and its ends.
 
 use crate::common::alone::alone;
 use crate::common::waiting::{MINUTE, Meeting, done, wait_for};

@@ -1,4 +1,4 @@
-//! What `ThreadPool` does that no other pool here does, and what becomes of bad input.
+//! Tests the features of `ThreadPool` that the other pools lack, and bad input.
 //!
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 

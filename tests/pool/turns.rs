@@ -1,4 +1,4 @@
-//! Whose turn it is on a worker, and what stays behind in its deque.
+//! Tests that every kind of job gets its turn on a worker, and which jobs stay in its deque.
 
 use crate::common::scaled;
 use crate::common::waiting::{MINUTE, done, in_a_minute};

@@ -1,5 +1,4 @@
-//! What a worker does while it waits for a half of a `join`: it helps, or gives its place away, and
-//! runs no stranger.
+//! A worker that waits for a half of a `join` helps or gives its place away, and runs no stranger.
 
 use crate::common::waiting::{MINUTE, Meeting, done, ended};
 use filch::ThreadPool;

@@ -1,9 +1,8 @@
-//! Random programs for an event count on one thread, and what must come of them.
+//! Random programs for an event count on one thread, and the outcome that each must have.
 //!
-//! Sleepers are nested: what happens while one sleeps is a program that its park runs, in which
-//! others prepare, sleep and notify, and when it is over the park returns for no reason. So every
-//! order of the steps of several sleepers can be written down in which the last to lie down is the
-//! first to get up.
+//! Sleepers are nested. While one sleeps, its park runs a program in which others prepare, sleep
+//! and notify; at the end of that program the park returns spuriously. So the programs reach every
+//! order of steps in which the last sleeper to fall asleep is the first to wake up.
 //!
 //! `tests/idle/random_programs.rs` writes them with proptest, the fuzz target `event_count` with
 //! libFuzzer.

@@ -1,5 +1,5 @@
-//! Programs on an injector and a deque beside it, against `VecDeque`s: same answers at every step,
-//! and each item dropped once.
+//! Random programs on an injector and a deque beside it, against `VecDeque`s: the answers are the
+//! same at every step, and each item is dropped once.
 
 use crate::common::tally::{Counted, Tally};
 use filch::deque::Flavor;

@@ -2,7 +2,7 @@
 //! resizing, shutting down and dropping, with every handle and every count checked.
 //!
 //! `tests/pool/random_programs.rs` writes them with proptest, the fuzz target `pool_programs` with
-//! libFuzzer. A miscount fails; what hangs does not end.
+//! libFuzzer. A miscount fails; a hang does not end.
 
 use crate::common::closures::{Counted, Counts};
 use filch::JoinHandle;

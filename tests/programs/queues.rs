@@ -2,7 +2,7 @@
 //! dropping and shutting down, in any order, with every handle and every closure checked.
 //!
 //! `tests/fair/random_programs.rs` writes them with proptest, the fuzz target `fair_programs` with
-//! libFuzzer. A miscount fails; what hangs does not end.
+//! libFuzzer. A miscount fails; a hang does not end.
 
 use crate::common::closures::{Counted, Counts, PRIORITIES};
 use filch::executor::{Shutdown, ThreadPerJob};

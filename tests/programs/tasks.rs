@@ -1,8 +1,8 @@
-//! Random programs for tasks and their handles on one thread, and what must come of them.
+//! Random programs for tasks and their handles on one thread, and the outcome that each must have.
 //!
-//! The executor keeps its jobs until the program runs or drops one, so a task is always in a state
-//! that is known. `tests/task/random_programs.rs` writes them with proptest, the fuzz target
-//! `tasks` with libFuzzer.
+//! The executor keeps its jobs until the program runs or drops one, so the state of each task is
+//! known at any time. `tests/task/random_programs.rs` writes the programs with proptest, the fuzz
+//! target `tasks` with libFuzzer.
 
 use crate::common::closures::{Counted, Counts};
 use filch::executor::{Reason, Rejected, TaskBuilder, from_fn};

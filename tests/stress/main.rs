@@ -1,13 +1,13 @@
 //! Real threads, many items: each item is taken once, and whole.
 //!
-//! An item is a box whose contents the taker checks, so that a sanitizer sees who wrote what who
-//! reads. `FILCH_STRESS=10` makes everything ten times as long; `FILCH_SEED` repeats the choices of
+//! An item is a box whose contents the taker checks, so that a sanitizer can match each read with
+//! its write. `FILCH_STRESS=10` makes everything ten times as long; `FILCH_SEED` repeats the choices of
 //! a run, though not its interleaving.
 //!
 //! The standard library is not instrumented, and ThreadSanitizer knows no fences. So each thread
 //! is joined by hand, results travel through `join`, and the last handle of a deque goes after the
-//! threads have been joined: then what is reported is ours, or the channel by which libtest itself
-//! returns a result. The canaries at the end are planted bugs that a sanitizer must report; without
+//! threads have been joined. Then a report is about filch, or about the channel by which libtest
+//! itself returns a result. The canaries at the end are planted bugs that a sanitizer must report; without
 //! them its silence would mean nothing.
 #![cfg(not(any(loom, shuttle)))]
 

@@ -1,4 +1,4 @@
-//! An owner and its thieves, on real threads.
+//! Tests of an owner and its thieves on real threads, for `stress/main.rs`.
 
 use crate::common::{Random, scaled, seed};
 use filch::deque::{Builder, Flavor};

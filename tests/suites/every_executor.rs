@@ -1,4 +1,4 @@
-//! What every executor promises about tasks: one suite, run over each.
+//! The promises of every executor about tasks: one suite, which runs over each.
 //!
 //! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end.
 

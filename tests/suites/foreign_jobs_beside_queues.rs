@@ -1,8 +1,8 @@
-//! How long a job of somebody else waits beside a backlog in a scheduler's queue, on an executor of
-//! one thread.
+//! Measures the wait of a job of other code beside a backlog in a scheduler's queue, on an executor
+//! of one thread.
 //!
-//! What is counted is tasks that begin in between, not time: the scheduler has a clock that goes on
-//! by 1 µs whenever it looks, which it does once for each task.
+//! It counts the tasks that begin before the job, and no time: the clock of the scheduler advances
+//! by 1 µs at each look, and the scheduler looks once for each task.
 
 use filch::fair::{Clock, FairScheduler, Queue};
 use filch::{Executor, Job};

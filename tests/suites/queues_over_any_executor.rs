@@ -1,7 +1,7 @@
-//! What queues promise over any executor: one suite, run over each.
+//! The promises of queues over any executor: one suite, which runs over each.
 //!
-//! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end; shares
-//! are for `tests/fair/fairness.rs`, on a virtual clock.
+//! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end.
+//! `tests/fair/fairness.rs` checks shares, on a virtual clock.
 
 use filch::executor::{Executor, Reason, Shutdown};
 use filch::fair::{FairScheduler, Queue, QueueError, RoundRobin, WorkQueue};

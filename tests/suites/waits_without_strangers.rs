@@ -1,5 +1,5 @@
-//! While threads wait, others have their places, and no stranger runs on a thread that waits: for
-//! each way of waiting.
+//! While threads wait, other threads have their places, and no stranger runs on a thread that
+//! waits: for each way of waiting.
 
 #![allow(dead_code)] // each test binary has its executors
 

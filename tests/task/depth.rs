@@ -1,5 +1,5 @@
-//! Tasks that wait for each other, each run inside the one that waits for it: a chain of any length
-//! ends no process.
+//! Tasks that wait for each other, each run inside the wait for it: a chain of any length ends no
+//! process.
 
 use crate::common::waiting::{MINUTE, done};
 use filch::executor::{self, Executor, TaskBuilder};

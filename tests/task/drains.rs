@@ -1,4 +1,4 @@
-//! Drains that are awaited, and ends that are waited for until a time.
+//! Tests of drains that a future awaits, and of ends with a timeout.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;

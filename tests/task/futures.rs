@@ -1,4 +1,4 @@
-//! Futures as tasks.
+//! Tests of futures as tasks: their polls, wakes, results and memory.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;

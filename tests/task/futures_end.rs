@@ -1,5 +1,5 @@
-//! Futures whose executor is cancelled: those that have a job end at once all the same, and each
-//! handle has the reason.
+//! Futures whose executor is cancelled: those that have a job end at once too, and each handle has
+//! the reason.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use crate::futures_meet::sleeps;

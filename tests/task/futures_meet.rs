@@ -1,4 +1,4 @@
-//! Futures beside what else may be going on.
+//! Futures together with tokens, groups, pauses, permits, full and ended executors, and panics.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;

@@ -1,4 +1,4 @@
-//! What a group's jobs, lists and destructors do beside those who wait for the group.
+//! The jobs, lists and destructors of a group, together with the threads that wait for it.
 
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::{MINUTE, done};

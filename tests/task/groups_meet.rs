@@ -1,8 +1,7 @@
-//! Groups and what else can be active at the same time: refusals, paused queues, capacities,
-//! scopes, other waiters.
+//! Groups together with refusals, paused queues, capacities, scopes and other waiters.
 //!
-//! Tests are named after their rows in the list of defects that were found from outside (Q1, Q2,
-//! P12). Waits end after a minute, so that what hangs fails.
+//! A name begins with the row that the test guards against in the list of recorded defects (Q1, Q2,
+//! P12). Waits end after a minute, so that a hang fails.
 
 use crate::common::closures::keep_quiet;
 use crate::common::users::{USER, User};

@@ -1,5 +1,5 @@
-//! Random programs of futures over each kind of executor; `tests/programs/futures/mod.rs` says
-//! which.
+//! Random programs of futures over each kind of executor; `tests/programs/futures/mod.rs` describes
+//! them.
 
 #[path = "../programs/futures/mod.rs"]
 mod futures;

@@ -1,4 +1,5 @@
-//! Random programs for tasks and their handles on one thread; `tests/programs/tasks.rs` says which.
+//! Random programs for tasks and their handles on one thread; `tests/programs/tasks.rs` describes
+//! them.
 
 #[path = "../programs/tasks.rs"]
 mod tasks;

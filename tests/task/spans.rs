@@ -1,4 +1,4 @@
-//! Spans of `tracing` that go with tasks.
+//! Spans of `tracing` accompany tasks (feature `tracing`).
 
 use crate::common::waiting::{done, wait_for};
 use filch::executor::{Executor, TaskBuilder, spawn_future};

@@ -1,4 +1,4 @@
-//! Tasks through the public API: what they cost, who claims them, how they are cancelled.
+//! Tests tasks through the public API: their allocations, claims, cancellations and contexts.
 
 use crate::common::bomb::Bomb;
 use crate::heap;

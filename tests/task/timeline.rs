@@ -1,4 +1,4 @@
-//! Timelines: what ran where and when, and the picture that is written of it.
+//! Tests timelines: where and when each task ran, and the files that show it.
 
 use filch::executor::{Inline, ThreadPerJob};
 use filch::fair::FairScheduler;

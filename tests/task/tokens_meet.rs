@@ -1,7 +1,7 @@
-//! Tokens and what else can be active at the same time: dropped handles, panics, long chains, other
-//! cancellers.
+//! Tokens together with dropped handles, panics, long chains and concurrent cancellers.
 //!
-//! Tests are named after their rows in the list of defects that were found from outside (P3, Q3).
+//! A name begins with the row that the test guards against in the list of recorded defects (P3,
+//! Q3).
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;

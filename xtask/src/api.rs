@@ -1,5 +1,5 @@
-//! `cargo xtask api`: the public interface, line by line, as it is committed. A change of it is
-//! seen, or it fails.
+//! `cargo xtask api`: compares the public interface, line by line, with the committed
+//! `docs/public-api.txt`, so that no change of it goes unseen.
 
 use crate::nightly;
 use crate::usage::flag;

@@ -1,4 +1,4 @@
-//! Whether there is a browser for the page of `examples/service`.
+//! Looks for a browser for the page of `examples/service`.
 
 use runner::process::succeeds;
 use std::process::Command;

@@ -1,8 +1,8 @@
-//! `cargo xtask defects`: the defects of the articles' schedulers (B1–B17) and of this crate,
-//! planted in the real source.
+//! `cargo xtask defects`: plants the defects of the articles' schedulers (B1–B17), and those that
+//! this crate once had, in the real source.
 //!
-//! Each has a test that is called after it. A test that passes all the same, with the defect in the
-//! source, shows nothing: so each defect is written into a copy of the source, and its test must
+//! Each defect has a test that is named after it. A test that passes with the defect in the source
+//! shows nothing. So the command writes each defect into a copy of the source, and its test must
 //! fail there.
 
 use crate::plants::{self, Plant, Tree, Trees};

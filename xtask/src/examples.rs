@@ -1,5 +1,5 @@
-//! `cargo xtask examples`: every example does what it shows, and says so if it is asked for what it
-//! cannot do.
+//! `cargo xtask examples`: runs every example. Each must succeed and refuse a wrong argument with a
+//! helpful message.
 
 use crate::usage::word;
 use clap::ArgMatches;

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: each fuzz target for a while, from its checked-in seeds.
+//! `cargo xtask fuzz`: runs each fuzz target for a given time, from its checked-in seeds.
 
 use crate::nightly;
 use crate::usage::{number, word};

@@ -1,4 +1,4 @@
-//! `loom-tests/unwitnessed.md`: the orderings that no model can judge, and who does.
+//! Reads `loom-tests/unwitnessed.md`: the orderings that no model can judge, each with its judge.
 
 use runner::Result;
 use std::fs;

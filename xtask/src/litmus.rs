@@ -1,5 +1,5 @@
-//! `cargo xtask litmus`: the orderings that no model can judge, judged by the checker in
-//! `tools/litmus`.
+//! `cargo xtask litmus`: the checker in `tools/litmus` judges the orderings that no model can
+//! judge.
 
 use crate::usage::word;
 use clap::ArgMatches;

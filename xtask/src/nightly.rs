@@ -1,4 +1,4 @@
-//! What needs a nightly toolchain, and what to say when there is none.
+//! Runs the nightly toolchain, and says how to install it if it is missing.
 
 use runner::process::succeeds;
 use runner::{Result, cargo};

@@ -1,8 +1,9 @@
 //! `cargo xtask orderings`: is each named ordering needed?
 //!
-//! Every named ordering is weakened in turn, and the models that pass it run until one fails: that
-//! one is its witness. An ordering without a witness must be listed in `unwitnessed.md` with the
-//! tool or proof that judges it, and what is listed there must be true.
+//! The command weakens every named ordering in turn, and runs the models that pass it until one
+//! fails: that model is its witness. An ordering without a witness must be listed in
+//! `unwitnessed.md` with the tool or proof that judges it. A listed ordering that has a witness is
+//! an error.
 
 use crate::listing::{self, Listed};
 use crate::loom;

@@ -1,8 +1,7 @@
-//! Defects that are planted in a copy of the source, to see whether the tests that are to notice
-//! them do.
+//! Plants defects in a copy of the source, and checks that the tests which are to notice them do.
 //!
-//! `proofs/breaches.txt` and `proofs/defects.txt` list them, each as a replacement of text in one
-//! file.
+//! `proofs/breaches.txt` and `proofs/defects.txt` list the defects, each as a replacement of text
+//! in one file.
 
 use runner::{Result, all_well, folders};
 use std::fs;

@@ -1,8 +1,8 @@
-//! `cargo xtask rayon`: rayon's own tests, and those of rayon-core, on filch's threads.
+//! `cargo xtask rayon`: runs rayon's own tests, and those of rayon-core, on filch's threads.
 //!
-//! They come from the registry, in the versions of our lock file: rayon as it is, but for the patch
-//! that everybody uses; of rayon-core the tests alone, as a package of their own, which use what
-//! `compat/rayon-core` offers.
+//! The tests come from the registry, in the versions of our lock file. rayon is unchanged, but for
+//! the patch that every user makes. Of rayon-core only the tests are used: a package of their own
+//! runs them on the interface of `compat/rayon-core`.
 
 use clap::ArgMatches;
 use runner::folders::{self, relative};

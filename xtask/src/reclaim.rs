@@ -1,9 +1,9 @@
-//! `cargo xtask reclaim`: the ways to break the contract of epoch-based reclamation, planted in the
+//! `cargo xtask reclaim`: plants the breaches of the contract of epoch-based reclamation in the
 //! real source.
 //!
 //! In models the reclaimer frees as early as the contract permits. That shows something only if
-//! every breach of the contract makes a model fail: so each is written into a copy of the source,
-//! and the models run on that.
+//! every breach of the contract makes a model fail. So the command writes each breach into a copy
+//! of the source, and runs the models on that.
 
 use crate::plants::{self, Plant, Tree, Trees};
 use clap::ArgMatches;

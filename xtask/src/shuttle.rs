@@ -1,8 +1,9 @@
-//! `cargo xtask shuttle`: whole pools and schedulers under random schedules, and bugs that these
-//! must find.
+//! `cargo xtask shuttle`: runs whole pools and schedulers under random schedules, and bugs that
+//! these must find.
 //!
-//! loom tries every execution of small programs; shuttle tries some of large ones, with every
-//! ordering as strong as can be. So it says nothing of orderings and much of who waits for whom.
+//! loom tries every execution of small programs; shuttle tries some executions of large ones, with
+//! every ordering at its strongest. So it shows nothing about orderings, and much about threads
+//! that wait for each other.
 
 use crate::usage::{number, word};
 use clap::ArgMatches;

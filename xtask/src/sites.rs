@@ -1,4 +1,4 @@
-//! Named orderings: where they stand in the source, and which of them a run has passed.
+//! Finds the named orderings in the source, and the ones that a run has passed.
 //!
 //! A run reports a site by its line. A line moves with every edit above it, so a site is known by
 //! its key: `deque::PUBLISH.release in src/deque/owner.rs::publish`.

@@ -1,4 +1,4 @@
-//! The tests and models that took longest, of the last run.
+//! Prints the slowest tests and models of the last run.
 
 use crate::tsv::{self, Row, cell};
 use runner::Result;

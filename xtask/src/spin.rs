@@ -1,7 +1,8 @@
-//! `cargo xtask spin`: the Promela models in `proofs/`, and the bugs that they must find.
+//! `cargo xtask spin`: checks the Promela model in `proofs/`, and the planted bugs that spin must
+//! find in it.
 //!
-//! spin makes a C program that goes through every state. What it shows holds for so many workers,
-//! submitters and items, and for memory in which every store is seen at once.
+//! spin makes a C program that goes through every state. Its result holds for the given numbers of
+//! workers, submitters and items, and for memory in which every store is seen at once.
 
 use clap::ArgMatches;
 use runner::process::succeeds;

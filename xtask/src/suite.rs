@@ -1,7 +1,9 @@
-//! `cargo xtask tests`: every test of the packages that `cargo test` tests, with its time.
+//! `cargo xtask tests`: runs every test of the packages that `cargo test` tests, and records its
+//! time.
 //!
-//! libtest measures each test itself, behind an option that stable toolchains lock. The key,
-//! `RUSTC_BOOTSTRAP`, is set for the test binaries alone: cargo and rustc never see it.
+//! libtest measures each test itself, behind an option that stable toolchains lock.
+//! `RUSTC_BOOTSTRAP` unlocks it, and is set for the test binaries only: cargo and rustc never see
+//! it.
 
 use crate::slowest;
 use crate::usage::{flag, number, word};

@@ -1,5 +1,4 @@
-//! Type-checks for processors that are not this one, as far as their standard libraries are
-//! installed.
+//! Type-checks the crate for other processors, as far as their standard libraries are installed.
 
 use runner::cargo;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Which models are for every change, and which take too long for that.
+//! Finds out which models run for every change, and which take too long for that.
 //!
-//! The harness declares it: asked with `FILCH_DECLARE_TO`, it writes a row for each model and
+//! The harness declares it: with `FILCH_DECLARE_TO` set, it writes a row for each model and
 //! explores none.
 
 use crate::tsv::{self, Row, cell};

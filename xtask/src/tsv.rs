@@ -1,4 +1,4 @@
-//! Reading back what the other commands wrote.
+//! Reads the tables that other commands have written.
 
 use runner::{Result, folders};
 use std::collections::BTreeMap;

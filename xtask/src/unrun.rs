@@ -1,5 +1,5 @@
-//! Tests that stand in the source and that no step has run: a file that no target includes, a
-//! target that no command builds, a model that every tier leaves out.
+//! Finds tests in the source that no step has run: in a file that no target includes, in a target
+//! that no command builds, or a model that every tier leaves out.
 
 use crate::tsv::{self, Row, cell};
 use runner::{Result, folders};

@@ -1,4 +1,4 @@
-//! How the commands declare their options and words.
+//! Helpers by which the commands declare their options and words.
 
 use clap::{Arg, ArgAction, value_parser};
 

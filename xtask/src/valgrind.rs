@@ -1,5 +1,5 @@
-//! `cargo xtask valgrind`: memcheck over tests that count drops, and over planted errors that it
-//! must find.
+//! `cargo xtask valgrind`: runs memcheck over tests that count drops, and over planted errors that
+//! it must find.
 
 use clap::ArgMatches;
 use runner::cargo::{self, TestBinary, plain_name};

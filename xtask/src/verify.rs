@@ -1,8 +1,9 @@
-//! `cargo xtask verify`: all that a change must pass, and a table; with `--all`, all that CI runs.
+//! `cargo xtask verify`: runs every check that a change must pass, and prints a table; with
+//! `--all`, every check that CI runs.
 //!
-//! Every step runs even if an earlier one failed. What a step prints goes to
+//! Every step runs even if an earlier one failed. The output of a step goes to
 //! `target/filch/verify-<step>.log`, and its end is shown if the step fails. A step that takes
-//! longer than its share of the time is named, which is no failure: the machine may be busy.
+//! longer than its share of the time is named. That is no failure, since the machine may be busy.
 
 use crate::steps::{self, Step, Tier};
 use crate::usage::{flag, option};

@@ -1,4 +1,4 @@
-//! `cargo xtask versus`: our speed as a ratio to the rivals', measured in one run.
+//! `cargo xtask versus`: prints filch's speed as a ratio to the rivals', measured in one run.
 
 use crate::usage::word;
 use clap::ArgMatches;

@@ -1,8 +1,8 @@
-//! The same programs on crossbeam-deque and on filch under its name: same answers.
+//! Runs the same programs on crossbeam-deque and on filch under its name, and compares the answers.
 //!
-//! This package depends on filch as a user would who replaces crossbeam-deque by it, with one line
-//! in Cargo.toml. `programs!` expands once for each crate, so whatever is written in it compiles
-//! against both; the tests compare what the two say, step by step.
+//! This package depends on filch as a user does who replaces crossbeam-deque by it, with one line
+//! in Cargo.toml. `programs!` expands once for each crate, so its programs compile against both;
+//! the tests compare the answers step by step.
 
 /// Programs on the queues of one crate. They return what they saw, as text.
 macro_rules! programs {

@@ -1,6 +1,6 @@
-//! What rayon's iterators take: with rayon-core, and, built in `compat/rayon-core`, on filch's
-//! threads. Prints for each row its name and the nanoseconds for an item. `cargo xtask versus
-//! iterators` runs both by turns.
+//! Measures rayon's iterators: with rayon-core, or, built in `compat/rayon-core`, on filch's
+//! threads. Prints each row's name and its nanoseconds for an item. `cargo xtask versus iterators`
+//! runs both builds by turns.
 
 use rayon::prelude::*;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Two tenants query the same texts with rayon's iterators, at the same time, on the same threads.
-//! There are no queues here; compat/rayon-core/examples/query has them beside it.
+//! Two tenants query the same texts at the same time with rayon's iterators, on the same threads
+//! and without queues. compat/rayon-core/examples/query runs the same queries in queues, too.
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};

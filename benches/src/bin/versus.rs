@@ -1,7 +1,7 @@
-//! Ratios to the rivals, taken in interleaved rounds of one run.
+//! Prints the ratios of filch to its rivals, measured in interleaved rounds of one run.
 //!
 //! In each round every contender does the scenario once, in an order that rotates from round to
-//! round. A ratio is the median of the rounds' ratios, so that a disturbance hits both or neither.
+//! round. A ratio is the median of the rounds' ratios, so a disturbance hits both sides or neither.
 
 use filch_benches::scenarios::{self, Scenario};
 use filch_benches::{fairness, floor, futures, idle, injector, pool, threads, waits};

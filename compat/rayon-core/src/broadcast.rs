@@ -1,4 +1,4 @@
-//! One call on each thread.
+//! `broadcast` and `spawn_broadcast`: one call of a closure on each thread of a pool.
 
 use crate::registry::{Here, Open, Registry};
 use std::marker::PhantomData;

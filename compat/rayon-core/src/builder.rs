@@ -1,4 +1,5 @@
-//! How a pool is built.
+//! `ThreadPoolBuilder`, which translates rayon's settings into those of a filch pool. filch's
+//! `build_with` makes the workers, and the spawn handler starts a thread for each.
 
 use crate::ThreadPool;
 use crate::error::{Kind, ThreadPoolBuildError};

@@ -1,4 +1,4 @@
-//! Why a pool could not be built.
+//! The error of building a pool.
 
 use std::error::Error;
 use std::{fmt, io};

@@ -1,4 +1,4 @@
-//! Two closures, perhaps at the same time.
+//! `join` and `join_context`, which run two closures, perhaps at the same time.
 
 use crate::registry::{Here, Registry};
 use std::marker::PhantomData;

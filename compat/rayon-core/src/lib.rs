@@ -8,8 +8,8 @@
 //! rayon-core = { path = "filch/compat/rayon-core" }
 //! ```
 //!
-//! Then a thread that waits in `join`, in a scope or in an iterator runs only jobs that come of
-//! what it waits for; and inside a task of a [`filch::fair::Queue`] rayon works on that queue.
+//! Then a thread that waits in `join`, in a scope or in an iterator runs only descendants of the
+//! awaited job. Inside a task of a [`filch::fair::Queue`], rayon forks within that queue.
 //! README.md has the differences to rayon-core.
 
 mod broadcast;

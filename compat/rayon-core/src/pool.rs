@@ -1,4 +1,4 @@
-//! The handle of a pool, and what a thread can ask of its own.
+//! `ThreadPool`, and the functions that ask about the current thread.
 
 use crate::broadcast::BroadcastContext;
 use crate::registry::{Here, Open, Registry};

@@ -1,4 +1,4 @@
-//! Jobs that nobody waits for.
+//! `spawn` and `spawn_fifo`: detached jobs.
 
 use crate::registry::{Here, Registry, take_oldest};
 use std::sync::Arc;

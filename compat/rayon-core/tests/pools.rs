@@ -1,4 +1,4 @@
-//! What rayon's own tests do not ask of a pool.
+//! Tests of pools that rayon's own tests leave out.
 
 use rayon::prelude::*;
 use rayon_core::{ThreadPoolBuilder, Yield};

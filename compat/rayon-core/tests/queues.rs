@@ -1,4 +1,4 @@
-//! rayon's programs in tasks of queues.
+//! Tests of rayon's functions and iterators inside tasks of queues.
 
 mod common;
 

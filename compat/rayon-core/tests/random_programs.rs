@@ -1,6 +1,6 @@
 //! Random programs of rayon's calls: each part of a program runs once, and the program ends.
 //!
-//! `FILCH_SOAK_SECONDS` says for how long (1 s), `FILCH_SEED` where the seeds begin.
+//! `FILCH_SOAK_SECONDS` sets how long they run (1 s by default), and `FILCH_SEED` the first seed.
 
 mod common;
 

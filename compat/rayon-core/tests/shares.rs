@@ -1,4 +1,4 @@
-//! The share of a tenant that uses rayon's iterators, on virtual time.
+//! Tests the share of a tenant that uses rayon's iterators, on virtual time.
 
 use filch::fair::Clock;
 use filch::sim::{self, Stepper};

@@ -1,4 +1,5 @@
-//! Strangers, which a thread runs below a task of a queue, and the wait for another pool.
+//! Tests of strangers: jobs that a thread runs below a task of a queue without being part of that
+//! queue. Also of waits for another pool.
 
 mod common;
 

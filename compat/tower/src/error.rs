@@ -1,4 +1,4 @@
-//! Why a request has no response, and the HTTP status that says so.
+//! The reasons why a request has no response, each with its HTTP status.
 
 use filch::executor::Reason;
 use filch::fair::Queue;

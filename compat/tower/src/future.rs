@@ -1,4 +1,4 @@
-//! The response that a task of a queue will give.
+//! The response future of a request that runs as a task of a queue.
 
 use crate::Error;
 use filch::JoinHandle;

@@ -1,4 +1,4 @@
-//! The layer, its service, and where a request is admitted.
+//! The layer and its service, and the admission of a request to a queue.
 
 use crate::{Error, ResponseFuture};
 use filch::executor::Rejected;

@@ -1,10 +1,10 @@
 //! A [tower](https://docs.rs/tower) layer that runs each request in a queue of filch.
 //!
 //! A server whose handlers compute has two problems: the computation blocks the threads that serve
-//! connections, and the requests of one busy client delay everybody's. [`QueueLayer`] solves both.
-//! A function chooses a queue for each request, usually by its tenant. The inner service then runs
-//! as a task of that queue, on filch's threads. The scheduler shares these threads by weight and in
-//! time.
+//! connections, and the requests of one busy client delay those of all others. [`QueueLayer`]
+//! solves both. A function chooses a queue for each request, usually by its tenant. The inner
+//! service then runs as a task of that queue, on filch's threads. The scheduler shares these
+//! threads by weight and in time.
 //!
 //! | what happens | the response is |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What the layer promises, told by tower's own test tools.
+//! Tests the layer's promises with tower's own test tools.
 
 use filch::executor::Reason;
 use filch::fair::Queue;

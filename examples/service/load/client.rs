@@ -1,4 +1,4 @@
-//! A client with one connection, which it opens again when it was lost.
+//! A client with one connection, which it opens again after losing it.
 
 use axum::body::Bytes;
 use axum::http::{Request, StatusCode};

@@ -1,4 +1,5 @@
-//! Requests that find no room, expire, lose their client, or meet the server's end.
+//! Tests of requests that find no room, expire, lose their client, or are under way at the server's
+//! end.
 
 use crate::client::{Server, Waiting, body, post, status};
 use filch_service::Sums;

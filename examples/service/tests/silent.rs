@@ -1,4 +1,5 @@
-//! Clients that send or take nothing do not keep their connections: there is room for others.
+//! Clients that send nothing or accept nothing lose their connections, so that there is room for
+//! others.
 
 use crate::client::{Server, Waiting, post, status};
 use filch_service::{MOST_BYTES, Settings};

@@ -1,5 +1,5 @@
-//! Clients that leave, expire and find no room, for as long as one likes: `FILCH_SOAK_SECONDS=600
-//! cargo test --release -p filch-service soak`.
+//! Clients that leave, expire and find no room, for a chosen time: `FILCH_SOAK_SECONDS=600 cargo
+//! test --release -p filch-service soak`.
 
 use crate::client::{Server, Waiting, post, status};
 use crate::random::png;

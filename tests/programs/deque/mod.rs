@@ -1,10 +1,10 @@
-//! Programs for a few deques that steal from each other, and what must come of them.
+//! Random programs for a few deques that steal from each other, and the answers that they must get.
 //!
 //! A program is a list of steps. [`Reference`] runs it on `VecDeque`s, [`System`] on the deques;
 //! the two must give the same answers. `tests/deque/against_vecdeque.rs` writes programs with
 //! proptest, the fuzz target `deque_against_vecdeque` with libFuzzer.
 //!
-//! On one thread nobody is in the way, so `Steal::Retry` is always a wrong answer.
+//! On one thread no other thread interferes, so `Steal::Retry` is always a wrong answer.
 
 mod reference;
 mod system;

@@ -1,4 +1,4 @@
-//! What the deques must do, on `VecDeque`s.
+//! Runs a program on `VecDeque`s, for the answers that the deques must give.
 
 use super::{Answer, DEQUES, Settings, Step};
 use filch::deque::Flavor;

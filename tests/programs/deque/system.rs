@@ -1,4 +1,4 @@
-//! The deques themselves.
+//! Runs a program on the deques themselves.
 
 use super::reference::{Capacity, Expected};
 use super::{Answer, DEQUES, Reference, Step};

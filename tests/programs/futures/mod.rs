@@ -1,8 +1,8 @@
-//! Random programs of futures: what they wait for, who wakes, cancels and forgets them, and how
-//! their executor ends.
+//! Random programs of futures: what they await, which thread wakes, cancels or forgets them, and
+//! how their executor ends.
 //!
 //! `tests/task/random_futures.rs` writes them with proptest, the fuzz target `futures` with
-//! libFuzzer. On a stepper the same program does the same each time, except for wakes by other
+//! libFuzzer. On a stepper the same program runs the same way each time, except for wakes by other
 //! threads.
 
 mod world;

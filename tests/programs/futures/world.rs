@@ -1,4 +1,4 @@
-//! What programs of futures know of each future, the futures themselves, and what they share.
+//! The futures of a program, their shared state, and what the checks know of each.
 
 use super::{Act, GATES, Gate, Token};
 use filch::JoinHandle;

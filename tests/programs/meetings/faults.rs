@@ -1,4 +1,4 @@
-//! The user's code that panics: an executor, a policy, a clock and a panic handler.
+//! The user's parts that panic: an executor, a policy, a clock and a panic handler.
 
 use super::ledger::on_ground;
 use filch::Job;

@@ -1,4 +1,4 @@
-//! What a program's first scheduler stands on.
+//! The executors on which a program's first scheduler stands.
 
 use super::faults::{Faults, Marked};
 use super::ledger::on_ground;

@@ -1,5 +1,5 @@
-//! Limits that `filch::guide::limits` documents. While a constant is `true`, no program asks for
-//! what it names.
+//! Limits that `filch::guide::limits` documents. While a constant is `true`, no program reaches the
+//! limit that it names.
 //!
 //! Setting one to `false` makes the generator find it again.
 

@@ -1,4 +1,4 @@
-//! What is known of a program's tasks: who runs where, in which order, and how many.
+//! Records which of a program's tasks run where, in which order, and how many at once.
 
 use crate::common::closures::Counts;
 use filch::FairScheduler;

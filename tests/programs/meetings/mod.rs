@@ -1,23 +1,22 @@
 //! Random programs in which promises meet: a scheduler and a blocked thread, a limit that changes
 //! under load, a policy that panics, a paused queue whose last handle goes, an executor that ends;
-//! and other people's work on its threads.
+//! and jobs of other code on its threads.
 //!
 //! `tests/fair/random_meetings.rs` writes them with proptest, the fuzz target `meetings` with
 //! libFuzzer. What is checked:
 //!
-//! - Each task that was accepted runs once or is reported cancelled, and somebody has cancelled it.
-//!   Each closure is dropped.
-//! - Whenever a thread and a place are free, a task that is spawned begins: `Hold` waits for that
-//!   while others hold theirs.
-//! - What is said in numbers is so: `max_parallel`, `capacity`, `submitted`, the order of an
-//!   ordered queue.
-//! - A fork gives what its leaves do, also in a queue that is cancelled meanwhile.
+//! - Each accepted task runs once, or is reported cancelled because a step has cancelled it. Each
+//!   closure is dropped.
+//! - Whenever a thread and a place are free, a spawned task begins: `Hold` waits for that while
+//!   other tasks hold their threads.
+//! - `max_parallel`, `capacity`, `submitted` and the order of an ordered queue hold.
+//! - A fork returns the results of its leaves, even if its queue is cancelled meanwhile.
 //! - A task runs on a thread of its executor, and `wait_idle` fails on no other.
 //!
 //! So that each wait must end, tasks wait in one direction only. A queue is *calm* if it is never
-//! paused, and is not below a queue that is not calm. Tasks wait for tasks of calm queues alone,
-//! and if a calm queue is limited, tasks of limited calm queues before it may wait for it, and
-//! those behind it may not.
+//! paused, and is not below a queue that is not calm. Tasks wait for tasks of calm queues only. For
+//! a limited calm queue, tasks of limited calm queues before it may wait, and those behind it may
+//! not.
 //!
 //! A program that does not end fails after `PATIENCE`; its threads are left behind.
 

@@ -1,4 +1,4 @@
-//! What tasks are to do: which may wait for which.
+//! Decides what each task does, and which tasks it may wait for.
 
 use super::ledger::Account;
 use super::tasks::{End, How, Plan, Target, Task};

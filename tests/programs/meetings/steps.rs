@@ -1,4 +1,4 @@
-//! What each step does, and what must come of it.
+//! The effect of each step, and the outcome that it must have.
 
 use super::faults::Fault;
 use super::known;

@@ -1,4 +1,4 @@
-//! What tasks do.
+//! The work of tasks.
 
 use super::forks::Fork;
 use super::ledger::{Account, Gate, Ledger, Opens};

@@ -1,4 +1,4 @@
-//! A program's schedulers, queues and tasks, and what main knows of each.
+//! A program's schedulers, queues and tasks, and what the main thread knows of each.
 
 use super::faults::{Faults, with_faults};
 use super::grounds::{Ground, Make};

@@ -1,4 +1,5 @@
-//! What is known of queues and tasks from outside, exactly: one thread runs at a time.
+//! Records what each queue and task has done. The record is exact, because one thread runs at a
+//! time.
 
 use filch::fair::Clock as _;
 use filch::sim::StepperHandle;

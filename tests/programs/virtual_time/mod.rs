@@ -1,13 +1,13 @@
-//! Random programs of queue operations on a virtual clock, where everything can be said exactly:
-//! what runs, what may run, and that the same program runs the same way twice.
+//! Random programs of queue operations on a virtual clock, where the checks are exact: a task runs if
+//! and only if it may, and the same program runs the same way twice.
 //!
 //! `tests/fair/virtual_time.rs` writes them with proptest, the fuzz target of the same name with
 //! libFuzzer. Tasks panic, spawn themselves again, fork and wait for tasks of other queues; futures
 //! yield, sleep and are woken; schedulers are over queues; queues and tasks have tokens, groups and
 //! permits.
 //!
-//! So that each wait ends, a task waits for a task of a later queue alone, and that queue's
-//! scheduler is over the stepper.
+//! So that each wait ends, a task waits only for tasks of later queues whose scheduler is over the
+//! stepper.
 
 mod books;
 mod tasks;

@@ -1,4 +1,4 @@
-//! What tasks do.
+//! The work of tasks: they panic, respawn, wait, yield and sleep.
 
 use super::Which;
 use super::books::{Books, Life, Part, Sleeper};

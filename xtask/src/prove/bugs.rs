@@ -1,4 +1,4 @@
-//! The bugs that peers and articles had, and whether what is said to cover each is there.
+//! Checks that the tests and models which are said to cover a known bug of peers or articles exist.
 
 use runner::{Result, folders};
 use std::collections::BTreeSet;

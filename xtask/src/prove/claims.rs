@@ -1,4 +1,4 @@
-//! What files say of themselves, and the named orderings claim, in a sentence each.
+//! Reads the first sentence of a file, and the claim of each named ordering, for the report.
 
 use runner::Result;
 use std::collections::BTreeMap;

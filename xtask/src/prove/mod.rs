@@ -1,7 +1,7 @@
-//! `cargo xtask prove`: everything that is claimed about the structures, checked, and written down
-//! with how far.
+//! `cargo xtask prove`: checks every claim about the structures, and records how far each was
+//! checked.
 //!
-//! It runs the commands that check one kind of thing each, and makes one report of their tables:
+//! It runs the commands that each check one kind of claim, and makes one report of their tables:
 //! `target/filch/proof.md`, and `proof.tsv` with its summary.
 
 mod bugs;

@@ -1,4 +1,5 @@
-//! The report: what was checked, how far, and what was not.
+//! The report of `cargo xtask prove`: which properties were checked, how far, and which were not.
+//! Most methods of `Report` read the table of one command.
 
 use super::bugs;
 use super::claims::{claims, first_sentence};

@@ -1,4 +1,5 @@
-//! What rayon-core's own tests use of its insides, by what this package offers.
+//! Stands in for the parts of rayon-core's insides that its own tests use, made of the interface of
+//! `compat/rayon-core`.
 
 pub use rayon_core::*;
 

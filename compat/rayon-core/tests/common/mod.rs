@@ -1,4 +1,4 @@
-//! What the tests have in common. Each takes a part of it.
+//! Shared helpers; each test binary uses a part of them.
 #![allow(dead_code)]
 
 use filch::fair::Queue;
