@@ -1,5 +1,4 @@
-//! `ThreadPoolBuilder`, which translates rayon's settings into those of a filch pool. filch's
-//! `build_with` makes the workers, and the spawn handler starts a thread for each.
+//! `ThreadPoolBuilder`, which translates rayon's settings into those of a filch pool.
 
 use crate::ThreadPool;
 use crate::error::{Kind, ThreadPoolBuildError};

@@ -1,6 +1,5 @@
 //! The registry: the state that the threads of a pool share. `Here` tells where the current thread
-//! stands: in a task of a queue, on a worker, or outside. The count `open` of the handle and of the
-//! accepted jobs keeps a pool open.
+//! stands: in a task of a queue, on a worker, or outside.
 
 use crate::ThreadPoolBuilder;
 use crate::error::{Kind, ThreadPoolBuildError};

@@ -1,6 +1,5 @@
-//! `scope` and `scope_fifo`: jobs that borrow from the stack frame of their spawner. A FIFO scope
-//! keeps the jobs of each worker in an injector, and each job of filch's scope runs the oldest of
-//! these.
+//! `scope` and `scope_fifo`: jobs that borrow. A FIFO scope keeps the jobs of each worker in an
+//! injector, and each job of filch's scope runs the oldest of these.
 
 use crate::broadcast::BroadcastContext;
 use crate::registry::{BoxedJob, Here, Registry, take_oldest};
