@@ -17,9 +17,9 @@
 //! | a function with limited parallelism | [`WorkQueue`] |
 //! | fork and join in a tenant's share | [`Queue::join`], [`Queue::scope`], [`Queue::install`] |
 //!
-//! The next example shares threads between isolated components, which was announced for the fourth
-//! part of Duffy's series. Each component has an executor of its own that uses at most two threads
-//! at once, and neither starves the other.
+//! The next example shares threads between isolated components, the subject that was announced for
+//! the fourth part of Duffy's series. Each component has an executor of its own that uses at most
+//! two threads at once, and neither starves the other.
 //!
 //! ```
 //! use filch::{Executor, FairScheduler, Job, ThreadPool};
@@ -69,8 +69,8 @@
 //! - No thread of the executor is without work while a queue is ready, except those that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A new queue, or one that becomes ready again, has no credit for the time before.
-//! - A ready queue waits for its first pick at most until the current leases end, and those of the
-//!   queues with less virtual time.
+//! - A ready queue waits for its first pick at most until the current leases, and the leases of the
+//!   queues with less virtual time, have ended.
 //! - A lower priority gets every 64th pick.
 //!
 //! # When the executor ends
@@ -80,8 +80,8 @@
 //!
 //! | when the executor ends | the queued tasks |
 //! |---|---|
-//! | it drains, and a ticket is under way | are run by that ticket |
-//! | it [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
+//! | the executor drains, and a ticket is under way | are run by that ticket |
+//! | the executor [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
 //! The handles of dropped tasks report that they were cancelled.
@@ -111,7 +111,8 @@
 //!
 //! # The files
 //!
-//! Each folder uses those above it, and what users call stands beside them:
+//! Each folder uses only the folders above it in this table. The files with the public calls stand
+//! beside the folders.
 //!
 //! | | |
 //! |---|---|
@@ -122,28 +123,30 @@
 //! | `queue` | a queue's handle, its futures, its metrics |
 //! | `serving` | turns, leases, and tasks that run on threads which wait |
 //!
-//! Within a folder calls go one way, too. `HandOver` is the one call upwards: of a ticket that the
-//! executor runs, perhaps at once, and of one that it drops.
+//! Within a folder, calls go one way, too. `HandOver` is the one call upwards: the executor runs a
+//! ticket, perhaps at once, or drops it.
 //!
 //! # Invariants
 //!
 //! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
 //!   until the scheduler is dropped, even without a queue.
-//! - **I2** A task is accepted and counted in one step, while the queue is open. So a thread that
-//!   sees a closed queue without pending tasks knows that its last task has ended.
+//! - **I2** A task is accepted and counted in one step. A closed queue accepts tasks only from its
+//!   own tasks, which are counted. So a thread that sees a closed queue without pending tasks knows
+//!   that its last task has ended.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes it so, and the thread that takes this step frees the slot.
 //! - **I4** Every ready queue is in its tier's ready set. While a set is not empty, some ticket
-//!   searches, or as many tickets run as may. Where one of these does not hold, a thread is about
-//!   to restore it: a thread that makes a queue ready fences (`LOOK`), then sees to both; a thread
-//!   that takes a queue out of the set, or stops searching, fences (`LOOK`), then looks again.
-//! - **I5** A thread that waits for a place in a queue is woken when one becomes free, or finds it
-//!   when it looks once more.
+//!   searches, or the greatest allowed number of tickets runs. If one of these two does not hold, a
+//!   thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then sees to
+//!   both. A thread that takes a queue out of the set, or stops searching, fences (`LOOK`), then
+//!   looks again.
+//! - **I5** A thread that waits for a place in a queue is woken when a place becomes free, or finds
+//!   the place when it looks once more.
 //! - **I6** Each frame that `SUBMITTING` or `SERVING` links is further up the same thread's stack,
 //!   and stays there until its submission returns, or its service ends.
-//! - **I7** A fork stays where it is until it has run, or its owner has taken it back: its owner
-//!   does not go on before. So the latches that it links, each further up the stack of a thread
-//!   that runs or waits for it, stay too.
+//! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
+//!   the owner waits until then. So the latches that the fork links stay too: each is further up
+//!   the stack of a thread that runs the fork or waits for it.
 //!
 //! # In a picture
 //!
@@ -195,8 +198,8 @@ use crate::sync::order::{FencePair, Pair};
 /// value was put there.
 const MADE: Pair = Pair::named("fair::MADE");
 
-/// A thread that takes a lease sees the settings of the queue; the thread that opens a queue sees
-/// all that was done with the slot before.
+/// A thread that takes a lease sees the settings of the queue. The registry's lock, not this pair,
+/// orders the slot's earlier queue before the opening of the next.
 const OPENED: Pair = Pair::named("fair::OPENED");
 
 /// A thread that sees tasks ended, or frees a slot, sees all that those tasks did.
@@ -207,7 +210,7 @@ const READY: Pair = Pair::named("fair::READY");
 
 /// One thread makes work visible, then looks whether a ticket searches. Another stops serving, then
 /// looks for work. At least one sees the other. The same holds for a thread that waits for a place
-/// and one that frees it.
+/// and a thread that frees it.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// One thread lowers a time, then looks at the floor above it. Another raises the floor, then looks
