@@ -37,7 +37,7 @@ impl Queues {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
 
-    /// Adds a queue to the ready set if it is ready and not a member. Returns whether it is one now.
+    /// Adds a queue to the ready set if it is ready and no member yet. Returns whether it is one.
     #[inline]
     pub(crate) fn is_shown(&self, line: &Line) -> bool {
         self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
