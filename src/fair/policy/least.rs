@@ -24,8 +24,8 @@ pub struct Times {
 ///   floors above it that are higher. A thread that raises floors looks again afterwards, and
 ///   lowers them again if it must. Of these two, one sees the other (`LEAST`).
 ///
-/// The tree is lock-free: a search begins again only if another thread has changed what it read, or
-/// if it has raised a floor itself.
+/// The tree is lock-free: a search begins again only if another thread has changed a word that it
+/// read, or if it has raised a floor itself.
 #[derive(Debug)]
 pub struct Least {
     groups: Box<[AtomicU64]>,

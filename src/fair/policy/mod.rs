@@ -19,7 +19,7 @@ use core::time::Duration;
 
 /// Chooses which of the ready queues is served next.
 ///
-/// A queue is *ready* if it has a task, is below its limit, and is not paused.
+/// A queue is *ready* if it has a queued task or a fork, is below its limit, and is not paused.
 ///
 /// Several threads call a policy at once, also for the same queue, so its state is atomic. The
 /// scheduler holds no lock during a call, except the lock for making queues during
@@ -100,7 +100,7 @@ pub trait Policy: Send + Sync + 'static {
     ///
     /// Also called with a note of 0 for a task that ran on a thread that waited for it. If a thread
     /// sleeps until forks have ended, this is called before each sleep with the service since the
-    /// last call; the first call for a lease has the pick's note, and the others a note of 0.
+    /// last call. The first call for a lease has the pick's note, and each other a note of 0.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }

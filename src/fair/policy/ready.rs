@@ -58,7 +58,7 @@ impl ReadySet {
         let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
         word.fetch_and(!bit, READY.acquire());
         if self.members(group) != 0 {
-            // Relaxed: the thread that set the member published what it wrote before, and this
+            // Relaxed: the thread that set the member has published its earlier writes, and this
             // continues its release sequence.
             word.fetch_or(bit, Relaxed);
         }

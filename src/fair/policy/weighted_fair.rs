@@ -162,9 +162,9 @@ impl Policy for WeightedFair {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
         // The slot's last queue may have left the slot in the ready set, so a pick may come at any
-        // point here. In this order, a pick that charges the new time has read the new estimate,
-        // and a pick that has read the new number charges the new time. Where the processor
-        // reorders the accesses, one pick may charge the new queue the old estimate, for good.
+        // point here. In this order, a pick that charges the new time has read the new estimate. A
+        // pick that has read the new number charges the new time. Where the processor reorders the
+        // accesses, one pick may charge the new queue the old estimate, and not take it back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
