@@ -89,8 +89,8 @@ impl Builder {
     /// Each priority may have its own reservation; of two calls for one priority, the last counts.
     /// If the executor shrinks to `threads` or fewer, lower queues still get one thread. If it
     /// grows, the scheduler learns of it with the next task or at the end of a quantum. A thread
-    /// that [waits](crate::JoinHandle::join) for a task of a lower queue and runs the task is not
-    /// counted among the threads of the lower queues.
+    /// that runs a task of a lower queue because it [waits](crate::JoinHandle::join) for that task
+    /// does not count.
     ///
     /// # Panics
     ///

@@ -20,8 +20,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// Shares an executor among queues.
 ///
 /// A scheduler has no threads. It submits *tickets* to the executor. A ticket is a job that picks a
-/// queue, runs its tasks for a quantum, and then submits itself again behind the executor's other
-/// jobs, if the executor can do that ([`Executor::execute_last`], [`Executor::yield_now`]).
+/// queue, runs its tasks for a quantum, and then submits itself again. If the executor can do that,
+/// the ticket goes behind the executor's other jobs ([`Executor::execute_last`],
+/// [`Executor::yield_now`]).
 ///
 /// While no task is queued or runs, there are no tickets. Otherwise the number of running tickets
 /// is at most the number of the executor's threads. If the executor

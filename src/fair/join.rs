@@ -58,9 +58,9 @@ impl Queue {
     /// Runs both closures, perhaps at the same time, and returns their results.
     ///
     /// Both are parts of a task of this queue. Another thread may run the second as soon as the
-    /// queue has a place for it: under the queue's weight, limit and priority, and charged to the
-    /// queue. Otherwise this thread runs it after the first. A half is no task of its own: it takes
-    /// no capacity, it is not refused, and the queue's metrics count its time and not its number.
+    /// queue's weight, limit and priority allow it, and charges the queue for it. Otherwise this
+    /// thread runs the second after the first. A half is no task of its own: it takes no capacity,
+    /// and is not refused. The queue's metrics count its time, but not its number.
     ///
     /// Inside a task of this queue, the closures run in the place that the task has. Then this
     /// allocates nothing, unless the queue has a [context](super::QueueBuilder::context), or more
@@ -73,8 +73,8 @@ impl Queue {
     /// for the time. It keeps its place in the queue, so waiting threads count towards the queue's
     /// limit, and a wait always ends.
     ///
-    /// In a queue that is paused, closed or cancelled, and on an executor that has ended, halves
-    /// still run, so that a task that has begun can end.
+    /// Halves still run in a queue that is paused, closed or cancelled, and after the executor has
+    /// ended, so that a task that has begun can end.
     ///
     /// # Panics
     ///
@@ -244,8 +244,8 @@ impl Queue {
     ///
     /// # Panics
     ///
-    /// Resumes the panic of the closure. Outside of the queue's tasks, panics if the queue or the
-    /// executor refuses the task because it is closed, drops it because it is cancelled, or if the
+    /// Resumes the panic of the closure. Outside of the queue's tasks, also panics if the queue or
+    /// the executor is closed and refuses the task, or is cancelled and drops it. Panics too if the
     /// wait would never end ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
     ///
     /// # Examples

@@ -136,7 +136,7 @@ impl<'a> QueueBuilder<'a> {
     /// capacity.
     ///
     /// A task with a handle frees its room before the handle reports it done or cancelled. There is
-    /// one exception: while the queue holds 4,096 cancelled tasks, a further cancelled task takes
+    /// one exception. While the queue holds 4,096 cancelled tasks, a further cancelled task takes
     /// up room until a server of the queue reaches it.
     ///
     /// # Examples
@@ -247,8 +247,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Returns the queue. Takes a lock for a moment: the lock under which slots are taken and
-    /// freed. No thread takes that lock to pick a queue or to run a task.
+    /// Returns the queue. Takes a lock that is also taken when the last lease or handle of a closed
+    /// queue ends. No thread takes the lock to pick a queue or to run a task.
     ///
     /// # Errors
     ///

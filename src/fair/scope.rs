@@ -84,10 +84,10 @@ impl Queue {
     /// Calls `f` with a scope, and returns when every job that was spawned into it has ended.
     ///
     /// The jobs may borrow everything that outlives the call. They are parts of a task of this
-    /// queue, as the halves of a [`join`](Self::join) are: served under the queue's weight, limit
-    /// and priority, never refused, and charged to the queue wherever they run. When `f` has
-    /// returned, this thread runs the jobs that no other thread has begun. Then it waits for the
-    /// others; meanwhile it runs only forks that belong to the scope, as in `join`.
+    /// queue, as the halves of a [`join`](Self::join) are. They are served under the queue's
+    /// weight, limit and priority, never refused, and charged to the queue wherever they run. When
+    /// `f` has returned, this thread runs the jobs that no other thread has begun. Then it waits
+    /// for the others; meanwhile it runs only forks that belong to the scope, as in `join`.
     ///
     /// Inside a task of this queue, `f` runs in the place that the task has. Elsewhere the whole is
     /// a task of the queue, as in [`install`](Self::install).

@@ -1,5 +1,5 @@
-//! The executor below a scheduler, and the scheduler's record of it: how many tickets it may have,
-//! whether it runs them at once, and whether it has ended.
+//! The executor below a scheduler, and the scheduler's record of it. The record says how many
+//! tickets there may be, whether the executor runs them at once, and whether it has ended.
 
 use super::reserve::Reserves;
 use super::tickets::MOST_TICKETS;

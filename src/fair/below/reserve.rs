@@ -1,9 +1,9 @@
 //! Leases that are kept for queues of high priority.
 //!
 //! A lease takes room in each reservation for a tier above its own. It frees the room before the
-//! `LOOK` fence with which it ends, and then its ticket looks for work. So a ticket that finds no
-//! room may leave, and a submitter that finds none submits no ticket: by the fences of `LOOK`, the
-//! submitter sees the freed room, or the ticket of the ended lease sees the pushed task. The
+//! `LOOK` fence with which it ends, and then its ticket looks for work. By the fences of `LOOK`, a
+//! submitter sees the freed room, or the ticket of the ended lease sees the pushed task. So a
+//! ticket that finds no room may leave, and a submitter that finds none submits no ticket. The
 //! submitter first asks the executor for its parallelism again, because no lease ends when the
 //! executor grows. A ticket that finds room in one reservation and none in the next frees the
 //! first, and looks again before it leaves. A task that blocks keeps its lease and its room, so a

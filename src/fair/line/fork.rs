@@ -33,7 +33,7 @@ use crossbeam_utils::CachePadded;
 
 /// How many shards a queue's forks have.
 const SHARDS: usize = 16;
-/// The shard that all threads share to which no other is lent.
+/// The shard of the threads to which no other is lent.
 const COMMON: usize = SHARDS - 1;
 
 /// The head with which every fork begins.
@@ -99,7 +99,7 @@ impl Shard {
     fn with<R>(&self, act: impl FnOnce(&mut VecDeque<Offer>) -> R) -> R {
         let mut offers = self.offers.lock();
         let result = act(&mut offers);
-        self.len.store(offers.len(), Relaxed); // Relaxed: as in `has_some`
+        self.len.store(offers.len(), Relaxed); // Relaxed: before the fence of LOOK
         result
     }
 
@@ -136,7 +136,7 @@ impl Forks {
         owner.shard.get().unwrap_or_else(|| {
             let lowest = |lent: usize| (!lent).trailing_zeros() as usize;
             let lend = |lent| (lowest(lent) < COMMON).then(|| lent | 1 << lowest(lent));
-            // Relaxed: the shard's lock orders what its threads do.
+            // Relaxed: the shard's lock orders the accesses of its threads.
             let lent = self.lent.fetch_update(Relaxed, Relaxed, lend);
             let shard = self.use_shard(lent.map_or(COMMON, lowest));
             owner.shard.set(Some(shard));
@@ -193,8 +193,8 @@ impl Forks {
         })
     }
 
-    /// Takes a fork that comes of this latch. Looks under the lock of every shard: a thread that
-    /// offers such a fork later sees what the caller has written before.
+    /// Takes a fork that comes of this latch. Looks under the lock of every shard, so a thread that
+    /// offers such a fork later sees the caller's earlier writes.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }

@@ -42,8 +42,8 @@ impl Table {
     }
 }
 
-/// The free slots. The lock `Queues::registry` protects them. A thread takes it to make a queue or
-/// to free the slot of one that is over, not to pick queues or to run tasks.
+/// The free slots. The lock `Queues::registry` protects them. A thread takes it to make a queue, or
+/// to free the slot of a queue that is over. No thread takes it to pick a queue or to run a task.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
     /// The slots that had queues and have none now.

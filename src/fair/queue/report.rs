@@ -149,9 +149,9 @@ impl Wait {
 /// The metrics of all queues of a scheduler, and figures of how fairly they were served.
 ///
 /// Fairness concerns only queues that always had something to do; the others could not have taken
-/// more service. So the figures are about queues that were *backlogged*: they had tasks at the
-/// beginning and at the end, and in between they were never without work, at a limit or paused. For
-/// the time between two reports, see [`since`](Self::since).
+/// more service. So the figures are about queues that were *backlogged*. A backlogged queue had
+/// tasks at the beginning and at the end, and in between it was never without work, at its limit or
+/// paused. For the time between two reports, see [`since`](Self::since).
 ///
 /// # Examples
 ///

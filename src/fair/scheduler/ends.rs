@@ -149,8 +149,8 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds its queue out of the ready set, and
-    // sees to the task itself. While a member is taken out of the set, other members of its group
-    // may be hidden from a ticket that leaves; the second round drops their tasks.
+    // sees to the task itself. While a member is taken out of the set, a ticket that leaves may
+    // miss other members of its group. The second round drops their tasks.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -198,9 +198,9 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
 /// Frees the slot of a queue that is over. The caller's step has made the queue over (I3).
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
-    // If the queue is in the ready set, it stays there until the next ticket takes it out. A thread
-    // that takes a member out may hide others of its group for a moment, and has to look again, as
-    // tickets do.
+    // If the queue is in the ready set, it stays there until the next ticket takes it out. While a
+    // thread takes a member out, others of its group may be hidden, so the thread has to look again
+    // as tickets do. This thread does not.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
     // The jobs that are left are tombstones, whose references would keep the scheduler alive.

@@ -85,9 +85,9 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and has the policy convert the queue's debt. Between the two steps the
-    /// higher weight is in force. So a pick or a lease in between is wrong by at most its own
-    /// charge at the new weight; with the lower weight, the charge could grow by from/to.
+    /// Changes the weight, and tells the policy, which converts the queue's debt. Between the two
+    /// steps the higher weight is in force. So a pick or a lease in between is wrong by at most its
+    /// own charge at the new weight. With the lower weight, the charge could grow by from/to.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

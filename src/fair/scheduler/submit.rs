@@ -1,6 +1,6 @@
-//! How a queue accepts tasks, and gets their jobs. A task is first counted in the life word, then
-//! its job is pushed; if there is no ticket, one is submitted before, and its refusal refuses the
-//! task.
+//! How a queue accepts tasks, and gets their jobs. If there is no ticket, a submitter first submits
+//! one, whose refusal refuses the task. Then it counts the task in the life word, and pushes the
+//! job.
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;
