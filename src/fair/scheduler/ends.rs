@@ -45,8 +45,8 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease or hold. If the queue is over, frees its slot. Otherwise has the free
-/// place used, if the queue was at its limit, and wakes the threads that wait for an idle queue.
+/// Ends the caller's lease or hold. Frees the slot if the queue is over, wakes the threads that
+/// wait until it is idle, and makes sure that a freed place is used.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let look = line.life.look();
     if look.is_closed() && look.tasks() == 0 {

@@ -1,5 +1,5 @@
 //! Frames of service: which queue a thread serves, and for how much of its time the queue is
-//! charged. The frames of a thread are linked from its stack through `SERVING`.
+//! charged. `SERVING` points to the innermost frame on a thread's stack.
 
 use crate::fair::line::Line;
 use crate::fair::line::fork::Owner;
@@ -55,7 +55,7 @@ per_thread! {
 }
 
 impl Serving {
-    /// Returns the innermost frame of this thread, for the length of a call.
+    /// Returns the innermost frame of this thread. The caller may use it until the caller returns.
     #[inline]
     pub(crate) fn innermost<'a>() -> Option<&'a Self> {
         // SAFETY: I6 — the frame is further up this thread's stack, and outlives the current call.

@@ -215,7 +215,7 @@ fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress
     // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread those
     // that it takes.
     let has_run = if job.is_half() {
-        // The task that has forked it waits for it, even in a cancelled queue.
+        // A fork runs even in a cancelled queue, because the task that has forked it waits for it.
         job.run();
         true
     } else if line.is_cancelled.load(Relaxed) {
