@@ -83,13 +83,14 @@ impl Builder {
     }
 
     /// Keeps `threads` of the executor's threads for queues of this priority and above: queues of
-    /// lower priorities hold at most the others, together. So an urgent task begins at once, even
-    /// beside long ones, unless that many urgent tasks run. By default none are kept.
+    /// lower priorities together hold at most the other threads. So an urgent task begins at once,
+    /// even beside long tasks, unless `threads` urgent tasks run. By default no thread is kept.
     ///
-    /// Each priority may have its own reservation; for the same one, the last call counts. If the
-    /// executor shrinks to `threads` or fewer, lower queues still get one thread. If it grows, the
-    /// scheduler learns of it with the next task or at the end of a quantum. A thread that
-    /// [waits](crate::JoinHandle::join) for a task of a lower queue and runs it does not count.
+    /// Each priority may have its own reservation; of two calls for one priority, the last counts.
+    /// If the executor shrinks to `threads` or fewer, lower queues still get one thread. If it
+    /// grows, the scheduler learns of it with the next task or at the end of a quantum. A thread
+    /// that runs a task of a lower queue because it [waits](crate::JoinHandle::join) for that task
+    /// does not count.
     ///
     /// # Panics
     ///
@@ -119,7 +120,7 @@ impl Builder {
         self
     }
 
-    /// Sets the clock that measures tasks. By default the system's monotonic clock.
+    /// Sets the clock that measures tasks. [`Clock`] describes the default one.
     ///
     /// # Examples
     ///
@@ -192,8 +193,8 @@ impl Builder {
     /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
     /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
-    /// the executor panics. In that call the policy then gives no advice, the clock stands still,
-    /// and the executor counts as full.
+    /// the executor panics. The scheduler then goes on as if the call had given no advice, no time
+    /// had passed, or the executor were full.
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! How users end queues and schedulers, and wait for them.
+//! The public calls that close, cancel and shut down queues and schedulers, or wait until no task
+//! is pending. Blocking waits are refused on threads that run jobs of the executor.
 
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
@@ -13,8 +14,8 @@ use core::future::Future;
 use core::time::Duration;
 
 impl Queue {
-    /// Closes the queue: it accepts tasks only from its own tasks. Accepted tasks still run.
-    /// Returns whether the queue was open. Does not wait.
+    /// Closes the queue: from then on it accepts tasks only from its own tasks. Accepted tasks
+    /// still run. Returns whether the queue was open. Does not wait.
     ///
     /// # Examples
     ///
@@ -78,11 +79,12 @@ impl Queue {
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when nothing is pending in this queue, as
-    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and is a handle of the queue.
+    /// Returns a future that is ready when no task of this queue is pending. It does the work of
+    /// [`wait_idle`](Self::wait_idle) without blocking a thread, and counts as a handle of the
+    /// queue.
     ///
-    /// It is never ready while a future of this queue awaits it: that one is pending until it has
-    /// ended.
+    /// If a future of this queue awaits it, it is never ready: the awaiting future is pending until
+    /// it has ended.
     ///
     /// # Examples
     ///
@@ -109,7 +111,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`] on a thread that runs jobs of the executor; then nothing is closed.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor; then the queue is not
+    /// closed.
     ///
     /// # Examples
     ///
@@ -127,12 +130,13 @@ impl Queue {
         self.end_by(how, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
+    /// Closes the queue as [`shutdown`](Self::shutdown) does, but waits for at most `time`.
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if there are tasks left by then: they end when they can.
-    /// [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
+    /// - [`ShutdownError::StillRunning`] if tasks are still pending by then. They end later.
+    /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
+    ///   the queue is not closed.
     ///
     /// # Examples
     ///
@@ -187,11 +191,11 @@ impl FairScheduler {
         wait_until_all_quiet(&self.scheduler.queues.table, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when nothing is pending in any queue, as
-    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and keeps no queue open.
+    /// Returns a future that is ready when no task is pending in any queue. It does the work of
+    /// [`wait_idle`](Self::wait_idle) without blocking a thread, and keeps no queue open.
     ///
-    /// If a future of one of the queues awaits it, it is never ready, because that future is
-    /// pending until it has ended itself.
+    /// If a future of one of the queues awaits it, it is never ready: the awaiting future is
+    /// pending until it has ended.
     ///
     /// # Examples
     ///
@@ -239,12 +243,13 @@ impl FairScheduler {
         self.end_by(how, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
+    /// Closes all queues as [`shutdown`](Self::shutdown) does, but waits for at most `time`.
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if there are tasks left by then: they end when they can.
-    /// [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
+    /// - [`ShutdownError::StillRunning`] if tasks are still pending by then. They end later.
+    /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
+    ///   no queue is closed.
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! The handle of a scheduler.
+//! The handle of a scheduler. It spawns into the queue whose task this thread runs, or else into
+//! the default queue.
 
 use super::line::Line;
 use super::queue::Queue;
@@ -19,12 +20,13 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// Shares an executor among queues.
 ///
 /// A scheduler has no threads. It submits *tickets* to the executor. A ticket is a job that picks a
-/// queue, runs its tasks for a quantum, and then submits itself again behind the executor's other
-/// jobs, if the executor can do that ([`Executor::execute_last`], [`Executor::yield_now`]).
+/// queue, runs its tasks for a quantum, and then submits itself again. If the executor can do that,
+/// the ticket goes behind the executor's other jobs ([`Executor::execute_last`],
+/// [`Executor::yield_now`]).
 ///
-/// There are no tickets while no task is queued. Otherwise at most as many run as the executor has
-/// threads. If the executor [enforces](Executor::enforces_parallelism) that number, one more ticket
-/// waits behind them.
+/// While no task is queued or runs, there are no tickets. Otherwise the number of running tickets
+/// is at most the number of the executor's threads. If the executor
+/// [enforces](Executor::enforces_parallelism) that number, one more ticket waits behind them.
 ///
 /// Clones are handles to the same scheduler. Dropping the last handle closes the default queue;
 /// other queues live as long as their own handles.
@@ -52,7 +54,8 @@ pub struct FairScheduler {
     default: Queue,
 }
 
-// As for a queue's handle: panics are caught before they could leave shared state half changed.
+// Panics of tasks, policies, clocks and executors are caught before they could leave shared state
+// half changed.
 impl UnwindSafe for FairScheduler {}
 impl RefUnwindSafe for FairScheduler {}
 
@@ -127,8 +130,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure, if the scheduler is shut down or the executor
-    /// refuses it.
+    /// Returns [`Rejected`], with the closure and the reason: that queue is closed or full, or the
+    /// executor is.
     ///
     /// # Examples
     ///
@@ -171,8 +174,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure as a job, if the scheduler is shut down or the
-    /// executor refuses it.
+    /// Returns [`Rejected`], with the closure as a job and the reason: that queue is closed or
+    /// full, or the executor is.
     ///
     /// # Examples
     ///
@@ -228,7 +231,7 @@ impl FairScheduler {
         Report::of(&self.scheduler.queues)
     }
 
-    /// Returns the queue whose task this thread runs, or else the default queue.
+    /// Returns the line of the queue whose task this thread runs, or else of the default queue.
     fn line(&self) -> &Line {
         let queues = &self.scheduler.queues;
         let current = Serving::slot_in(queues).and_then(|slot| queues.table.get(slot));
@@ -247,7 +250,7 @@ impl Executor for FairScheduler {
         self.scheduler.below.executor.parallelism()
     }
 
-    /// Returns whether the default queue was, or the executor below.
+    /// Returns whether the default queue or the executor below was cancelled.
     fn is_cancelled(&self) -> bool {
         self.default.is_cancelled()
     }
@@ -264,7 +267,7 @@ impl Executor for FairScheduler {
         self.default.id()
     }
 
-    /// Those of the default queue.
+    /// Returns the default queue's way of polling futures, so futures go into that queue.
     fn futures(&self) -> Option<Futures> {
         self.default.futures()
     }

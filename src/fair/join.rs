@@ -1,4 +1,5 @@
-//! Fork and join within a queue: [`Queue::join`] and [`Queue::install`].
+//! Fork and join within a queue: [`Queue::join`] and [`Queue::install`]. The second half of a
+//! `join` lies on its owner's stack, and other servers of the queue may take it (`line/fork.rs`).
 
 use super::line::fork::{ForkHead, Latch};
 use super::line::life::MAX_TASKS;
@@ -16,7 +17,7 @@ use crate::task::{CancelToken, Job, JoinError, Limited, OnStack, StackKind};
 use core::mem;
 use core::num::NonZeroUsize;
 
-/// The second half, on the stack of its owner (I7).
+/// The second half of a `join`, on the stack of the thread that has forked it, its owner (I7).
 #[repr(C)]
 struct ForkHalf<B, R> {
     /// First, so that a pointer to it is a pointer to the whole.
@@ -28,7 +29,7 @@ struct ForkHalf<B, R> {
 }
 
 impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
-    /// Runs also if it is dropped, since its owner waits.
+    /// A half that is dropped runs as well, because its owner waits for it.
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
 
     /// # Safety
@@ -38,44 +39,44 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
         let this = head.cast::<Self>();
         // SAFETY: 1 — the half stays while its owner waits.
         let half = unsafe { &*this };
-        // SAFETY: 1 — no other thread has taken the half, so its closure is still there, and ours.
+        // SAFETY: 1 — no other thread has taken the half, so the closure is still there for us.
         let b = unsafe { half.closure.take() };
         let result = half.latch.run(Serving::owner(), || thread::catch(|| half.context.within(b)));
-        // SAFETY: I7 — the owner reads the result after `end`; it is forgotten in the next line.
+        // SAFETY: I7 — the owner reads only after `end`. The next line forgets our copy.
         unsafe { half.result.put(&result) };
         mem::forget(result);
-        // SAFETY: 1 — the owner waits until `end`; only an address is taken.
+        // SAFETY: 1 — the half stays until `end`, and this takes only an address in it.
         let latch = unsafe { &raw const (*this).latch };
-        // SAFETY: 1 — this fork is one of the latch, and the half, which may go now, is not used
-        // below.
+        // SAFETY: 1 — the latch counts this fork. The half may go now, and nothing below uses it.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
 
 impl Queue {
-    /// Runs both closures, perhaps at the same time, and returns what they return.
+    /// Runs both closures, perhaps at the same time, and returns their results.
     ///
     /// Both are parts of a task of this queue. Another thread may run the second as soon as the
-    /// queue has a place for it: under the queue's weight, limit and priority, and charged to the
-    /// queue. Otherwise this thread runs it after the first. A half is no task of its own: it takes
-    /// no capacity, it is not refused, and the queue's metrics count its time and not its number.
+    /// queue's weight, limit and priority allow it, and charges the queue for it. Otherwise this
+    /// thread runs the second after the first. A half is no task of its own: it takes no capacity,
+    /// and is not refused. The queue's metrics count its time, but not its number.
     ///
     /// Inside a task of this queue, the closures run in the place that the task has. Then this
     /// allocates nothing, unless the queue has a [context](super::QueueBuilder::context), or more
-    /// forks are open in the queue than ever before. Elsewhere
-    /// the whole is a task of the queue, as in [`install`](Self::install).
+    /// forks are open in the queue than ever before. Elsewhere the whole is a task of the queue, as
+    /// in [`install`](Self::install).
     ///
-    /// While another thread runs the second closure, this thread runs halves and jobs of scopes
-    /// that come of it, and nothing else. When there are none, it sleeps: its place at the executor
-    /// goes to another thread, and the queue is not charged for the time. It keeps its place in the
-    /// queue. So a limit of `k` counts threads that wait, and a wait always ends.
+    /// While another thread runs the second closure, this thread runs only halves and jobs of
+    /// scopes that the second closure has forked, directly or within others. While there are none,
+    /// it sleeps: its place at the executor goes to another thread, and the queue is not charged
+    /// for the time. It keeps its place in the queue, so waiting threads count towards the queue's
+    /// limit, and a wait always ends.
     ///
-    /// In a queue that is paused, closed or cancelled, and on an executor that has ended, halves
-    /// still run, so that a task that has begun can end.
+    /// Halves still run in a queue that is paused, closed or cancelled, and after the executor has
+    /// ended, so that a task that has begun can end.
     ///
     /// # Panics
     ///
-    /// Continues the panic of the first closure, or else of the second, when neither runs any more.
+    /// Resumes the panic of the first closure, or else of the second, when neither runs any more.
     /// If the first panics, the second may be dropped unrun. Outside of the queue's tasks, it also
     /// panics where [`install`](Self::install) does.
     ///
@@ -109,7 +110,7 @@ impl Queue {
             Some(serving) => self.fork(serving, a, b),
             None => self.install(|| match Serving::of(self.line()) {
                 Some(serving) => self.fork(serving, a, b),
-                // A thread that has dropped its thread-local state.
+                // The thread has dropped its thread-local state, and so cannot fork.
                 None => (a(), b()),
             }),
         }
@@ -121,13 +122,13 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if one of the closures was dropped because of it. The other has
-    /// ended. Outside of the queue's tasks, also the error with which the queue refuses or drops
-    /// the whole, for which `join` panics.
+    /// - The token's cancellation, if a closure was dropped because of it. The other has ended.
+    /// - Outside of the queue's tasks, the error with which the queue refuses or drops the whole,
+    ///   for which `join` panics.
     ///
     /// # Panics
     ///
-    /// Continues the panic of the first closure, or else of the second, when neither runs any more.
+    /// Resumes the panic of the first closure, or else of the second, when neither runs any more.
     ///
     /// # Examples
     ///
@@ -176,12 +177,12 @@ impl Queue {
             result: Place::empty(),
         };
         half.head = ForkHead::new(&ForkHalf::<B, RB>::KIND, &raw const half.latch);
-        // SAFETY: I7 — no other thread has it. Forgotten in the next line.
+        // SAFETY: I7 — no other thread knows the half yet. The next line forgets our copy.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         half.latch.add(Some(&serving.owner));
         let outer = serving.owner.latch.get();
-        // SAFETY: I7 — `a` is caught, and every way out is behind `take_back` or the wait.
+        // SAFETY: I7 — a panic of `a` is caught, so this frame stays until `take_back` or the wait.
         let shard = unsafe { offer(scheduler, line, &raw const half.head, outer) };
         let first = thread::catch(a);
         let is_ours = line.forks.get().is_some_and(|it| it.take_back(shard, &half.head));
@@ -197,8 +198,7 @@ impl Queue {
             };
         }
         wait_at(&scheduler.queues, line, serving, &half.latch);
-        // SAFETY: I7 — the wait is over, so the fork has put its result, and touches the half no
-        // more.
+        // SAFETY: I7 — the wait is over, so the fork has put its result and uses the half no more.
         let second = unsafe { half.result.take() };
         match (first, second) {
             (Ok(a), Ok(b)) => (a, b),
@@ -211,10 +211,10 @@ impl Queue {
     }
 
     /// Calls `f` with the queue whose task this thread runs. Calls it with `None` if the thread
-    /// runs no task of a queue, if it runs a stranger below the task
+    /// runs no task of a queue, if it runs an unrelated job inside the task
     /// ([`yield_now`](crate::pool::yield_now)), or if no handle of the queue is left. If `f` gets
-    /// the queue, the queue has one handle more until this thread's lease on it has ended. That is
-    /// at the latest a quantum after the task.
+    /// the queue, the queue has one handle more until this thread's lease ends, which is at most a
+    /// quantum after the task.
     ///
     /// # Examples
     ///
@@ -232,17 +232,18 @@ impl Queue {
         f(Serving::innermost().and_then(Serving::queue))
     }
 
-    /// Runs a closure as a task of this queue, and returns what it returns.
+    /// Runs a closure as a task of this queue, and returns its result.
     ///
-    /// Inside a task of this queue, that is a call. Elsewhere the closure waits for its turn in the
-    /// queue, and this thread waits for it, as for a [handle](crate::JoinHandle::join): on a thread
-    /// of the executor it runs the closure itself, in a free place of the queue. The queue's
-    /// capacity does not refuse it, since the thread that waits cannot bring more.
+    /// Inside a task of this queue, this only calls the closure. Elsewhere the closure waits for
+    /// its turn in the queue, and this thread waits for it as for a
+    /// [handle](crate::JoinHandle::join): a thread of the executor runs the closure itself, in a
+    /// free place of the queue. The queue's capacity does not count, since a waiting thread cannot
+    /// bring more tasks.
     ///
     /// # Panics
     ///
-    /// Continues the panic of the closure. Outside of the queue's tasks, panics if the queue or the
-    /// executor refuses the task because it is closed, drops it because it is cancelled, or if the
+    /// Resumes the panic of the closure. Outside of the queue's tasks, also panics if the queue or
+    /// the executor is closed and refuses the task, or is cancelled and drops it. Panics too if the
     /// wait would never end ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
     ///
     /// # Examples
@@ -283,7 +284,7 @@ impl Queue {
         }
     }
 
-    /// Runs `f` in the place that this thread has further up the stack.
+    /// Runs `f` in the place that this thread holds further up its stack.
     #[cold]
     fn install_inside<R>(&self, f: impl FnOnce() -> R) -> R {
         let (scheduler, mut result) = (self.scheduler(), None);
@@ -297,6 +298,7 @@ impl Queue {
         result.unwrap_or_else(|payload| thread::resume(payload))
     }
 
+    /// Spawns `f`, which stays in this frame, as a task of the queue, and waits until it has ended.
     #[cold]
     fn install_from_outside<F, R>(&self, token: Option<&CancelToken>, f: F) -> Result<R, JoinError>
     where
@@ -337,7 +339,7 @@ struct Call<F, R> {
 impl<F: FnOnce() -> R, R> Call<F, R> {
     /// # Safety
     ///
-    /// 1. `this` is a `Call<F, R>` that is there, and no other thread uses it meanwhile.
+    /// 1. `this` points to a live `Call<F, R>`, and no other thread uses it meanwhile.
     unsafe fn run(this: *mut ()) {
         // SAFETY: 1 — the caller has the `Call` alone.
         let this = unsafe { &mut *this.cast::<Self>() };
@@ -346,7 +348,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
     }
 }
 
-/// A pointer to a `Call`, and its function.
+/// A pointer to a `Call`, and the function that runs it.
 struct Pointer(*mut (), unsafe fn(*mut ()));
 
 // SAFETY: I7 — the closure and its result are `Send`, and one thread at a time uses the `Call`.
@@ -359,7 +361,7 @@ impl Pointer {
     }
 }
 
-/// A queue whose capacity refuses nothing.
+/// A queue as an executor that ignores the queue's capacity.
 struct Unbounded<'a>(&'a Queue);
 
 impl Executor for Unbounded<'_> {

@@ -17,9 +17,9 @@
 //! | a function with limited parallelism | [`WorkQueue`] |
 //! | fork and join in a tenant's share | [`Queue::join`], [`Queue::scope`], [`Queue::install`] |
 //!
-//! The next example shares threads between isolated components, which was announced for the fourth
-//! part of Duffy's series. Each component has an executor of its own that uses at most two threads
-//! at once, and neither starves the other.
+//! The next example shares threads between isolated components, the subject that was announced for
+//! the fourth part of Duffy's series. Each component has an executor of its own that uses at most
+//! two threads at once, and neither starves the other.
 //!
 //! ```
 //! use filch::{Executor, FairScheduler, Job, ThreadPool};
@@ -43,35 +43,35 @@
 //! # The promise
 //!
 //! A queue is *backlogged* if it is ready all the time and never at its limit. Take two backlogged
-//! queues of the same priority. Let S₁ and S₂ be their service, w₁ and w₂ their weights, L₁ and L₂
-//! the lengths of their longest tasks, W the executor's parallelism, and Q the quantum. Under
-//! [`WeightedFair`]
+//! queues of the same priority. Let S₁ and S₂ be their service, w₁ and w₂ their weights, and L₁ and
+//! L₂ the lengths of their longest tasks. Let W be the executor's parallelism, and Q the quantum.
+//! Under [`WeightedFair`]
 //!
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
-//! from the moment at which both became backlogged together, whatever the other queues do. Between
-//! any two later moments the bound is twice that, because service that is under way at the first is
-//! charged after it. ε is the resolution of virtual time, 2⁻¹⁹ ns: negligible for weights below a
+//! from the moment since which both are backlogged, whatever the other queues do. Between any two
+//! later moments the bound is twice that, because service that is under way at the first is charged
+//! after it. ε is the resolution of virtual time, 2⁻¹⁹ ns. It is negligible for weights below a
 //! million, and 8 µs of service for the greatest weight, 2³². The bound holds as long as (L + Q)/w
 //! is below 73 minutes for each queue: a longer lease is [charged as that](crate::guide::limits).
 //!
 //! The bound is that of start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996), multiplied by
 //! the number of tasks that can be under way at once. `tests/fair/fairness.rs` checks it on the
-//! virtual clock of [`sim`](crate::sim), for random weights, costs and numbers of threads: in a
-//! thousand programs each time, and in ten thousand under `FILCH_STRESS=10`.
+//! virtual clock of [`sim`](crate::sim). Each run takes a thousand programs with random weights,
+//! costs and numbers of threads, and ten thousand under `FILCH_STRESS=10`.
 //!
-//! A task that [forks](Queue::join) counts here by its stretches: a *stretch* is the time for which
+//! A task that [forks](Queue::join) counts here by its stretches. A *stretch* is the time for which
 //! one thread runs the task, or forks within it, without sleeping in a wait. L is then the longest
 //! stretch.
 //!
 //! Also:
 //!
-//! - No thread of the executor is without work while a queue is ready, except those that are
+//! - No thread of the executor is without work while a queue is ready, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A new queue, or one that becomes ready again, has no credit for the time before.
-//! - A ready queue waits for its first pick at most until the current leases end, and those of the
-//!   queues with less virtual time.
-//! - A lower priority gets every 64th pick.
+//! - A ready queue waits for its first pick at most until the current leases, and the leases of the
+//!   queues with less virtual time, have ended.
+//! - While a higher priority is ready, lower ones get every 64th pick.
 //!
 //! # When the executor ends
 //!
@@ -80,21 +80,21 @@
 //!
 //! | when the executor ends | the queued tasks |
 //! |---|---|
-//! | it drains, and a ticket is under way | are run by that ticket |
-//! | it [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
+//! | the executor drains, and a ticket is under way | are run by that ticket |
+//! | the executor [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
-//! If the executor is full when a queue becomes ready, and no ticket is under way, the scheduler
-//! starts a thread of its own for the queued tasks. The thread that has made the queue ready runs
-//! none of them, since it may hold locks that they take, unless the system refuses the
-//! new thread. That thread counts against no limit of the executor.
+//! The executor may be full when a queue becomes ready and no ticket is under way. Then the
+//! scheduler starts a thread of its own for the queued tasks, which counts against no limit of the
+//! executor. The thread that has made the queue ready runs none of them, because it may hold locks
+//! that they take, unless no thread can be started.
 //!
 //! # How it works
 //!
-//! - A *ready* queue has a task, is below its limit, and is not paused. The *ready set* contains
-//!   every ready queue, and perhaps others.
+//! - A *ready* queue has a queued task or a fork, is below its limit, and is not paused. The *ready
+//!   set* contains every ready queue, and perhaps others.
 //! - A *ticket* is a job of the executor that serves queues for a quantum, then submits itself
 //!   again. It *searches* until it has found a task.
 //! - A *lease* is a thread's right to run tasks of one queue. A *place* is room for one more lease
@@ -112,7 +112,8 @@
 //!
 //! # The files
 //!
-//! Each folder uses those above it, and what users call stands beside them:
+//! Each folder uses only the folders above it in this table. The files with the public calls stand
+//! beside the folders.
 //!
 //! | | |
 //! |---|---|
@@ -123,28 +124,30 @@
 //! | `queue` | a queue's handle, its futures, its metrics |
 //! | `serving` | turns, leases, and tasks that run on threads which wait |
 //!
-//! Within a folder calls go one way, too. `HandOver` is the one call upwards: of a ticket that the
-//! executor runs, perhaps at once, and of one that it drops.
+//! Within a folder, calls go one way, too. `HandOver` is the one call upwards: the executor runs a
+//! ticket, perhaps at once, or drops it.
 //!
 //! # Invariants
 //!
 //! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
 //!   until the scheduler is dropped, even without a queue.
-//! - **I2** A task is accepted and counted in one step, while the queue is open. So a thread that
-//!   sees a closed queue without pending tasks knows that its last task has ended.
+//! - **I2** A task is accepted and counted in one step. A closed queue accepts tasks only from its
+//!   own tasks, which are counted. So a thread that sees a closed queue without pending tasks knows
+//!   that its last task has ended.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes it so, and the thread that takes this step frees the slot.
 //! - **I4** Every ready queue is in its tier's ready set. While a set is not empty, some ticket
-//!   searches, or as many tickets run as may. Where one of these does not hold, a thread is about
-//!   to restore it: a thread that makes a queue ready fences (`LOOK`), then sees to both; a thread
-//!   that takes a queue out of the set, or stops searching, fences (`LOOK`), then looks again.
-//! - **I5** A thread that waits for a place in a queue is woken when one becomes free, or finds it
-//!   when it looks once more.
+//!   searches, or the greatest allowed number of tickets runs. If one of these two does not hold, a
+//!   thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then sees to
+//!   both. A thread that takes a queue out of the set, or stops searching, fences (`LOOK`), then
+//!   looks again.
+//! - **I5** A thread that waits for a place in a queue is woken when a place becomes free. Or it
+//!   finds the place when it looks once more before it sleeps.
 //! - **I6** Each frame that `SUBMITTING` or `SERVING` links is further up the same thread's stack,
 //!   and stays there until its submission returns, or its service ends.
-//! - **I7** A fork stays where it is until it has run, or its owner has taken it back: its owner
-//!   does not go on before. So the latches that it links, each further up the stack of a thread
-//!   that runs or waits for it, stay too.
+//! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
+//!   the owner waits until then. So the latches that the fork links stay too: each is further up
+//!   the stack of a thread that runs the fork or waits for it.
 //!
 //! # In a picture
 //!
@@ -196,19 +199,19 @@ use crate::sync::order::{FencePair, Pair};
 /// value was put there.
 const MADE: Pair = Pair::named("fair::MADE");
 
-/// A thread that takes a lease sees the settings of the queue; the thread that opens a queue sees
-/// all that was done with the slot before.
+/// A thread that takes a lease sees the settings of the queue. The registry's lock, not this pair,
+/// orders the slot's earlier queue before the opening of the next.
 const OPENED: Pair = Pair::named("fair::OPENED");
 
 /// A thread that sees tasks ended, or frees a slot, sees all that those tasks did.
 const ENDED: Pair = Pair::named("fair::ENDED");
 
-/// A thread that finds a queue ready sees what the queue was charged before it became ready.
+/// A thread that finds a queue ready sees the charges to the queue before it became ready.
 const READY: Pair = Pair::named("fair::READY");
 
 /// One thread makes work visible, then looks whether a ticket searches. Another stops serving, then
 /// looks for work. At least one sees the other. The same holds for a thread that waits for a place
-/// and one that frees it.
+/// and a thread that frees it.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// One thread lowers a time, then looks at the floor above it. Another raises the floor, then looks

@@ -1,4 +1,5 @@
-//! The builder of a queue.
+//! The builder of a queue. `build` takes a slot under the registry's lock, opens the slot's line,
+//! and links the token that cancels the queue.
 
 use super::line::life::MAX_TASKS;
 use super::line::{MAX_WEIGHT, QueueSettings, limit_of};
@@ -114,7 +115,7 @@ impl<'a> QueueBuilder<'a> {
     /// ends. By default unlimited.
     ///
     /// A future that waits for another future of the same queue keeps its permit meanwhile. If all
-    /// do so, none makes progress.
+    /// futures with a permit wait for futures without one, none makes progress.
     ///
     /// # Examples
     ///
@@ -134,9 +135,9 @@ impl<'a> QueueBuilder<'a> {
     /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the greatest
     /// capacity.
     ///
-    /// A task with a handle leaves room before the handle reports it done or cancelled. There is
-    /// one exception: while the queue holds 4,096 cancelled tasks, a further one takes up room
-    /// until the queue reaches it.
+    /// A task with a handle frees its room before the handle reports it done or cancelled. There is
+    /// one exception. While the queue holds 4,096 cancelled tasks, a further cancelled task takes
+    /// up room until a server of the queue reaches it.
     ///
     /// # Examples
     ///
@@ -155,8 +156,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Sets the priority, by which some queues are served before others. By default
-    /// [`Priority::Normal`].
+    /// Sets the priority: a queue of a higher priority is served before those of lower ones. By
+    /// default [`Priority::Normal`].
     ///
     /// # Examples
     ///
@@ -166,7 +167,7 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Cancels the queue when this token is cancelled.
+    /// Sets a token whose cancellation also cancels the queue. By default none.
     ///
     /// # Examples
     ///
@@ -187,8 +188,8 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// Sets the context of each task that is spawned through this queue's handles, instead of the
-    /// [scheduler's](super::Builder::context). What its tasks spawn through the scheduler still
-    /// gets the scheduler's context.
+    /// [scheduler's](super::Builder::context). If its tasks spawn tasks through the scheduler,
+    /// those still get the scheduler's context.
     ///
     /// # Examples
     ///
@@ -246,7 +247,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Returns the queue. Takes a lock for a moment, which serving never does.
+    /// Returns the queue. Takes a lock that is also taken when the last lease or handle of a closed
+    /// queue ends. No thread takes the lock to pick a queue or to run a task.
     ///
     /// # Errors
     ///
@@ -275,7 +277,7 @@ impl<'a> QueueBuilder<'a> {
             return Err(QueueError::InFlight);
         }
         let (scheduler, queues) = (self.scheduler, &self.scheduler.queues);
-        // First of all, with no lock held: this may call the user's `make`.
+        // Before the lock is taken, because this may call the user's `make`.
         let tier = queues.tiers.get(self.settings.tier);
         let mut registry = queues.registry.lock();
         if registry.is_closed {
@@ -304,7 +306,7 @@ impl<'a> QueueBuilder<'a> {
 }
 
 impl Queue {
-    /// Links the token to the queue, so that it cancels the queue from now on.
+    /// Links the token to the queue, so that its cancellation cancels the queue from now on.
     fn cancel_with_token(&self) {
         let line = self.line();
         let token = self.0.token.clone();

@@ -1,5 +1,5 @@
-//! Jobs of a queue that borrow from the thread that waits for them. The first four lie with the
-//! scope, if they are small and its owner spawns them; others are boxed.
+//! Scopes: jobs of a queue that borrow from the thread that waits for them. The first four small
+//! jobs that the scope's owner spawns lie in the scope itself; all others are boxed.
 
 use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;
@@ -13,21 +13,21 @@ use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::{fmt, mem};
 
-/// Where a queue's tasks spawn jobs that borrow: [`Queue::scope`].
+/// A scope of a queue, into which jobs that borrow are spawned. [`Queue::scope`] opens it.
 ///
-/// As in [`std::thread::scope`], `'env` is what may be borrowed from outside, and `'scope` the
-/// scope itself.
+/// As in [`std::thread::scope`], `'env` is the lifetime of the values that jobs may borrow from
+/// outside, and `'scope` that of the scope itself.
 pub struct QueueScope<'scope, 'env: 'scope> {
     queue: &'env Queue,
     latch: Latch,
     /// The first panic of a job.
     first: Mutex<Option<thread::Payload>>,
     room: Room,
-    /// The token that ends it early.
+    /// The token whose cancellation keeps further jobs from beginning.
     token: Option<CancelToken>,
     /// The token's cancellation, if a job was dropped because of it.
     cut: Mutex<Option<JoinError>>,
-    /// Invariant in both.
+    /// Makes the scope invariant in both lifetimes.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
@@ -42,7 +42,7 @@ struct ScopeJob<'a, F> {
 }
 
 impl<F: FnOnce() + Send> ScopeJob<'_, F> {
-    // Both run also if they are dropped, since their owner waits.
+    // A job that is dropped runs as well, because the scope's owner waits for it.
     const BOXED: StackKind = StackKind { run: Self::run_boxed, give_back: Self::run_boxed };
     const PLACED: StackKind = StackKind { run: Self::run_placed, give_back: Self::run_placed };
 
@@ -51,7 +51,7 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
     /// 1. I7 — `head` is that of such a job in a box, whose scope waits, and no other thread has
     ///    taken it.
     unsafe fn run_boxed(head: *const OnStack) {
-        // SAFETY: 1 — `offer` made it from a box, and only this thread has taken it.
+        // SAFETY: 1 — `offer` made the pointer from a box, and only this thread has taken the job.
         unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) }.run();
     }
 
@@ -75,8 +75,7 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
             drop(first);
             further.into_iter().for_each(thread::forget_if_it_panics);
         }
-        // SAFETY: I7 — the job is one of the latch, and the scope, which may go now, is not used
-        // below.
+        // SAFETY: I7 — the latch counts this job. The scope may go now, and nothing below uses it.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
@@ -84,19 +83,19 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
 impl Queue {
     /// Calls `f` with a scope, and returns when every job that was spawned into it has ended.
     ///
-    /// The jobs may borrow whatever outlives the call. They are parts of a task of this queue, as
-    /// the halves of a [`join`](Self::join) are: served under the queue's weight, limit and
-    /// priority, never refused, and charged to the queue wherever they run. When `f` has returned,
-    /// this thread runs the jobs that no other thread has begun, and waits for the others by the
-    /// rule of `join`.
+    /// The jobs may borrow everything that outlives the call. They are parts of a task of this
+    /// queue, as the halves of a [`join`](Self::join) are. They are served under the queue's
+    /// weight, limit and priority, never refused, and charged to the queue wherever they run. When
+    /// `f` has returned, this thread runs the jobs that no other thread has begun. Then it waits
+    /// for the others; meanwhile it runs only forks that belong to the scope, as in `join`.
     ///
     /// Inside a task of this queue, `f` runs in the place that the task has. Elsewhere the whole is
     /// a task of the queue, as in [`install`](Self::install).
     ///
     /// # Panics
     ///
-    /// Continues the panic of `f`, or else the first of a job, when all have ended. Outside of the
-    /// queue's tasks, it also panics where [`install`](Self::install) does.
+    /// Resumes the panic of `f`, or else the first panic of a job, after all jobs have ended.
+    /// Outside of the queue's tasks, it also panics where [`install`](Self::install) does.
     ///
     /// # Examples
     ///
@@ -132,13 +131,13 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if a job or `f` was dropped because of it. All jobs have ended.
-    /// Outside of the queue's tasks, also the error with which the queue refuses or drops the
-    /// whole, for which `scope` panics.
+    /// - The token's cancellation, if a job or `f` was dropped because of it. All jobs have ended.
+    /// - Outside of the queue's tasks, the error with which the queue refuses or drops the whole,
+    ///   for which `scope` panics.
     ///
     /// # Panics
     ///
-    /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended.
+    /// Resumes the panic of `f`, or else the first panic of a job, after all jobs have ended.
     ///
     /// # Examples
     ///
@@ -171,7 +170,8 @@ impl Queue {
         Serving::of(self.line()).expect("a task of this queue runs")
     }
 
-    /// Returns an error if the token has ended a job.
+    /// Calls `f` with a new scope, then waits for the scope's jobs. Returns an error if a job was
+    /// dropped because of the token.
     fn open<'env, R>(
         &'env self,
         serving: &Serving,
@@ -205,9 +205,9 @@ impl Queue {
 }
 
 impl<'scope> QueueScope<'scope, '_> {
-    /// Spawns a closure. Allocates once; not for the first four closures that the scope's owner
-    /// spawns, if they capture up to three words (with a token or a context: one). Allocates once
-    /// more if the queue has a [context](super::QueueBuilder::context).
+    /// Spawns a closure as a job of the scope. Allocates once, except for the first four closures
+    /// that the scope's owner spawns, if they capture up to three words (with a token or a context:
+    /// one). Allocates once more if the queue has a [context](super::QueueBuilder::context).
     ///
     /// The owner runs its newest job first, and the other threads take the oldest.
     ///
@@ -253,8 +253,8 @@ impl<'scope> QueueScope<'scope, '_> {
         let head = ForkHead::new(&ScopeJob::<F>::PLACED, latch);
         let job = ScopeJob { head, first: &self.first, f };
         let placed = if self.latch.is_owners(caller) {
-            // SAFETY: I7 — this is the owner's frame, as just seen, and it alone uses the room,
-            // which stays as long as the latch.
+            // SAFETY: I7 — this is the owner's frame, as just seen. It alone uses the room, which
+            // stays as long as the latch.
             unsafe { self.room.put(job) }
         } else {
             Err(job)
@@ -263,8 +263,8 @@ impl<'scope> QueueScope<'scope, '_> {
             job.head = ForkHead::new(&ScopeJob::<F>::BOXED, latch);
             Box::into_raw(Box::new(job))
         });
-        // SAFETY: I7 — in the room, or in a box that stays until the job has run; and the scope
-        // waits for it.
+        // SAFETY: I7 — the job lies in the room or in a box. Both stay until it has run, because
+        // the scope waits for it.
         unsafe { offer(scheduler, line, job.cast::<ForkHead>(), latch) };
     }
 }

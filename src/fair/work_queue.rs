@@ -151,9 +151,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         WorkQueue { queue, function: Function::Async(Unwatched::new(boxed)) }
     }
 
-    /// Applies the function to an input, and returns the handle of the output. If the work queue
-    /// refuses the input, the input is dropped and the handle reports the reason;
-    /// [`try_push`](Self::try_push) gives it back instead.
+    /// Spawns a task that applies the function to an input, and returns the handle of the output.
+    /// If the work queue refuses the input, the input is dropped and the handle reports the reason;
+    /// [`try_push`](Self::try_push) gives the input back instead.
     ///
     /// # Examples
     ///
@@ -165,14 +165,15 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     fn spawn(&self, task: TaskBuilder<'_>, input: In, token: CancelToken) -> JoinHandle<Out> {
         match self.function.clone() {
             Function::Blocking(function) => task.spawn(move || function(input, &token)),
-            // Inside the future, so that the function is called where the future is polled.
+            // The call is inside the future, so the thread that polls it first calls the function.
             Function::Async(function) => {
                 task.spawn_future(async move { function(input, token).await })
             }
         }
     }
 
-    /// Applies the function to an input, or gives the input back if the work queue refuses it.
+    /// Spawns a task that applies the function to an input, or gives the input back if the work
+    /// queue refuses it.
     ///
     /// # Errors
     ///
@@ -212,9 +213,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         applied.map_err(|(input, reason)| Rejected { item: input, reason })
     }
 
-    /// Applies the function to an input, unless `token` is cancelled before the function begins.
-    /// The handle then reports the cancellation at once. The function gets a token that is
-    /// cancelled with `token` or with the work queue.
+    /// Spawns a task that applies the function to an input. If `token` is cancelled before the
+    /// function begins, the function is not called, and the handle reports the cancellation at
+    /// once. The function gets a token that is cancelled with `token` or with the work queue.
     ///
     /// # Examples
     ///
@@ -235,7 +236,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.spawn(self.queue.task().token(token), input, linked)
     }
 
-    /// Returns the queue on which it runs.
+    /// Returns the queue on which the work queue runs.
     ///
     /// # Examples
     ///
@@ -250,8 +251,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         &self.queue
     }
 
-    /// Returns a future that is ready when every accepted input has been processed or cancelled.
-    /// Otherwise as [`Queue::drained`].
+    /// Returns a future that is ready when every accepted input has been processed or cancelled. It
+    /// blocks no thread, and keeps the queue open, as [`Queue::drained`] does.
     ///
     /// # Examples
     ///
@@ -294,12 +295,13 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.queue.shutdown(how)
     }
 
-    /// Shuts down as [`shutdown`](Self::shutdown) does, and waits for at most `time`.
+    /// Closes the work queue as [`shutdown`](Self::shutdown) does, but waits for at most `time`.
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if there are handles without an answer by then: they get it
-    /// when they can. [`ShutdownError::WouldDeadlock`] where `shutdown` returns that.
+    /// - [`ShutdownError::StillRunning`] if a handle has no result by then. It gets one later.
+    /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then the work
+    ///   queue is not closed.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The clock of a scheduler.
+//! The clock of a scheduler: the system's, or one of the user's, whose panics are caught.
 
 use crate::executor::PanicHandler;
 use crate::sync::clock::{self, Stopwatch};
@@ -47,12 +47,13 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Duration;
 }
 
+/// The clock that measures leases and waits.
 pub(crate) enum Time {
     System(Stopwatch),
     Own {
         clock: Box<dyn Clock>,
         panics: PanicHandler,
-        /// The last reading. If the clock panics, no time has passed.
+        /// The last reading, which is returned again if the clock panics.
         last: AtomicU64,
     },
 }
@@ -76,7 +77,8 @@ impl Time {
     }
 }
 
-/// Kept out of line, so that reading the system's clock does not pay for catching panics.
+/// Reads the user's clock. Out of line, so that readings of the system's clock do not pay for
+/// catching panics.
 #[cold]
 fn ask(clock: &dyn Clock, panics: &PanicHandler, last: &AtomicU64) -> u64 {
     match panics.take(|| clock.now()) {
@@ -85,6 +87,6 @@ fn ask(clock: &dyn Clock, panics: &PanicHandler, last: &AtomicU64) -> u64 {
             last.store(now, Relaxed); // Relaxed: a number
             now
         }
-        None => last.load(Relaxed), // Relaxed: as above
+        None => last.load(Relaxed), // Relaxed: a number
     }
 }

@@ -1,4 +1,5 @@
-//! The executor below a scheduler, and what the scheduler knows of it.
+//! The executor below a scheduler, and the scheduler's record of it. The record says how many
+//! tickets there may be, whether the executor runs them at once, and whether it has ended.
 
 use super::reserve::Reserves;
 use super::tickets::MOST_TICKETS;
@@ -16,13 +17,14 @@ pub(crate) struct Below {
     /// because each lease needs it.
     base: ExecutorId,
     pub(crate) panics: PanicHandler,
-    /// The most tickets that there may be.
+    /// The greatest number of tickets that there may be.
     most_tickets: AtomicUsize,
     /// The executor has run a ticket at once, on the submitting thread.
     runs_at_once: AtomicBool,
     /// The executor has ended.
     is_ended: AtomicBool,
-    /// The token that reports the end, and the link to it, unless it was cancelled before.
+    /// The token that reports the end, and the link to it. There is no link before it is made, or
+    /// if the token was cancelled by then.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -48,9 +50,9 @@ impl Below {
         self.most_tickets.load(Relaxed) // Relaxed: a setting
     }
 
-    /// Asks the executor how many tickets there may be. There may be any number if the executor
-    /// queues the jobs that it cannot run yet. Then one ticket waits there while there is work, and
-    /// begins as soon as the executor grows or one of its threads blocks.
+    /// Asks the executor how many tickets there may be, and returns that number. If the executor
+    /// queues the jobs that it cannot run yet, there may be any number. Then one ticket waits there
+    /// while there is work, and begins as soon as the executor grows or one of its threads blocks.
     pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
         let most = || {
             let is_enforced = self.executor.enforces_parallelism();
@@ -68,7 +70,7 @@ impl Below {
 
     /// Returns whether the executor has run a ticket at once, on the thread that submitted it.
     pub(crate) fn runs_at_once(&self) -> bool {
-        // Relaxed: an executor that runs tickets at once set this before the present task ran.
+        // Relaxed: a ticket that was run at once set this before it ran the present task.
         self.runs_at_once.load(Relaxed)
     }
 
@@ -86,10 +88,11 @@ impl Below {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
-    /// Has a waker woken when the executor ends. Returns whether it has ended already.
+    /// Registers a waker, which is woken when the executor ends. Returns whether the executor has
+    /// ended already.
     pub(crate) fn watch_end(&self, waker: impl FnOnce() -> Waker) -> bool {
         let Some(token) = self.panics.take(|| self.executor.end()).flatten() else { return false };
-        // Before it can be told: `cause` asks the token.
+        // Stored before the waker can be woken, because `cause` asks the token for the reason.
         *self.end.lock() = Some((token.clone(), None));
         match token.link_waker(waker()) {
             Ok(link) => {
@@ -100,8 +103,8 @@ impl Below {
         }
     }
 
-    /// Returns whether the scheduler knows that the executor has ended. The load is relaxed, so
-    /// each caller says what orders it.
+    /// Returns whether the scheduler knows that the executor has ended. The load is relaxed; a
+    /// comment at each call names the fence or lock that orders it.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Relaxed)
     }

@@ -1,17 +1,18 @@
 //! Leases that are kept for queues of high priority.
 //!
-//! A lease of a tier takes room in each reservation above it, and frees it before the fence with
-//! which it ends. Then its ticket looks for work. So a ticket that finds no room may leave, and a
-//! submitter that sees none submits no ticket: of its push and the look, the fences of `LOOK` order
-//! one first. That submitter asks the executor for its parallelism once more: no lease ends because
-//! the executor grows. A ticket that has taken room in one reservation and found none in the next
-//! frees the first, and looks again before it leaves. A task that blocks keeps its lease, and so
-//! its room, and a thread may be idle.
+//! A lease takes room in each reservation for a tier above its own. It frees the room before the
+//! `LOOK` fence with which it ends, and then its ticket looks for work. By the fences of `LOOK`, a
+//! submitter sees the freed room, or the ticket of the ended lease sees the pushed task. So a
+//! ticket that finds no room may leave, and a submitter that finds none submits no ticket. The
+//! submitter first asks the executor for its parallelism again, because no lease ends when the
+//! executor grows. A ticket that finds room in one reservation and none in the next frees the
+//! first, and looks again before it leaves. A task that blocks keeps its lease and its room, so a
+//! thread may be idle.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
 
-/// Of the leases, `kept` are not for tiers below this one.
+/// A reservation: the tiers below `tier` leave `kept` of the executor's threads to the others.
 struct Reserve {
     tier: usize,
     kept: usize,
@@ -21,8 +22,8 @@ struct Reserve {
 
 /// The reservations of a scheduler.
 ///
-/// Relaxed throughout: a lease that ends frees its room before the fence of `LOOK` with which it
-/// ends, and its ticket then looks for work itself. So a thread that finds no room relies on it.
+/// Relaxed throughout: a lease frees its room before the fence of `LOOK` with which it ends, and
+/// its ticket then looks for work. So a thread that finds no room relies on that ticket.
 #[derive(Default)]
 pub(crate) struct Reserves {
     all: Vec<Reserve>,
@@ -31,7 +32,7 @@ pub(crate) struct Reserves {
 }
 
 impl Reserves {
-    /// Keeps leases from the tiers below this one. Replaces what was kept for it before.
+    /// Keeps threads from the tiers below this one. Replaces an earlier reservation for this tier.
     pub(crate) fn keep(&mut self, tier: usize, kept: usize) {
         self.all.retain(|it| it.tier != tier);
         self.all.push(Reserve { tier, kept, held: AtomicUsize::new(0) });
@@ -45,12 +46,12 @@ impl Reserves {
         self.width.store(width, Relaxed);
     }
 
-    /// Returns those that bind this tier.
+    /// Returns the reservations that bind this tier: those for the tiers above it.
     fn binding(&self, tier: usize) -> impl Iterator<Item = &Reserve> {
         self.all.iter().filter(move |it| it.tier < tier)
     }
 
-    /// Returns how many leases the tiers below may hold: one even if the executor has shrunk.
+    /// Returns how many leases the tiers below may hold: at least one, even if the executor shrank.
     fn most(&self, reserve: &Reserve) -> usize {
         self.width.load(Relaxed).saturating_sub(reserve.kept).max(1)
     }
@@ -61,7 +62,8 @@ impl Reserves {
         self.binding(tier).all(|it| it.held.load(Relaxed) < self.most(it))
     }
 
-    /// Takes the room for a lease of this tier, if there is some.
+    /// Takes room for a lease of this tier in each reservation that binds it. Takes none, and
+    /// returns `false`, if one of them is full.
     #[inline]
     pub(crate) fn take(&self, tier: usize) -> bool {
         let take = |it: &Reserve| {

@@ -1,4 +1,5 @@
-//! The count of a scheduler's tickets.
+//! The count of a scheduler's tickets. One word counts the tickets, those of them that search, and
+//! the guards. Submitters and tickets change it.
 
 use crate::sync::{AtomicU64, Relaxed};
 
@@ -17,7 +18,7 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
-/// A thread that makes work visible makes sure that a ticket searches, or that as many run as may.
+/// A thread that makes work visible makes sure that a ticket searches, or that `most` tickets run.
 /// A ticket that stops searching looks once more. Each fences (`LOOK`) between its two steps (I4).
 #[derive(Default, Debug)]
 pub struct Tickets(AtomicU64);
@@ -31,7 +32,8 @@ impl Tickets {
         self.0.load(Relaxed) & FIELD == 0
     }
 
-    /// Returns whether there is no ticket, or perhaps one that is still being submitted.
+    /// Returns whether there is no ticket, or a thread guards one, which the executor may still
+    /// refuse.
     #[inline]
     pub fn want_care(&self) -> bool {
         let word = self.0.load(Relaxed);
@@ -44,8 +46,8 @@ impl Tickets {
         is_wanted(self.0.load(Relaxed), most)
     }
 
-    /// Counts another ticket, which searches, if one is wanted. The caller guards it until it calls
-    /// [`handed_over`](Self::handed_over).
+    /// Counts another ticket, which searches, if one is wanted, and returns whether one was. The
+    /// caller guards the ticket until it calls [`handed_over`](Self::handed_over).
     pub fn take(&self, most: usize) -> bool {
         let taken = |word| is_wanted(word, most).then_some(word + TICKET + SEARCHING + GUARD);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
@@ -65,7 +67,8 @@ impl Tickets {
         let _ = self.0.fetch_update(Relaxed, Relaxed, back);
     }
 
-    /// Ends the caller's guard. Returns whether a ticket was dropped unrun and no other is left.
+    /// Ends the caller's guard. Returns whether a ticket was dropped unrun and neither a ticket nor
+    /// a guard is left.
     pub fn handed_over(&self) -> bool {
         let is_last = |word: u64| word & !ORPHANED == 0;
         let ended = |word| {
@@ -76,8 +79,8 @@ impl Tickets {
         before & ORPHANED != 0 && is_last(before - GUARD)
     }
 
-    /// Takes off a ticket that was dropped unrun. Returns whether no other is left, and no thread
-    /// guards one.
+    /// Takes off a ticket that was dropped unrun. Returns whether neither a ticket nor a guard is
+    /// left.
     pub fn dropped(&self) -> bool {
         let dropped = |word: u64| {
             let rest = word - TICKET - SEARCHING;
@@ -107,7 +110,7 @@ impl Tickets {
 
     /// Takes off the caller's ticket, which has found no task. The caller then looks once more.
     pub fn leave(&self) {
-        // This ticket would have found the work of a dropped one.
+        // Clears `ORPHANED` too: this ticket would have found the work of the dropped one.
         let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
@@ -119,8 +122,8 @@ impl Tickets {
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// Takes off the caller's ticket if there are more than `most`. Returns whether it did; then as
-    /// many others run as may.
+    /// Takes off the caller's ticket if there are more than `most`. Returns whether it did; then at
+    /// least `most` others are left.
     pub fn retire(&self, most: usize) -> bool {
         let retired = |word: u64| (word & FIELD > most as u64).then_some(word - TICKET);
         self.0.fetch_update(Relaxed, Relaxed, retired).is_ok()

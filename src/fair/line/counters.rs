@@ -1,21 +1,22 @@
-//! The counters of a queue.
+//! The counters of a queue. Submitters and leases update them; metrics read them.
 
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
 
-/// Sums since the queue was made. Each is exact; several are read one after the other.
+/// Sums since the queue was made. Each is exact, but a reader reads them one after the other.
 ///
 /// The first four say how tasks have ended. Each is raised after the task was taken off the queue's
 /// count ([`tell`]), so these sums and that count together are never more than the accepted tasks.
-/// The order is that of the writers: a lease ends with the first six, which share a cache line with
-/// the queue's life word.
+/// The fields are grouped by their writers: the first six, which a lease updates, share a cache
+/// line with the queue's life word.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct QueueCounters {
-    /// Tasks that have run to their end or to a panic.
+    /// Tasks that have returned, or have panicked with a handle that reports it.
     pub(crate) completed: AtomicU64,
     /// Tombstones: jobs whose task another thread had claimed.
     pub(crate) tombstones: AtomicU64,
+    /// Tasks without a handle that have panicked.
     pub(crate) panicked: AtomicU64,
     /// Tasks that were dropped unrun, because the queue was cancelled or the executor has ended.
     pub(crate) cancelled: AtomicU64,
@@ -51,7 +52,7 @@ impl QueueCounters {
     /// Returns how many tasks have been accepted: never too many, never fewer than an earlier call,
     /// and exact when no task is about to end. `pending` reads how many have not ended.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
-        // In this order, a task that ends in between counts at most once.
+        // `pending` is read last, so a task that ends in between counts at most once.
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
         let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
         let seen = ended + pending();

@@ -1,5 +1,5 @@
-//! Permits: each future of a queue holds one from its beginning to its end, if the queue limits
-//! them.
+//! Permits: if a queue limits its futures in flight, each holds a permit from its beginning to its
+//! end. A future that finds none free waits for one. One lock for each queue protects its permits.
 
 use crate::sync::lock::Mutex;
 use crate::task::{AnyTask, Cause, Job};
@@ -28,7 +28,7 @@ struct Permits {
     is_being_filled: bool,
 }
 
-/// What becomes of the first job of a future that had to wait.
+/// The outcome for the first job of a future that had to wait.
 pub(crate) enum Kept {
     Waits,
     /// The future got a permit meanwhile.
@@ -44,7 +44,8 @@ pub(crate) const FREE: u64 = 0;
 pub(crate) const AT_ONCE: u64 = u64::MAX;
 
 impl Permits {
-    /// Takes the next waiting future, if there is a permit for it.
+    /// Takes the next waiting future, if there is a permit for it. Returns its first job, or
+    /// `Some(None)` if the job has not arrived.
     fn next(&mut self) -> Option<Option<Job>> {
         if self.limit.is_some_and(|it| self.taken >= it) {
             return None;
@@ -77,7 +78,7 @@ impl Flight {
         number
     }
 
-    /// Keeps the first job of a future until there is a permit.
+    /// Keeps the first job of a future until there is a permit. Returns the job if it is not kept.
     pub(crate) fn keep(&self, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if permits.early.remove(&number) {
@@ -92,8 +93,8 @@ impl Flight {
         }
     }
 
-    /// Has no future wait any more. Returns those that do, for the caller to cancel. A future whose
-    /// first job has not arrived is cancelled by the thread that brings the job.
+    /// Ends all waiting for permits. Returns the futures that wait now, for the caller to cancel. A
+    /// future whose first job has not arrived is cancelled by the thread that brings the job.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
@@ -107,12 +108,12 @@ impl Flight {
             return false;
         }
         let kept = self.0.lock().waiting.remove(&number);
-        kept.is_some() // and its job is dropped without the lock
+        kept.is_some() // the job is dropped after the lock is released
     }
 
-    /// Returns the permit of a future that has ended, and gives the free permits to waiting
-    /// futures. A waiting future that is refused ends at once and calls this again:
-    /// `is_being_filled` makes that call return its permit only, instead of recursing.
+    /// Takes back the permit of a future that has ended, and gives the free permits to waiting
+    /// futures. A future that ends as soon as it begins calls this again, from within `begin`:
+    /// because of `is_being_filled`, that call only takes back the permit, and does not recurse.
     pub(crate) fn leave(&self, begin: impl Fn(Job)) {
         let mut permits = self.0.lock();
         permits.taken -= 1;
@@ -122,7 +123,7 @@ impl Flight {
         while let Some(next) = permits.next() {
             permits.taken += 1;
             drop(permits);
-            // Without a job yet, the thread that brings the job begins the future.
+            // If the job has not arrived, the thread that brings it begins the future.
             next.map(&begin);
             permits = self.0.lock();
         }

@@ -2,7 +2,7 @@
 //!
 //! A fork is an offer. The thread that offers it, its *owner*, takes it back and runs it if no
 //! other thread has begun it. So a fork needs no ticket, no capacity and no open queue to end. It
-//! runs in a place that its thread has: that of a lease, or of a thread that waits.
+//! runs in the place that its thread has already: that of a lease, or of a thread that waits.
 //!
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
@@ -14,9 +14,10 @@
 //!     latch: run forks that come of it
 //! ```
 //!
-//! A *latch* is what a thread waits at: that of one half, or of all jobs of a scope. Each knows the
-//! latch of the fork within which it was made. So a thread that waits finds the forks that come of
-//! its latch, and runs no others: they might want a lock that it holds.
+//! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch links the
+//! latch of the fork within which it was made. A fork *comes of* its own latch and of every latch
+//! that this one links, directly or through others. A thread that waits runs only forks that come
+//! of its latch: others might want a lock that it holds.
 
 use crate::idle::Park;
 use crate::pool::Countdown;
@@ -32,10 +33,10 @@ use crossbeam_utils::CachePadded;
 
 /// How many shards a queue's forks have.
 const SHARDS: usize = 16;
-/// The shard of threads to which none is lent.
+/// The shard of the threads to which no other is lent.
 const COMMON: usize = SHARDS - 1;
 
-/// What every fork begins with.
+/// The head with which every fork begins.
 #[repr(C)]
 pub(crate) struct ForkHead {
     /// First, so that a pointer to it is a pointer to the whole.
@@ -53,7 +54,7 @@ impl ForkHead {
         self.latch
     }
 
-    /// Returns whether a thread that waits at this latch waits for this fork too.
+    /// Returns whether this fork comes of the latch, so that a thread at the latch waits for it.
     fn comes_of(&self, latch: *const Latch) -> bool {
         let mut own = self.latch;
         while !own.is_null() && !ptr::eq(own, latch) {
@@ -77,7 +78,7 @@ impl Offer {
     }
 
     fn into_job(self) -> Job {
-        // SAFETY: I7 — its owner waits until it has run.
+        // SAFETY: I7 — the fork's owner waits until it has run, and an offer is taken once.
         unsafe { Job::on_stack(self.0.cast()) }
     }
 }
@@ -86,7 +87,7 @@ impl Offer {
 #[derive(Default)]
 struct Shard {
     offers: Mutex<VecDeque<Offer>>,
-    /// Written under the lock.
+    /// The number of offers, written under the lock and read without it.
     len: AtomicUsize,
 }
 
@@ -98,7 +99,7 @@ impl Shard {
     fn with<R>(&self, act: impl FnOnce(&mut VecDeque<Offer>) -> R) -> R {
         let mut offers = self.offers.lock();
         let result = act(&mut offers);
-        self.len.store(offers.len(), Relaxed); // Relaxed: as in `has_some`
+        self.len.store(offers.len(), Relaxed); // Relaxed: before the fence of LOOK
         result
     }
 
@@ -116,8 +117,8 @@ impl Shard {
 /// The forks of a queue that no thread has begun.
 ///
 /// A thread that forks has a shard of its own, lent to it for the lease. So threads that fork in
-/// the same queue do not take the same lock. The forks that a lease leaves in its shard stay for
-/// the others.
+/// the same queue do not take the same lock. If a lease leaves forks in its shard, the queue's
+/// other servers find them there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
@@ -128,13 +129,14 @@ pub(crate) struct Forks {
 }
 
 impl Forks {
-    /// Returns the shard in which a thread that serves the queue offers its forks.
+    /// Returns the shard in which a thread that serves the queue offers its forks. Lends a shard to
+    /// an owner that has none; the common shard serves threads without an owner.
     pub(crate) fn shard_of(&self, owner: Option<&Owner>) -> usize {
         let Some(owner) = owner else { return self.use_shard(COMMON) };
         owner.shard.get().unwrap_or_else(|| {
             let lowest = |lent: usize| (!lent).trailing_zeros() as usize;
             let lend = |lent| (lowest(lent) < COMMON).then(|| lent | 1 << lowest(lent));
-            // Relaxed: the shard's lock orders what its threads do.
+            // Relaxed: the shard's lock orders the accesses of its threads.
             let lent = self.lent.fetch_update(Relaxed, Relaxed, lend);
             let shard = self.use_shard(lent.map_or(COMMON, lowest));
             owner.shard.set(Some(shard));
@@ -150,6 +152,7 @@ impl Forks {
         }
     }
 
+    /// Marks a shard as used, and returns it.
     fn use_shard(&self, shard: usize) -> usize {
         self.used.fetch_or(1 << shard, Relaxed); // Relaxed: behind the fence of LOOK
         shard
@@ -169,12 +172,12 @@ impl Forks {
     ///
     /// # Safety
     ///
-    /// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
+    /// 1. I7 — the fork of `head` stays until it has run, or `take_back` has returned `true`.
     pub(crate) unsafe fn offer(&self, shard: usize, head: *const ForkHead) {
         self.shards[shard].with(|offers| offers.push_back(Offer(head)));
     }
 
-    /// Takes an oldest fork.
+    /// Takes the oldest fork of the first shard that has one.
     pub(crate) fn take(&self) -> Option<Job> {
         let mut shards = self.used().filter(|it| it.has_some());
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
@@ -190,14 +193,14 @@ impl Forks {
         })
     }
 
-    /// Takes a fork that comes of this latch. Looks under the lock of every shard: a thread that
-    /// offers such a fork later sees what the caller has written before.
+    /// Takes a fork that comes of this latch. Looks under the lock of every shard, so a thread that
+    /// offers such a fork later sees the caller's earlier writes.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
 
-    /// Sleeps until there is a fork that comes of the latch, which is returned, or the wait is
-    /// over.
+    /// Sleeps until the wait is over, or there is a fork that comes of the latch. Returns that
+    /// fork.
     pub(crate) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
@@ -224,11 +227,11 @@ impl Forks {
     }
 }
 
-/// A frame in which a thread serves the queue, as forks know it.
+/// The part of a frame, in which a thread serves the queue, that its forks use.
 pub(crate) struct Owner {
     /// The latch of the innermost fork that the thread runs; null if it runs none.
     pub(crate) latch: Cell<*const Latch>,
-    /// The shard of the queue's forks that is lent to it.
+    /// The shard in which it offers its forks, once it has offered one.
     shard: Cell<Option<usize>>,
 }
 
@@ -238,21 +241,21 @@ impl Owner {
     }
 }
 
-/// One half of a `join`, or the jobs of a scope: a thread waits at it.
+/// The latch of one half of a `join`, or of the jobs of a scope. The owner waits at it.
 pub(crate) struct Latch {
     /// The latch of the fork within which this was made; null if it was made in no fork.
     outer: *const Latch,
     owner: *const Owner,
     pub(crate) countdown: Countdown,
     waiter: Waiter,
-    /// Wakes its owner, once that waits.
+    /// Wakes the owner, once it waits.
     bell: Mutex<Option<Waker>>,
-    /// Its owner sleeps and could run a fork.
+    /// Whether the owner sleeps and could run a fork.
     is_asleep: AtomicBool,
 }
 
-// SAFETY: I7 — the pointers are to what stays as long as the latch; the owner's frame is compared
-// only.
+// SAFETY: I7 — the outer latches and the waiter's frames stay as long as the latch; `owner` is only
+// compared.
 unsafe impl Sync for Latch {}
 
 impl Latch {
@@ -267,11 +270,12 @@ impl Latch {
         }
     }
 
+    /// Returns whether the caller's innermost frame is the owner's.
     pub(crate) fn is_owners(&self, caller: Option<&Owner>) -> bool {
         caller.is_some_and(|it| ptr::eq(it, self.owner))
     }
 
-    /// One more fork is to end before the wait does.
+    /// Counts one more fork, which has to end before the wait does.
     pub(crate) fn add(&self, caller: Option<&Owner>) {
         match self.is_owners(caller) {
             true => self.countdown.add_own(),
@@ -294,35 +298,36 @@ impl Latch {
         result
     }
 
-    /// A fork has ended. `caller` is this thread's innermost frame.
+    /// Counts a fork that has ended, and wakes the owner if it sleeps and this was the last.
+    /// `caller` is this thread's innermost frame.
     ///
     /// # Safety
     ///
-    /// 1. I7 — it is one of this latch, and the caller forgets the latch.
+    /// 1. I7 — the latch counts the fork, and the caller does not use the latch afterwards.
     pub(crate) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
         // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
         let is_own = unsafe { (*this).is_owners(caller) };
-        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only: they
-        // may go once they are written.
+        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only, so
+        // they may go once they are written.
         let countdown = unsafe { &(*this).countdown };
         if is_own {
             return countdown.end_own();
         }
-        // SAFETY: 1 — `end` calls it before it counts this fork off, so the latch is still there.
+        // SAFETY: 1 — `countdown.end` calls this before it counts the fork off: the latch is there.
         let bell = || unsafe { (*this).bell.lock().clone() };
         if let Some(bell) = countdown.end(bell).flatten() {
             bell.wake();
         }
     }
 
-    /// Wakes the owners that sleep at this latch, or at one outside: a fork that comes of it was
-    /// offered.
+    /// Wakes the owners that sleep at this latch or at one outside it, because a fork that comes of
+    /// them was offered.
     #[inline]
     pub(crate) fn stir(&self) {
         let mut latch = Some(self);
         while let Some(it) = latch {
-            // Relaxed: the owner has looked under the lock under which the fork was offered since,
-            // and so before; or it finds the fork.
+            // Relaxed: the shard's lock orders the owner's look and the offer. If the look came
+            // first, this load sees `true`; if the offer did, the owner finds the fork.
             if it.is_asleep.load(Relaxed) {
                 it.ring();
             }
@@ -333,7 +338,7 @@ impl Latch {
 
     #[cold]
     fn ring(&self) {
-        // Relaxed: as in `stir`.
+        // Relaxed: the shard's lock orders it, as in `stir`.
         if self.is_asleep.swap(false, Relaxed) {
             let bell = self.bell.lock().clone();
             bell.iter().for_each(Waker::wake_by_ref);

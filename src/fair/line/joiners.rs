@@ -1,4 +1,5 @@
-//! Joiners: threads that wait until a queue may run one more task.
+//! Joiners: threads that wait until a queue may run one more task. `place_is_free` wakes them all,
+//! and each looks for itself.
 
 use crate::fair::LOOK;
 use crate::sync::lock::Mutex;
@@ -10,6 +11,7 @@ use core::task::Waker;
 #[derive(Default)]
 #[allow(missing_debug_implementations)] // no part of the public API
 pub struct Joiners {
+    /// The number of wakers, written under the lock and read without it.
     waiting: AtomicUsize,
     wakers: Mutex<Vec<(usize, Waker)>>,
 }

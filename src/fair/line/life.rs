@@ -75,8 +75,8 @@ impl Look {
     pub fn tasks(self) -> u64 {
         self.0 / TASK
     }
-    /// Returns the reason if one more task may not be accepted. Tasks of the queue itself may spawn
-    /// into it after it was closed.
+    /// Returns the reason as an error if one more task may not be accepted. Tasks of the queue
+    /// itself may spawn into it after it was closed.
     #[inline]
     pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
         if self.is_cancelled() || (self.is_closed() && !is_inside()) {
@@ -111,7 +111,7 @@ impl Life {
         Look(self.0.load(ENDED.acquire()))
     }
 
-    /// Opens a queue with a handle in the slot, which the caller has to itself.
+    /// Opens a queue with a handle in the slot. No other thread uses the slot.
     pub fn open(&self, is_paused: bool) {
         let flags = TAKEN | HELD | if is_paused { PAUSED } else { 0 };
         self.0.store(flags, OPENED.release());
@@ -139,7 +139,7 @@ impl Life {
         }
     }
 
-    /// Takes `count` ended tasks off the count. The queue may then be over.
+    /// Takes `count` ended tasks off the count. Returns the new word: the queue may be over.
     #[inline]
     pub fn end_tasks(&self, count: u64) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
@@ -154,7 +154,7 @@ impl Life {
     }
 
     /// Begins a lease even above the limit and in a paused queue. Returns `false` if there is no
-    /// queue.
+    /// queue, or it is over.
     pub fn begin_lease_anyway(&self) -> bool {
         self.begin(|_| true)
     }
@@ -166,7 +166,7 @@ impl Life {
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 
-    /// Ends a lease. The queue may then be over.
+    /// Ends a lease. Returns the new word: the queue may be over.
     #[inline]
     pub fn end_lease(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
@@ -183,7 +183,7 @@ impl Life {
     /// tasks that arrive late.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
-        // Relaxed: as in `close`.
+        // Relaxed: no data is read because of it.
         let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
     }
 
@@ -197,8 +197,8 @@ impl Life {
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
-    /// Closes the queue for its last handle, which goes. The queue is over with its last task. It
-    /// is resumed, because no handle is left to do that.
+    /// Closes the queue, because its last handle is dropped, and resumes it, because no handle is
+    /// left to do so. Returns the new word: the queue may be over.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| (word | CLOSED) & !(HELD | PAUSED);

@@ -39,15 +39,15 @@ pub(crate) struct QueuedJob {
 /// The shared state of a queue. It is made when its slot is first used, and reused by the slot's
 /// later queues.
 ///
-/// The order is that of the cache lines, of which a task touches few: the life word, which spawners
-/// and servers change, with the counters that a server changes right after it; the jobs, on lines
-/// of their own; and the fields that both only read.
+/// The fields are ordered so that a task touches few cache lines. First comes the life word, which
+/// spawners and servers change, with the counters that a server changes right after it. Then come
+/// the jobs, on cache lines of their own, and the fields that both only read.
 #[repr(C)]
 pub(crate) struct Line {
     pub(crate) life: Life,
     pub(crate) counters: QueueCounters,
     pub(crate) jobs: Injector<QueuedJob>,
-    /// What its tasks have forked and no thread has begun. Made by the first fork.
+    /// The forks of its tasks that no thread has begun. Made by the first fork.
     pub(crate) forks: Once<Forks>,
     pub(crate) slot: usize,
     /// The id of the slot's present or last queue; 0 before the first.
@@ -69,7 +69,7 @@ pub(crate) struct Line {
     pub(crate) joiners: Joiners,
     /// Notified when the queue is idle. Made when a thread first waits for that.
     pub(crate) quiet: Once<EventCount>,
-    /// Cancelled when the queue is over or cancelled. Its token is made when first asked for.
+    /// Its token is cancelled when the queue is over or cancelled. Made when first asked for.
     pub(crate) end: End,
     pub(crate) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
@@ -86,7 +86,7 @@ pub(crate) struct Line {
     pub(crate) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
-/// Returns a limit as a number: at most `MAX_LEASES`, which stands for none.
+/// Returns a limit as a number: at most `MAX_LEASES`, which stands for no limit.
 pub(crate) fn limit_of(limit: Option<usize>) -> usize {
     limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
 }
@@ -131,7 +131,7 @@ impl Line {
         }
     }
 
-    /// Opens a new queue in the slot, which the caller has to itself, and returns its id.
+    /// Opens a new queue in the slot, and returns the queue's id. No other thread uses the slot.
     pub(crate) fn open(&self, settings: QueueSettings) -> ExecutorId {
         let id = ExecutorId::new();
         let QueueSettings { name, weight, limit, capacity, tier, is_paused } = settings;
@@ -198,8 +198,8 @@ impl Line {
         self.life.cancel();
     }
 
-    /// Returns the cause with which tasks of the cancelled queue end. A caller that has seen the
-    /// mark takes the lock after `cancel`, and so sees the reason.
+    /// Returns the cause with which tasks of the cancelled queue end. `cancel` sets the mark while
+    /// it holds the lock of the reason, so a caller that has seen the mark sees the reason too.
     pub(crate) fn cause(&self) -> Cause {
         Cause::Cancelled(CancelledBy::Queue, self.reason())
     }

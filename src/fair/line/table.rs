@@ -1,4 +1,4 @@
-//! The table of lines: where queues are, and which slots are free.
+//! The table that finds the line of a slot without a lock, and the free slots, which have one.
 
 use super::Line;
 use super::once::Once;
@@ -42,11 +42,15 @@ impl Table {
     }
 }
 
-/// The free slots. A lock protects them: making queues takes it, serving does not.
+/// The free slots. The lock `Queues::registry` protects them. A thread takes it to make a queue, or
+/// to free the slot of a queue that is over. No thread takes it to pick a queue or to run a task.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
+    /// The slots that had queues and have none now.
     pub(crate) free: Vec<usize>,
+    /// The first slot that never had a queue.
     next: usize,
+    /// Whether the scheduler has been shut down, so that it makes no more queues.
     pub(crate) is_closed: bool,
 }
 

@@ -40,8 +40,8 @@ impl Waits {
         Duration::from_nanos(counters::read(&self.longest))
     }
 
-    /// Returns the time that the fraction `part` of the tasks waited at most, or zero without
-    /// tasks.
+    /// Returns the time within which the fraction `part` of the waits ended, or zero if there are
+    /// none.
     pub(crate) fn quantile(&self, part: f64) -> Duration {
         let counts: alloc::vec::Vec<u64> = self.buckets.iter().map(counters::read).collect();
         let rank = (counts.iter().sum::<u64>() as f64 * part).ceil() as u64;
@@ -68,7 +68,7 @@ fn bucket(nanos: u64) -> usize {
 /// Returns the longest time that belongs in a bucket.
 fn end_of(bucket: usize) -> u64 {
     let (exponent, fine) = (bucket / FINE, bucket % FINE);
-    // The last bucket ends with the clock.
+    // The last bucket that a time can have ends at `u64::MAX`.
     let end = ((FINE + fine + 1) as u128) << exponent;
     u64::try_from(end - 1).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,5 @@
-//! A search tree for the ready queue with the least virtual time.
+//! A search tree for the ready queue with the least virtual time. `WeightedFair` searches it for
+//! each pick, and lowers its floors when a time becomes less or a queue becomes ready.
 
 use super::ready::{Bits, ReadySet, SUMMARIES};
 use crate::fair::LEAST;
@@ -16,15 +17,15 @@ pub struct Times {
 /// A tree above the times, whose nodes have `FAN` children. The *floor* of a node is a lower bound
 /// for the times of the members below it. The [`ReadySet`] tells which nodes have members.
 ///
-/// - A floor may be too low. A pick raises the floors on its own path, up to the last that is
-///   compared with another; any other increase of a time leaves them. The next search that comes
-///   there raises them.
+/// - A floor may be too low. A pick raises the floors on its own path, up to the highest that has
+///   siblings with members. No other increase of a time raises floors, so they stay too low until
+///   a search comes there and raises them.
 /// - A floor is not too high, once all calls have returned. A thread that lowers a time lowers the
 ///   floors above it that are higher. A thread that raises floors looks again afterwards, and
 ///   lowers them again if it must. Of these two, one sees the other (`LEAST`).
 ///
-/// The tree is lock-free: a search begins again only if another thread has changed what it read, or
-/// if it has raised a floor itself.
+/// The tree is lock-free: a search begins again only if another thread has changed a word that it
+/// read, or if it has raised a floor itself.
 #[derive(Debug)]
 pub struct Least {
     groups: Box<[AtomicU64]>,
@@ -85,7 +86,7 @@ impl Least {
             let Some(group) = least(self.groups(part.at, summary)) else { continue };
             let (members, times) = (set.members(group.at), times(group.at));
             let Some(octet) = least(floors(times, members)) else {
-                // The thread that removed the last member is about to do the same.
+                // The thread that removed the last member may not have come to this yet.
                 set.tidy(group.at);
                 continue;
             };
@@ -146,8 +147,8 @@ impl Least {
         lower_all(&self.above(slot, times), time);
     }
 
-    /// Raises each floor that is below `to` up to `to`, or to the least time below that floor if
-    /// this is lower. So no floor falls half a turn behind.
+    /// Raises each floor that is less than `to`: to `to`, or to the least time under that floor if
+    /// that time is less. So no floor falls half a turn behind.
     pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
         let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
         let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));
@@ -209,8 +210,8 @@ fn octets(word: u64, bits: usize) -> impl Iterator<Item = usize> {
     (0..bits / FAN).filter(move |at| octet(word, at * FAN) != 0)
 }
 
-/// Returns the child with the least floor, the first of equals, with the least floor of its
-/// siblings.
+/// Returns the child with the least floor, the first of equals. It has the least floor of its
+/// siblings with it.
 #[inline]
 fn least<'a>(all: impl Iterator<Item = (usize, &'a AtomicU64)>) -> Option<Child> {
     let mut best: Option<Child> = None;
@@ -246,8 +247,8 @@ fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
     is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
 }
 
-/// Lowers the floors that are higher than `to`, from the lowest up. A thread that raises one of
-/// them has seen the one below, or this thread sees the raised floor.
+/// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change.
+/// So a thread that raises the next floor sees this change, or this thread sees the raised floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

@@ -1,6 +1,7 @@
 //! Policies: which queue is served next.
 //!
-//! `ready.rs` is the set from which a policy picks, and `tiers.rs` has one of each for a priority.
+//! `ready.rs` is the set from which a policy picks. `tiers.rs` has a set and a policy for each
+//! priority, and calls the policies; their panics are caught.
 
 pub(super) mod least;
 pub(super) mod ready;
@@ -18,11 +19,11 @@ use core::time::Duration;
 
 /// Chooses which of the ready queues is served next.
 ///
-/// A queue is *ready* if it has a task, is below its limit, and is not paused.
+/// A queue is *ready* if it has a queued task or a fork, is below its limit, and is not paused.
 ///
 /// Several threads call a policy at once, also for the same queue, so its state is atomic. The
-/// scheduler holds no lock during a call, except in [`opened`](Self::opened) the one for making
-/// queues. Each priority has a policy of its own ([`Builder::policy`]).
+/// scheduler holds no lock during a call, except the lock for making queues during
+/// [`opened`](Self::opened). Each priority has a policy of its own ([`Builder::policy`]).
 ///
 /// A policy only decides about order. If it chooses a queue that is not ready, or none, the
 /// scheduler serves the first ready queue. So no policy can lose a task or stop all service, but it
@@ -80,12 +81,12 @@ pub trait Policy: Send + Sync + 'static {
         let _ = (slot, change, ready);
     }
 
-    /// Is called before the queue in this slot becomes ready, possibly more than once each time.
+    /// Is called before the queue in this slot becomes ready, perhaps several times for one change.
     fn arrives(&self, slot: usize, ready: Ready<'_>) {
         let _ = (slot, ready);
     }
 
-    /// Is called after the queue in this slot became ready, or ceased to be.
+    /// Is called after the queue in this slot became ready, or ceased to be ready.
     fn changed(&self, slot: usize, ready: Ready<'_>) {
         let _ = (slot, ready);
     }
@@ -95,8 +96,11 @@ pub trait Policy: Send + Sync + 'static {
         let _ = pick;
     }
 
-    /// Is called after the picked queue was served, with a service of zero if it had no task. Also
-    /// called, with a note of 0, for a task that ran on a thread that waited for it.
+    /// Is called after the picked queue was served, with a service of zero if it had no task.
+    ///
+    /// Also called with a note of 0 for a task that ran on a thread that waited for it. If a thread
+    /// sleeps until forks have ended, this is called before each sleep with the service since the
+    /// last call. The first call for a lease has the pick's note, and each other a note of 0.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }

@@ -1,4 +1,5 @@
-//! The ready set: the queues that are worth a look.
+//! The ready set: one bit for each queue that may have work. Submitters set bits, tickets clear
+//! them, and policies read them. No lock protects it.
 
 use crate::fair::READY;
 use crate::fair::line::table::Table;
@@ -28,7 +29,7 @@ impl ReadySet {
     /// Returns whether a slot is a member.
     #[inline]
     pub fn contains(&self, slot: usize) -> bool {
-        // Relaxed: a fence of `LOOK` precedes.
+        // Relaxed: the caller has fenced (`LOOK`), or only asks for advice.
         self.groups[slot / GROUP].load(Relaxed) & bit(slot % GROUP) != 0
     }
 
@@ -57,7 +58,7 @@ impl ReadySet {
         let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
         word.fetch_and(!bit, READY.acquire());
         if self.members(group) != 0 {
-            // Relaxed: the thread that set the member published what it wrote before, and this
+            // Relaxed: the thread that set the member has published its earlier writes, and this
             // continues its release sequence.
             word.fetch_or(bit, Relaxed);
         }

@@ -7,9 +7,9 @@ use core::fmt;
 /// Serves one task of each ready queue in turn, in the order of their slots. Weights and the
 /// lengths of tasks do not matter.
 ///
-/// This is the policy of Toub's `RoundRobinThreadPool` (MSDN Magazine, January 2009). Slots do not
-/// move when a queue goes, so the cursor needs no correction. A pick is lock-free, and reads a word
-/// or two.
+/// This is the policy of Toub's `RoundRobinThreadPool` (MSDN Magazine, January 2009). A queue stays
+/// in its slot when another queue ends, so the cursor needs no correction. A pick is lock-free, and
+/// usually reads a few words.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ use core::fmt;
 /// ```
 #[derive(Default)]
 pub struct RoundRobin {
-    /// The slot after the one that was served last.
+    /// The slot after the one that was picked last.
     next: AtomicUsize,
 }
 
@@ -41,7 +41,7 @@ impl RoundRobin {
 
 impl Policy for RoundRobin {
     fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
-        // Relaxed: the cursor says nothing but where it stands.
+        // Relaxed: no data is read because of the cursor.
         let mut next = self.next.load(Relaxed);
         loop {
             let slot = ready.next_from(next)?;

@@ -1,4 +1,5 @@
-//! Tiers: queues of one priority, which are served before those of lower ones.
+//! Tiers: a ready set and a policy for the queues of each priority. Picks try the tiers from the
+//! highest down; every 64th pick tries a lower one first.
 
 use super::ready::{Ready, ReadySet};
 use super::{Pick, Policy, Reweighted, Service};
@@ -31,7 +32,7 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Priority {
-    /// Served when no other priority is ready, and at some 64th picks.
+    /// Served when no other priority is ready, and at some of the 64th picks.
     Lowest,
     /// Below the default.
     BelowNormal,
@@ -61,7 +62,7 @@ pub(crate) struct Tier {
     /// Its number; the highest priority has zero.
     pub(crate) rank: usize,
     pub(crate) set: ReadySet,
-    /// The policy's advice. If the policy panics, the tier goes on without it.
+    /// Advises which queue to pick. If it panics, the tier goes on without its advice.
     policy: Box<dyn Policy>,
     panics: PanicHandler,
 }
@@ -106,7 +107,7 @@ impl Tier {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
-    /// Tells the policy that its pick was not served.
+    /// Tells the policy that its pick was not served, so that it takes a charge in advance back.
     pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
@@ -129,6 +130,7 @@ impl Tier {
 
 pub(crate) type MakePolicy = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
+/// The tiers of a scheduler.
 pub(crate) struct Tiers {
     tiers: [Once<Tier>; TIERS],
     pub(crate) reserves: Reserves,
@@ -147,6 +149,7 @@ impl Tiers {
         Tiers { tiers, reserves, make, panics, used, picks }
     }
 
+    /// Returns a tier, which is made, with its policy, when it is first needed.
     #[inline]
     pub(crate) fn get(&self, tier: usize) -> &Tier {
         self.tiers[tier].get_or_make(|| {
@@ -161,17 +164,19 @@ impl Tiers {
         self.tiers.iter().filter_map(Once::get)
     }
 
-    /// Returns whether a queue may have a task, and no reservation is against one more lease of it.
+    /// Returns whether a queue may have a task, and the reservations allow its tier one more lease.
     pub(crate) fn has_some(&self) -> bool {
         self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
     }
 
-    /// As `has_some`, of queues other than this one.
+    /// Returns whether a queue other than the one in this slot may have a task, and the
+    /// reservations allow its tier one more lease.
     pub(crate) fn has_other_than(&self, slot: usize) -> bool {
         self.iter().any(|it| it.set.has_other_than(slot) && self.reserves.has_room(it.rank))
     }
 
-    /// Picks the next queue to serve, and takes room for a lease of its tier.
+    /// Picks the next queue to serve, and takes room for a lease of its tier. The caller releases
+    /// that room.
     pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
         // Relaxed: no thread relies on which pick is a 64th.
         if self.used.load(Relaxed) > 1 {

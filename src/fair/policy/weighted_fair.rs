@@ -2,12 +2,14 @@
 //!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
 //! 2²⁰ units. The remainder below a unit is kept, so a weight of 2³² is exact in the long run. At
-//! any moment it may be a unit off on either side, 4 µs each at that weight; the promise includes
-//! that as ε. A queue's virtual time is kept between 2⁶¹ units behind the system's and 2⁶² ahead of
-//! it (36 and 73 minutes at weight 1). So the promise holds for leases shorter than 73 minutes
-//! times the weight; a longer lease is charged as one of that length. The lower bound is for W
-//! leases that are charged hours in advance and take a minute. Without it, a queue more than half a
-//! turn behind would read as ahead, and starve
+//! any moment the time may be a unit off on either side, 4 µs each at that weight; the promise
+//! includes that as ε.
+//!
+//! A queue's virtual time is kept between 2⁶¹ units behind `now`, the scheduler's virtual time, and
+//! 2⁶² ahead of it (36 and 73 minutes at weight 1). So the promise holds for leases shorter than 73
+//! minutes times the weight; a longer lease is charged as one of that length. The lower bound
+//! matters if W leases are charged hours in advance, but take a minute. Without the bound, a queue
+//! more than half a turn behind would read as ahead, and starve
 //! (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
 
 use super::least::{Found, Least, Times, is_before};
@@ -26,12 +28,12 @@ const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// The farthest that a queue may be ahead of `now`, which is a quarter of a turn: 73 minutes at
 /// weight 1.
 const MOST: u64 = 1 << 62;
-/// The length of an age is 2 to this power. When `now` moves on, by at most `MOST`, a queue is at
-/// most two ages behind it; before the next age `now` moves by less than one more. Together that is
-/// less than half a turn.
+/// The length of an age is 2 to this power. When an age begins, no queue stays more than two ages
+/// behind `now`. Until the next age `now` moves by less than one age; the step into the next is at
+/// most `MOST`. Together that is less than half a turn.
 const AGE: u32 = 60;
 /// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. A note
-/// has 16 bits more.
+/// has 16 bits more beside it, for the number of the queue.
 const LONGEST: u32 = 48;
 
 /// Shares the time of the executor among the ready queues by weight: start-time fair queuing
@@ -45,13 +47,13 @@ const LONGEST: u32 = 48;
 /// last leases, and the charge is corrected when the lease ends. Without the charge, all threads
 /// would pick the same queue until its first lease ends.
 ///
-/// A queue that becomes ready starts no lower than the queue that was served last, so a queue saves
-/// no time up by being idle. Time is measured by the scheduler's clock from the beginning of a task
-/// to its end, whether the task computes or blocks.
+/// A queue that becomes ready starts no lower than the queue that was served last, so an idle queue
+/// saves no time up. The scheduler's clock measures a task from its beginning to its end, whether
+/// the task computes or blocks.
 ///
 /// A pick goes down a tree of minima. It reads at most 48 words, however many queues are ready, and
-/// some of them twice. It is lock-free: it begins again only if another thread has changed what it
-/// has read, or to mend a minimum.
+/// some of them twice. It is lock-free: it begins again only if another thread has changed a word
+/// that it has read, or after it has mended a minimum.
 ///
 /// # Examples
 ///
@@ -85,8 +87,8 @@ struct Past {
     rest: AtomicU64,
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
-    /// How many queues the slot has had. A slow ticket gives back what it has charged to one of
-    /// them, but not to the next.
+    /// How many queues the slot has had. By it a slow ticket takes its charge in advance back from
+    /// the queue that it has charged, and not from the slot's next queue.
     number: AtomicU64,
 }
 
@@ -159,10 +161,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // In this order, because the slot's last queue may have left the slot in the ready set: a
-        // pick that charges the new time has read the new estimate, and one that has read the new
-        // number charges the new time. Where the processor reorders these accesses, one pick may
-        // charge the new queue the old estimate, and not give it back.
+        // The slot's last queue may have left the slot in the ready set, so a pick may come at any
+        // point here. In this order, a pick that charges the new time has read the new estimate. A
+        // pick that has read the new number charges the new time. Where the processor reorders the
+        // accesses, one pick may charge the new queue the old estimate, and not take it back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -212,8 +214,8 @@ impl Policy for WeightedFair {
     }
 
     fn begins(&self, pick: Pick) {
-        // Only now: an arriving queue must not start at the time of a queue that turned out to be
-        // empty.
+        // Not in `pick`: an arriving queue must not start at the time of a queue that turned out
+        // to be empty.
         let to = (pick.note() >> 64) as u64;
         if raise(&self.now, to).is_some_and(|before| (before ^ to) >> AGE != 0) {
             self.bring_up(to);
@@ -280,7 +282,7 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     units + u64::from(filled)
 }
 
-/// Returns the time of a queue that is ahead by `lead`, within the bounds.
+/// Returns the time of a queue that is ahead of `now` by `lead`, within the bounds.
 fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
@@ -303,7 +305,7 @@ fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }
 
-/// Raises a virtual time if it is less than `to`, and returns its old value.
+/// Raises a virtual time if it is less than `to`, and then returns its old value.
 fn raise(time: &AtomicU64, to: u64) -> Option<u64> {
     let raised = |time| is_before(time, to).then_some(to);
     time.fetch_update(Relaxed, Relaxed, raised).ok()

@@ -23,7 +23,7 @@ unsafe impl Send for LineRef {}
 unsafe impl Sync for LineRef {}
 
 impl LineRef {
-    /// Refers to one of the lines in the table of `scheduler`.
+    /// Returns a reference to `line`, which is in the table of `scheduler`.
     pub(crate) fn new(scheduler: &Arc<Scheduler>, line: &Line) -> Self {
         LineRef { scheduler: Arc::clone(scheduler), line: NonNull::from(line) }
     }
@@ -35,7 +35,7 @@ impl LineRef {
     }
 }
 
-/// A queue's handle, shared by its clones. The queue closes at the latest when it is dropped.
+/// The state that all handles of a queue share. Dropping it closes the queue, if it is still open.
 pub(crate) struct QueueHandle {
     pub(crate) id: ExecutorId,
     pub(crate) queue: LineRef,

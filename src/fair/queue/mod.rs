@@ -1,4 +1,5 @@
-//! The handle of a queue, and what it tells.
+//! The handle of a queue: it spawns tasks, changes the queue's settings, and is an executor itself.
+//! No call here blocks; `fair/ending.rs` has the waits.
 
 pub(crate) mod error;
 pub(crate) mod handle;
@@ -163,8 +164,9 @@ impl Queue {
         TaskBuilder::on(self)
     }
 
-    /// Sets the weight that counts from the next pick on. The queue's debt for past service is
-    /// converted to it. For leases under way, that may be wrong by the longest task on each thread.
+    /// Sets the weight, which counts from the next pick on. The queue's debt for past service is
+    /// converted to the new weight. For leases under way, the conversion may be wrong by the
+    /// longest task on each thread.
     ///
     /// # Errors
     ///
@@ -212,8 +214,8 @@ impl Queue {
     }
 
     /// Pauses the queue: no further task begins until [`resume`](Self::resume). Running tasks are
-    /// not interrupted. Returns whether this call has paused the queue: `false` if it was paused
-    /// before, or is cancelled.
+    /// not interrupted. Returns whether this call has paused the queue: `false` if the queue was
+    /// paused before, or is cancelled.
     ///
     /// A thread that is about to begin a task during this call may still begin it.
     ///
@@ -247,7 +249,8 @@ impl Queue {
     }
 
     /// Returns the token of the queue. The queue and its token are cancelled together. The handles
-    /// of the tasks that this ends return the token's [reason](crate::task::JoinError::reason).
+    /// of the tasks that the cancellation ends report the token's
+    /// [reason](crate::task::JoinError::reason).
     ///
     /// # Examples
     ///
@@ -306,18 +309,18 @@ impl Executor for Queue {
         self.scheduler().below.executor.parallelism().min(limit)
     }
 
-    /// Returns whether the queue was cancelled, or the executor below, whose end drops its tasks.
+    /// Returns whether the queue or the executor below was cancelled, which drops the queued tasks.
     fn is_cancelled(&self) -> bool {
         self.line().life.look().is_cancelled() || self.scheduler().below.is_cancelled()
     }
 
-    /// Returns `true`: further jobs wait in the queue.
+    /// Returns `true`, because jobs beyond the parallelism wait in the queue.
     fn enforces_parallelism(&self) -> bool {
         true
     }
 
-    /// Returns the token of the queue's end. It has the reason with which the queue was cancelled, or
-    /// else that of the executor's end.
+    /// Returns the token of the queue's end. It has the reason with which the queue was cancelled,
+    /// or else that of the executor's end.
     fn end(&self) -> Option<CancelToken> {
         Some(end_of(self.scheduler(), self.line()))
     }

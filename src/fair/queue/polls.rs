@@ -1,4 +1,5 @@
-//! Futures of a queue: who polls them, and how they end.
+//! Futures of a queue: each poll is a job of the queue. The task layer calls [`Polls`] when a
+//! future is spawned, is woken or ends.
 
 use super::Queue;
 use super::handle::LineRef;
@@ -35,7 +36,8 @@ impl Queue {
     }
 }
 
-/// Polls the futures of a queue. The queue always takes the jobs of futures that it has accepted.
+/// Puts the jobs that poll a queue's futures into the queue. It refuses futures, as it refuses
+/// tasks, but no job of a future that it has accepted.
 pub(crate) struct Polls {
     pub(crate) queue: LineRef,
     pub(crate) id: ExecutorId,
@@ -67,7 +69,7 @@ impl Polling for Polls {
 
     fn accept(&self) -> Result<u64, Reason> {
         let line = self.line();
-        // As for a closure: a task of the queue may spawn into it after it was closed.
+        // A task of the queue may spawn into it after it was closed.
         let is_inside = || current::is_within(Some(self.id));
         match accept(&self.queue.scheduler, line, line.capacity(), is_inside) {
             Ok(()) => Ok(line.flight.arrive()),

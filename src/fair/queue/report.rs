@@ -45,9 +45,9 @@ pub struct QueueMetrics {
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
-    /// Tasks that have returned.
+    /// Tasks that have returned, or have panicked and have a handle, which reports the panic.
     pub completed: u64,
-    /// Detached tasks that have panicked. The handle of any other task reports its panic.
+    /// Detached tasks that have panicked.
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
@@ -149,9 +149,9 @@ impl Wait {
 /// The metrics of all queues of a scheduler, and figures of how fairly they were served.
 ///
 /// Fairness concerns only queues that always had something to do; the others could not have taken
-/// more service. So the figures are about queues that were *backlogged*: they had tasks at the
-/// beginning and at the end, and were not once in between without work, at a limit or paused. For
-/// the time between two reports, see [`since`](Self::since).
+/// more service. So the figures are about queues that were *backlogged*. A backlogged queue had
+/// tasks at the beginning and at the end, and in between it was never without work, at its limit or
+/// paused. For the time between two reports, see [`since`](Self::since).
 ///
 /// # Examples
 ///
@@ -187,8 +187,8 @@ impl Report {
     }
 
     /// Returns the changes since an earlier report. Waits, gaps and the longest lease still cover
-    /// the whole time. Queues that `earlier` does not have are left out, which are all queues if it
-    /// is from another scheduler.
+    /// the whole time. Queues that are not in `earlier` are left out: all of them, if `earlier` is
+    /// from another scheduler.
     ///
     /// # Examples
     ///

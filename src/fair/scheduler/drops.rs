@@ -1,4 +1,5 @@
-//! How queued tasks are dropped unrun. The caller has a lease of the queue, or a hold.
+//! How queued tasks are dropped unrun. Each caller has a lease of the queue or a hold (`ends.rs`),
+//! so the queue is not over meanwhile.
 
 use crate::executor::PanicHandler;
 use crate::fair::line::Line;
@@ -7,16 +8,16 @@ use crate::fair::line::life::Look;
 use crate::sync::Relaxed;
 use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
 
-/// Takes an ended task off the queue's count.
+/// Takes an ended task off the queue's count, and returns the new state.
 #[inline]
 pub(crate) fn end_task(line: &Line) -> Look {
     line.life.end_tasks(1)
 }
 
-/// Drops the queued tasks and returns their number.
+/// Drops the queued tasks. Returns how many of them this call has ended.
 pub(crate) fn discard(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
     let mut dropped = 0;
-    // Forks stay: the tasks that have forked them run them.
+    // Forks stay, because the tasks that have forked them wait for them and run them.
     while let Some(entry) = line.take_job() {
         dropped += usize::from(drop_job(panics, line, entry.job, by.clone()));
     }
@@ -46,7 +47,8 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
     is_ours
 }
 
-/// Sweeps the tombstone of a counted task, which another thread has ended.
+/// Sweeps the tombstone of a counted task, which another thread has ended. Takes the task off the
+/// count if that thread has left it there.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);
@@ -56,10 +58,10 @@ pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     }
 }
 
-/// Drops the queue's futures, because it was cancelled or its executor has ended. Returns their
-/// number.
+/// Drops the queue's futures, because it was cancelled or its executor has ended. Returns how many
+/// of them this call has ended.
 pub(crate) fn end_futures(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
-    // Those that are queued end with their jobs.
+    // A future whose job is queued ends when that job is dropped.
     let is_ended = |task: &&AnyTask| {
         // A panic is that of a destructor or a waker, so the task has ended here.
         let cancelled = panics.take(|| task.cancel(by.clone()));

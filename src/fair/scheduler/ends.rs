@@ -1,4 +1,5 @@
-//! How leases and queues end, and how the scheduler drops its tasks when the executor ends.
+//! How leases and queues end, and how the scheduler drops its queued tasks when the executor ends.
+//! A *hold* is a lease that serves nothing: it only keeps the queue from being over.
 
 use super::Scheduler;
 use super::drops::{discard, end_futures, end_task};
@@ -31,8 +32,8 @@ impl Wake for Gone {
     }
 }
 
-/// Takes a hold, a lease without serving, so that the queue cannot be over. Returns `false` if the
-/// queue `id` is over by now.
+/// Takes a hold on the queue `id`, which then cannot be over. Returns `false` if that queue is over
+/// already.
 pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorId>) -> bool {
     if !line.life.begin_lease_anyway() {
         return false;
@@ -44,7 +45,8 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease.
+/// Ends the caller's lease or hold. Frees the slot if the queue is over, wakes the threads that
+/// wait until it is idle, and makes sure that a freed place is used.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let look = line.life.look();
     if look.is_closed() && look.tasks() == 0 {
@@ -57,7 +59,8 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
     // This fence is between the end of the lease and the reading of the limit. A thread that has
     // lowered the limit, and then found no free place, relies on this thread to see the new limit.
-    // A thread that waits until the queue is idle sees the end of the lease, or is seen below.
+    // A thread that waits until the queue is idle sees the end of the lease, or this thread sees
+    // and notifies it.
     LOOK.fence();
     if look.is_idle() {
         if let Some(quiet) = line.quiet.get() {
@@ -89,8 +92,8 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     closes
 }
 
-/// Cancels the token for the end of the queue, which is over or cancelled. The caller keeps the
-/// slot from getting another queue.
+/// Cancels the token for the end of the queue, which is over or cancelled, or whose executor has
+/// ended. In the first two cases the caller keeps the slot from getting another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);
@@ -99,7 +102,7 @@ fn tell_end(scheduler: &Scheduler, line: &Line) {
 
 /// Returns the token for the end of the queue.
 pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
-    // Relaxed: a lock orders it.
+    // Relaxed: the token's lock orders it. `tell_end` takes that lock after the end was noted.
     let has_ended = || scheduler.below.is_ended() || line.has_ended();
     line.end.token(has_ended, || reason_of(scheduler, line))
 }
@@ -112,12 +115,11 @@ fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
 /// Cancels the queue and returns how many tasks it dropped. No task begins after this has returned.
 /// The caller has a hold or a handle.
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
-    // Other threads may drop some of the tasks. The last of the leases and holds notifies the
-    // threads that wait until the queue is idle, and this call may be the one that ends the last
-    // task.
+    // This call may end the last task. Only the end of the last lease or hold notifies the threads
+    // that wait until the queue is idle, so this call takes a hold.
     line.life.begin_lease_anyway();
     line.cancel(reason);
-    // Who submits a poll afterwards sees that, or we see the poll.
+    // A thread that submits a poll sees the cancellation, or this thread sees the poll.
     LOOK.fence();
     // The queued tasks go first. If the running tasks were told first, they would stop, and their
     // threads would drop queued tasks that this call does not count.
@@ -136,7 +138,7 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // A lease that ends meanwhile asks for a ticket. The executor refuses it, and this function is
     // called again on this thread. The guard ends that recursion: the second round, or the thread
-    // that pushes a task, drops what is then queued.
+    // that pushes a task, drops the tasks that are then queued.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         cancel_each(scheduler);
@@ -146,9 +148,9 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
 
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
-    // As when a queue has run dry, the pushing thread sees to tasks that are pushed after the first
-    // round. A member that is taken out of the ready set may hide others of its group from a ticket
-    // that leaves; the second round drops their tasks.
+    // A thread that pushes a task after the first round finds its queue out of the ready set, and
+    // sees to the task itself. While a member is taken out of the set, a ticket that leaves may
+    // miss other members of its group. The second round drops their tasks.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -157,7 +159,7 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 }
                 discard(&below.panics, line, below.cause());
                 if below.is_ended() {
-                    // Relaxed: as for jobs, there is a second round.
+                    // Relaxed: the second round sees to futures that the first misses, as to jobs.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);
@@ -181,7 +183,7 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
     }
 }
 
-/// Closes a queue for its last handle, which goes.
+/// Closes a queue, because its last handle is dropped.
 pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
     // From here on the queue may be over, and the slot may have another queue. The calls below are
     // right for any queue.
@@ -193,23 +195,23 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Frees the slot of a queue that is over. The caller is the thread that learned so (I3).
+/// Frees the slot of a queue that is over. The caller's step has made the queue over (I3).
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
-    // If the queue is in the ready set, it stays there until the next ticket takes it out. A thread
-    // that takes a member out may hide others of its group for a moment, and has to look again, as
-    // tickets do.
+    // If the queue is in the ready set, it stays there until the next ticket takes it out. While a
+    // thread takes a member out, others of its group may be hidden, so the thread has to look again
+    // as tickets do. This thread does not.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
-    // These jobs are tombstones. They hold references that keep the scheduler alive.
+    // The jobs that are left are tombstones, whose references would keep the scheduler alive.
     while line.take_job().is_some() {}
     line.life.free();
     scheduler.queues.registry.lock().free.push(line.slot);
     drop(link);
 }
 
-/// Has the queued tasks dropped when the executor ends. A paused queue needs this, because it has
-/// no ticket that the executor could drop.
+/// Asks the executor to report its end, at which the queued tasks are dropped. A paused queue needs
+/// this, because it has no ticket that the executor could drop.
 pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
     let waker = || Waker::from(Unwatched::new(Gone(weak(scheduler))));
     if scheduler.below.watch_end(waker) {

@@ -1,9 +1,9 @@
 //! Hand-overs: a ticket goes to the executor, and comes back as a call of [`HandOver`].
 //!
-//! This trait is the one way by which a file of `fair` calls those that build on it. The recursion
-//! is part of the protocol. A thread that ends a lease may find the queue ready, and asks for a
-//! ticket. If the executor runs the ticket at once, that thread serves the queues; if the executor
-//! drops it, that thread drops the tasks. Either way it ends leases again.
+//! Only through this trait does a file of `fair` call files that build on it. The recursion is part
+//! of the protocol. A thread that ends a lease may find the queue ready, and asks for a ticket. If
+//! the executor runs the ticket at once, that thread serves the queues. If the executor drops the
+//! ticket, that thread drops the tasks. Either way the thread ends leases again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -16,7 +16,8 @@ use crate::task::{Job, current};
 use alloc::string::ToString;
 use core::mem;
 
-/// What comes of a ticket: a thread of the executor has a turn, or no thread will have one.
+/// The two outcomes of a ticket: the executor runs it, and its thread serves; or the executor drops
+/// it, and the tasks are dropped.
 pub(crate) trait HandOver {
     /// Serves queues until the quantum is over, then hands on to the next ticket. The caller has a
     /// ticket, which searches.
@@ -39,7 +40,7 @@ impl TicketJob {
         if let Some(scheduler) = self.0.take() {
             if !leave_to_submitter(&scheduler.below) {
                 // The tasks that run now may submit to this scheduler, even if an outer frame is
-                // submitting this very ticket. So they must not see the frames of that submission.
+                // submitting this very ticket. So the frame of that submission is hidden from them.
                 if is_submitting(&scheduler.below) {
                     scheduler.below.note_run_at_once();
                 }
@@ -62,8 +63,8 @@ impl Drop for TicketJob {
     }
 }
 
-/// Returns whether the executor has no thread for the ticket: it is full, or closed and ends what
-/// it has.
+/// Returns whether the executor has no thread for the ticket: it is full, or is closed and only
+/// ends its accepted jobs.
 fn is_refusal(result: Result<(), Reason>) -> bool {
     matches!(result, Err(Reason::Full | Reason::Closed))
 }
@@ -76,9 +77,9 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits a ticket if one is wanted. If the executor refuses it, another thread runs the tasks of
-/// submitters that relied on it, and those that a blocked thread waits for. This thread runs none:
-/// it may hold locks that they take, and may be in a destructor.
+/// Submits a ticket if one is wanted. If the executor refuses the ticket, another thread runs the
+/// tasks whose submitters relied on it, and the tasks that a blocked thread waits for. This thread
+/// runs none: it may hold locks that they take, and may be in a destructor.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -88,7 +89,7 @@ pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     result
 }
 
-/// Has another thread serve the queues if there is work and no ticket. The caller has taken a
+/// Makes another thread serve the queues if there is work and no ticket. The caller has taken a
 /// ticket off the count.
 #[cold]
 fn stand_in(scheduler: &Arc<Scheduler>) {
@@ -99,8 +100,8 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Has a new thread serve the queues if the executor still has no room. The caller has seen that a
-/// queue is shown.
+/// Starts a thread that serves the queues if the executor still has no room. If no thread can be
+/// started, this thread does so. The caller has seen a queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
     // If a thread is coming, it takes the lock after this, and then sees the queue.
@@ -113,7 +114,8 @@ fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Serves the queues, unless the executor has a thread for that by now.
+/// Submits a ticket if one is wanted. If the executor refuses it and no other is left, serves the
+/// queues on this thread.
 fn come(scheduler: &Arc<Scheduler>) {
     *scheduler.is_one_coming.lock() = false;
     if scheduler.wants_ticket()
@@ -126,8 +128,8 @@ fn come(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits a ticket if one is wanted. Tries a second time if the executor panics, because no other
-/// thread may look again for long. If the executor refuses the ticket, the caller looks for work: a
-/// submitter may have relied on the ticket.
+/// thread may look again for a long time. If the executor refuses the ticket, the caller looks for
+/// work, because a submitter may have relied on the ticket.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;
@@ -151,7 +153,8 @@ fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     }
 }
 
-/// Submits another ticket, because this thread blocks. The ticket must not run on this thread.
+/// Submits another ticket, if one is wanted, because this thread blocks or has offered a fork. The
+/// ticket must not run on this thread.
 pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
     if scheduler.below.runs_at_once() || !scheduler.wants_ticket() {
         return;
@@ -171,7 +174,7 @@ pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let submit = || below.executor.execute_last(TicketJob::job(scheduler));
     let (submitted, runs_here) = keep_off(below, || submit_ticket(below, submit));
     if runs_here {
-        // The successor has left its work to this ticket.
+        // The executor has run the successor at once, and it left its work to this ticket.
         tickets.handed_over();
         false
     } else if submitted == Some(Ok(())) {

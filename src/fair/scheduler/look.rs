@@ -6,16 +6,16 @@ use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::Arc;
 
-/// Has `push` put work into a queue, and fences. A thread that stops serving then sees the work
-/// when it looks again, or this thread sees that it has stopped (`LOOK`).
+/// Calls `push`, which puts work into a queue, and then fences. A thread that stops serving sees
+/// the work when it looks again, or this thread sees that the other has stopped (`LOOK`).
 #[inline(always)]
 pub(crate) fn put(push: impl FnOnce()) {
     push();
     LOOK.fence();
 }
 
-/// Has a queue served if it is ready (I4). The caller has made a change that may have made it
-/// ready, and has fenced since.
+/// Makes sure that a queue is served if it is ready (I4). The caller has made a change that may
+/// have made it ready, and has fenced since.
 #[inline]
 pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
     if scheduler.queues.is_shown(line) {
@@ -36,14 +36,15 @@ fn has_grown_for(scheduler: &Scheduler, tier: usize) -> bool {
     scheduler.queues.tiers.reserves.has_room(tier)
 }
 
-/// Makes sure that a queue is served that a change of its settings allows more tasks.
+/// Makes sure that a queue is served whose settings the caller has changed, so that it may run more
+/// tasks.
 pub(crate) fn changed(scheduler: &Arc<Scheduler>, line: &Line) {
     LOOK.fence();
     place_is_free(scheduler, line);
 }
 
-/// Has the queue served, and wakes joiners: it may run one more task. The caller has made that
-/// change, and has fenced since.
+/// Makes sure that a queue is served, and wakes its joiners, because it may run one more task. The
+/// caller has made the change that allows this, and has fenced since.
 pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
     look_after(scheduler, line);
     line.joiners.wake();

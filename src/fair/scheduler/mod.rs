@@ -1,16 +1,16 @@
 //! The scheduler itself, below the handles of its queues.
 //!
-//! Each of these files calls only those above it. `hand_over.rs` says what the exception is.
+//! Each of these files calls only those above it. `hand_over.rs` has the one exception.
 //!
 //! | | |
 //! |---|---|
 //! | `queues.rs` | where queues are, and how they get into the ready set and out of it |
-//! | `submitting.rs` | what a thread knows of the tickets that it is submitting |
-//! | `hand_over.rs` | tickets go to the executor, or what becomes of those that it refuses |
+//! | `submitting.rs` | a thread records which tickets it is submitting |
+//! | `hand_over.rs` | tickets go to the executor; another thread serves if it refuses them |
 //! | `look.rs` | a queue that may have become ready is served |
 //! | `submit.rs` | a queue accepts a task |
 //! | `drops.rs` | a queued task is dropped |
-//! | `ends.rs` | a lease ends, a queue, or the executor |
+//! | `ends.rs` | a lease, a queue or the executor ends |
 //! | `quiet.rs` | a thread waits until nothing is pending |
 
 pub(crate) mod drops;
@@ -39,7 +39,7 @@ pub(crate) struct Scheduler {
     pub(crate) tasks_per_lease: usize,
     /// The context that goes with each task.
     pub(crate) context: Option<Flow>,
-    /// Whether a thread is about to serve that was started because the executor was full.
+    /// Whether a thread that was started because the executor was full has not begun to serve yet.
     pub(crate) is_one_coming: Mutex<bool>,
 }
 
@@ -50,7 +50,7 @@ impl Scheduler {
         self.tickets.is_one_wanted(self.below.most_tickets())
     }
 
-    /// Asks the executor how many tickets there may be.
+    /// Asks the executor how many tickets there may be, and returns that number.
     pub(crate) fn refresh_most_tickets(&self) -> usize {
         self.below.refresh_most_tickets(&self.queues.tiers.reserves)
     }

@@ -17,6 +17,7 @@ pub(crate) struct Queues {
     pub(crate) clock: Time,
     /// Whether waits are measured.
     pub(crate) is_timed: bool,
+    /// Locked while a slot is taken or freed, and while a queue is made in it.
     pub(crate) registry: Mutex<FreeSlots>,
 }
 
@@ -25,6 +26,7 @@ impl Queues {
         Queues { table: Table::new(), tiers, clock, is_timed, registry: Mutex::default() }
     }
 
+    /// Returns the time in nanoseconds, at least 1; or 0 if waits are not measured.
     #[inline]
     pub(crate) fn now_if_timed(&self) -> u64 {
         if self.is_timed { self.clock.nanos().max(1) } else { 0 }
@@ -35,7 +37,7 @@ impl Queues {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
 
-    /// Puts a queue into the ready set, if it is ready. Returns whether it is there.
+    /// Adds a queue to the ready set if it is ready and no member yet. Returns whether it is one.
     #[inline]
     pub(crate) fn is_shown(&self, line: &Line) -> bool {
         self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
@@ -63,8 +65,8 @@ impl Queues {
     /// otherwise the next producer adds the queue again when its push is complete. The caller has a
     /// lease.
     ///
-    /// This takes instead of asking whether there is a task: that question counts pushes that have
-    /// begun, and the caller might wait for one that never ends.
+    /// This takes a task instead of asking whether there is one. The answer would count pushes that
+    /// have begun, and the caller might wait for a push that never ends.
     pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
@@ -72,6 +74,7 @@ impl Queues {
         Some(entry)
     }
 
+    /// Takes a queue out of the ready set, and fences. The caller then looks at the queue again.
     pub(crate) fn take_out(&self, tier: &Tier, line: &Line) {
         tier.remove(line.slot, &self.table);
         LOOK.fence();
@@ -82,9 +85,9 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and has the policy convert the queue's debt. Between the two steps the
-    /// higher weight is in force. So a pick or a lease in between is wrong by at most its own
-    /// charge at the new weight; with the lower weight, the charge could grow by from/to.
+    /// Changes the weight, and tells the policy, which converts the queue's debt. Between the two
+    /// steps the higher weight is in force. So a pick or a lease in between is wrong by at most its
+    /// own charge at the new weight. With the lower weight, the charge could grow by from/to.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

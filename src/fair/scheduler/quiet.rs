@@ -1,4 +1,4 @@
-//! Waiting until nothing is pending.
+//! Waits until no task is pending. `end_lease` notifies the waiting threads.
 
 use crate::executor::ShutdownError;
 use crate::fair::line::Line;
@@ -6,7 +6,7 @@ use crate::fair::line::table::Table;
 use crate::sync::clock::Instant;
 
 /// Blocks until no task of a queue is pending and the handles of the last ones report their ends.
-/// Returns whether there was anything to wait for.
+/// Returns whether there was anything to wait for, or an error at the deadline.
 pub(crate) fn wait_until_quiet(
     line: &Line,
     deadline: Option<Instant>,
@@ -22,7 +22,7 @@ pub(crate) fn wait_until_quiet(
     }
 }
 
-/// Blocks until one round finds no pending task in any queue.
+/// Blocks until one round finds no pending task in any queue. Returns an error at the deadline.
 pub(crate) fn wait_until_all_quiet(
     table: &Table,
     deadline: Option<Instant>,

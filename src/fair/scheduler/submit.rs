@@ -1,4 +1,6 @@
-//! How a queue accepts tasks, and gets their jobs.
+//! How a queue accepts tasks, and gets their jobs. If there is no ticket, a submitter first submits
+//! one, whose refusal refuses the task. Then it counts the task in the life word, and pushes the
+//! job.
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;
@@ -47,7 +49,7 @@ pub(crate) fn accept(
             return Err(Reason::WouldDeadlock);
         }
         if scheduler.tickets.are_none() {
-            // Before the task counts, so that it can still be refused.
+            // The ticket is submitted before the task counts, so the task can still be refused.
             line.life.look().may_accept(capacity, &is_inside)?;
             hand_over_one(scheduler)?;
         }
@@ -72,7 +74,8 @@ pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
     let is_care_wanted = scheduler.tickets.want_care() && !is_submitting(&scheduler.below);
     if is_care_wanted && scheduler.tickets.are_none() {
-        // Even if the queue is paused: an executor that has ended says so.
+        // Also for a paused queue: an executor that has ended refuses the ticket, and the
+        // refusal drops the job.
         let _ = hand_over_one(scheduler);
     }
     look_after(scheduler, line);

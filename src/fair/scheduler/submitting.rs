@@ -7,10 +7,12 @@ use crate::sync::thread::per_thread;
 use core::cell::Cell;
 use core::ptr;
 
-/// What this thread does with a ticket that it submits.
+/// The state of the ticket that this thread submits within [`keep_off`].
 #[derive(Clone, Copy)]
 enum Handing {
+    /// This thread submits none.
     Nothing,
+    /// This thread submits a ticket to this executor.
     Submits(*const Below),
     /// The executor has run the ticket at once, on this thread.
     RunsHere,
@@ -23,6 +25,7 @@ struct Submitting {
 }
 
 per_thread! {
+    /// The innermost frame in which this thread submits a ticket; null if there is none.
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static SUBMITTING: Cell<*const Submitting> = Cell::new(ptr::null());
 }
@@ -64,15 +67,16 @@ pub(crate) fn is_submitting(below: &Below) -> bool {
     false
 }
 
-/// Runs `f` without the frames of submissions further up the stack.
+/// Runs `f` while the frames of submissions further up the stack are hidden.
 pub(crate) fn beside_submissions(f: impl FnOnce()) {
     let outer = SUBMITTING.try_with(|it| it.replace(ptr::null()));
     f();
     let _ = outer.map(|outer| SUBMITTING.try_with(|it| it.set(outer)));
 }
 
-/// Calls `submit`, which submits a ticket that must not run within the call. Returns whether the
-/// executor has tried to: then the ticket has [left its work](leave_to_submitter) to the caller.
+/// Calls `submit`, which submits a ticket that must not run within the call. Returns the result,
+/// and whether the executor has run the ticket all the same. The ticket has then
+/// [left its work](leave_to_submitter) to the caller.
 pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool) {
     // Outer frames on this stack may be submitting tickets too, so their state is restored.
     let outer = HANDING.try_with(|it| it.replace(Handing::Submits(below)));

@@ -1,4 +1,5 @@
-//! How a thread that serves a queue offers forks, and waits for them.
+//! How a thread that serves a queue offers forks, and waits at their latch. `Queue::join` and
+//! `Queue::scope` call this.
 
 use super::frame::Serving;
 use crate::fair::line::Line;
@@ -10,12 +11,12 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns its shard. `latch` is the innermost at which another thread may
-/// wait for it.
+/// Offers a fork, and returns its shard. `latch` is the innermost latch at which another thread may
+/// wait for the fork.
 ///
 /// # Safety
 ///
-/// 1. I7 — what `head` belongs to stays until it has run, or `take_back` has returned `true`.
+/// 1. I7 — the fork of `head` stays until it has run, or `take_back` has returned `true`.
 #[inline]
 pub(crate) unsafe fn offer(
     scheduler: &Arc<Scheduler>,
@@ -25,7 +26,7 @@ pub(crate) unsafe fn offer(
 ) -> usize {
     let forks = line.forks.get_or_make(Forks::default);
     let shard = forks.shard_of(Serving::of(line).map(|it| &it.owner));
-    // SAFETY: 1 — the fork stays until it has run or was taken back.
+    // SAFETY: 1 — the caller keeps the fork until it has run or was taken back.
     put(|| unsafe { forks.offer(shard, head) });
     if scheduler.queues.is_shown(line) && scheduler.queues.tiers.reserves.has_room(line.tier()) {
         send_another(scheduler);
@@ -36,7 +37,8 @@ pub(crate) unsafe fn offer(
     shard
 }
 
-/// Waits at a latch of the caller's: runs what comes of it, and sleeps if there is nothing.
+/// Waits at a latch of the caller's: runs the forks that come of it, and sleeps while there are
+/// none.
 #[cold]
 pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &Latch) {
     let Some(forks) = line.forks.get() else { return };
@@ -58,12 +60,12 @@ pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &L
     }
 }
 
-/// Ends the process if it is dropped by a panic: what other threads still borrow would go.
+/// Ends the process if a panic drops it, because other threads still borrow from its frame.
 pub(crate) struct ForkStays;
 
 impl Drop for ForkStays {
     fn drop(&mut self) {
-        // A panic within a panic.
+        // A panic within a panic aborts the process.
         panic!("a wait cannot be left before it is over");
     }
 }

@@ -1,4 +1,5 @@
-//! Which queue a thread is serving, and how much of its time the queue is charged for.
+//! Frames of service: which queue a thread serves, and for how much of its time the queue is
+//! charged. `SERVING` points to the innermost frame on a thread's stack.
 
 use crate::fair::line::Line;
 use crate::fair::line::fork::Owner;
@@ -27,11 +28,12 @@ pub(crate) struct Serving {
     away: Cell<u64>,
     /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
-    /// The pick that began it, until the policy is told of it.
+    /// The pick that began the frame, until the policy is first told of its service.
     pick: Cell<Pick>,
-    /// How many strangers ran on this thread when it began.
+    /// How many strangers, jobs unrelated to the task below them, ran on this thread when the frame
+    /// began.
     strangers: usize,
-    /// The part of the frame to which its forks refer.
+    /// The part of the frame that its forks use.
     pub(crate) owner: Owner,
     /// A handle of the queue, once one was asked for; `None` if the user has none left.
     pub(crate) queue: OnceCell<Option<Queue>>,
@@ -47,15 +49,16 @@ pub(crate) struct Charge {
 }
 
 per_thread! {
+    /// The innermost frame of this thread; null if there is none.
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static SERVING: Cell<*const Serving> = Cell::new(ptr::null());
 }
 
 impl Serving {
-    /// Returns the innermost frame of this thread, for the length of a call.
+    /// Returns the innermost frame of this thread. The caller may use it until the caller returns.
     #[inline]
     pub(crate) fn innermost<'a>() -> Option<&'a Self> {
-        // SAFETY: I6 — the frame is further up this thread's stack.
+        // SAFETY: I6 — the frame is further up this thread's stack, and outlives the current call.
         SERVING.try_with(|it| unsafe { it.get().as_ref() }).unwrap_or(None)
     }
 
@@ -64,7 +67,7 @@ impl Serving {
         Serving::innermost().filter(|it| ptr::eq(it.queues, queues)).map(|it| it.slot)
     }
 
-    /// Returns the part of that frame that forks know.
+    /// Returns the part of this thread's innermost frame that forks use.
     #[inline]
     pub(crate) fn owner<'a>() -> Option<&'a Owner> {
         Serving::innermost().map(|it| &it.owner)
@@ -76,13 +79,13 @@ impl Serving {
         Serving::innermost().filter(|it| it.home == line.id())
     }
 
-    /// Returns a handle of the queue, if there is one, and no stranger runs within the frame.
+    /// Returns a handle of the queue, if one is left and no stranger runs within the frame.
     pub(crate) fn queue(&self) -> Option<&Queue> {
         if self.strangers != current::strangers() {
             return None;
         }
         let find = || {
-            // SAFETY: I6 — the frame is within a call of the scheduler's.
+            // SAFETY: I6 — the frame's service has not ended, and borrows the scheduler until then.
             let line = unsafe { &*self.queues }.table.get(self.slot)?;
             let handle = line.handle.lock();
             handle.as_ref()?.downcast_ref::<Weak<QueueHandle>>()?.upgrade().map(Queue)
@@ -111,7 +114,7 @@ impl Serving {
     }
 }
 
-/// Goes back to the outer frame, even if a destructor or a waker panics.
+/// Restores the outer frame when it is dropped, even if a destructor or a waker panics.
 struct RestoreServing(*const Serving);
 
 impl Drop for RestoreServing {
@@ -120,7 +123,8 @@ impl Drop for RestoreServing {
     }
 }
 
-/// Runs `f` as a server of this queue. `f` returns the time at its end.
+/// Runs `f` as a server of this queue, and returns the service to charge. `f` returns the time at
+/// its end.
 pub(crate) fn serving(
     scheduler: &Scheduler,
     line: &Line,
@@ -134,8 +138,8 @@ pub(crate) fn serving(
     })
 }
 
-/// Measures `f` as `serving` does, on a thread that already serves this queue further up the
-/// stack.
+/// Runs `f` in a new frame, and returns the service to charge. A thread that already serves this
+/// queue further up its stack calls this directly.
 pub(crate) fn charging(
     scheduler: &Scheduler,
     line: &Line,
@@ -164,12 +168,12 @@ pub(crate) fn charging(
     }
     let (whole, away) = (end.saturating_sub(start), this.away.get());
     if let Some(outer) = Serving::innermost() {
-        // The work of a scheduler over a queue belongs to that queue; other tasks that run
-        // inside do not.
+        // If this scheduler runs over the outer frame's queue, its work is that queue's work.
+        // Otherwise the outer queue was not served meanwhile.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {
-        // Perhaps the last handle, which drops what is the user's.
+        // This may be the last handle, whose drop runs destructors of the user's.
         scheduler.below.panics.take(|| drop(queue));
     }
     let nanos = whole.saturating_sub(away);

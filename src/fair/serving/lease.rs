@@ -1,4 +1,5 @@
-//! Leases: a thread runs tasks of one queue for up to a quantum.
+//! Leases: a thread runs tasks of one queue for up to a quantum. A ticket's turn calls `run`; a
+//! thread that waits for a task of an ordered queue calls `run_up_to`.
 
 use super::frame::{Charge, Serving, serving};
 use crate::executor::PanicHandler;
@@ -41,13 +42,17 @@ pub(crate) struct Lease<'a> {
 
 /// The progress of a lease, and its sums since it last updated the queue's counters.
 pub(crate) struct Progress {
+    /// The time at which the lease began, in nanoseconds like the next ones.
     start: u64,
+    /// The last reading of the clock.
     now: u64,
     /// How many tasks have run since the lease began.
     pub(crate) tasks: usize,
+    /// The time of the last update.
     told: u64,
     /// The value of `Serving::away` at the last update.
     away: u64,
+    /// How many tasks have ended; they are still in the queue's count.
     ended: u64,
     ran: u64,
     panicked: u64,
@@ -79,8 +84,8 @@ impl Progress {
         self.ended >= TOLD_AFTER || self.now - self.told >= TOLD_AFTER_NANOS
     }
 
-    /// Adds what the lease has done to the queue's counters. A thread that waits until the queue is
-    /// idle waits for the end of the lease, and so sees these sums.
+    /// Adds the sums since the last update to the queue's counters, and returns the queue's state.
+    /// A thread that waits for an idle queue waits for the end of the lease, and so sees the sums.
     fn tell(&mut self, line: &Line) -> Look {
         let counters = &line.counters;
         let away = Serving::of(line).map_or(self.away, Serving::away);
@@ -90,7 +95,7 @@ impl Progress {
         self.tell_ends(line)
     }
 
-    /// Updates the counts of polls and of ended tasks, but not the time.
+    /// Updates the counts of polls and of ended tasks, but not the time. Returns the queue's state.
     fn tell_ends(&mut self, line: &Line) -> Look {
         add(&line.counters.polls, mem::take(&mut self.polls));
         if self.ended == 0 {
@@ -124,7 +129,7 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
     let (time, weight) = (Duration::from_nanos(left), line.weight());
     let service = Service { time, tasks: progress.tasks, weight };
     tier.served(pick, service, &queues.table);
-    // Before the fence in `end_lease`; then this ticket looks for work.
+    // The room is freed before the fence in `end_lease`; then this ticket looks for work.
     queues.tiers.reserves.release(tier.rank);
     end_lease(scheduler, line);
     progress.now
@@ -162,8 +167,9 @@ fn run_tasks(
     }
 }
 
-/// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller
-/// has a lease. Returns whether `task` has run here, or `None` if the queue was paused first.
+/// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
+/// lease. Returns whether `task` has run here, or `None` if the queue was paused or above its limit
+/// before that.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,
@@ -175,8 +181,8 @@ pub(crate) fn run_up_to(
         if look.is_paused() || look.leases() > line.limit() {
             return None;
         }
-        // Not a fork: a task that has a place runs it, and this thread may hold locks that it
-        // takes.
+        // Forks are left to the task that has forked them, because this thread may hold locks that
+        // they take.
         let Some(entry) = line.take_job() else { break };
         let is_it = entry.job.task().is_some_and(|it| it.is(task));
         run_entry(scheduler, line, entry, progress);
@@ -202,14 +208,14 @@ fn run_entry(
     run_job(scheduler, line, job, progress);
 }
 
-/// Runs a job, or drops it if its task was cancelled or has expired.
+/// Runs a job, or drops it if its queue was cancelled or its task has expired.
 #[inline(always)]
 fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress) {
     let panics = &scheduler.below.panics;
     // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread those
     // that it takes.
     let has_run = if job.is_half() {
-        // The task that has forked it waits for it, also in a cancelled queue.
+        // A fork runs even in a cancelled queue, because the task that has forked it waits for it.
         job.run();
         true
     } else if line.is_cancelled.load(Relaxed) {
@@ -245,8 +251,8 @@ fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress
     }
 }
 
-/// Runs the job of a counted task: it leaves the queue's count before its handle reports it
-/// done.
+/// Runs the job of a counted task: the task leaves the queue's count before its handle reports it
+/// done. Returns whether the task has run here.
 fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Progress) -> bool {
     let counters = &line.counters;
     let ended = Cell::new(None);
@@ -260,7 +266,7 @@ fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Prog
             Ended::Cancelled => tell(&counters.tombstones, 1),
         }
     };
-    // The job ends here. Dropped after the poll, it would take the future with it.
+    // This ends the job. A job that is dropped after the poll would drop the future too.
     let Ok(task) = job.into_task() else { return false };
     let run = thread::catch(|| task.run_counted(Some(&count)));
     let has_panicked = ended.get() == Some(Ended::Panicked);
@@ -288,7 +294,7 @@ fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Prog
     has_run
 }
 
-/// Ends a gap: the queue is served again.
+/// Notes the length of the gap without service, which ends because the queue is served again.
 fn note_gap(queues: &Queues, line: &Line, now: u64) {
     if queues.is_timed {
         let since = line.counters.waits_since.swap(0, Relaxed); // Relaxed: a statistic

@@ -1,4 +1,4 @@
-//! Serving: a thread of the executor, or one that waits, runs tasks of a queue.
+//! Serving: a thread of the executor, or a thread that waits for a task, runs tasks of a queue.
 
 pub(crate) mod forking;
 pub(crate) mod frame;

@@ -1,4 +1,5 @@
-//! Running a task of a queue on a thread that waits for it.
+//! A task of a queue may run on a thread that waits for it. The task layer asks the queue's gate,
+//! `Pass`, which takes a lease, so that the thread counts towards the queue's limit.
 
 use super::frame::{Charge, Serving, charging, serving};
 use super::lease::{Progress, run_up_to};
@@ -96,12 +97,13 @@ impl Gate for Pass {
     }
 }
 
-/// Runs the task. A panic of a destructor is no matter of the thread that waits.
+/// Runs the task, unless another thread has claimed it. A destructor's panic goes to the handler,
+/// not to the thread that waits. Returns whether the task has run here.
 fn run(scheduler: &Scheduler, task: &AnyTask) -> bool {
     scheduler.below.panics.take(|| task.run()).unwrap_or(true)
 }
 
-/// Charges the queue for `tasks` tasks that ran elsewhere than in a lease.
+/// Charges the queue for `tasks` tasks that ran outside of a ticket's lease.
 pub(crate) fn charge(queue: &LineRef, charge: &Charge, tasks: usize) {
     if tasks == 0 {
         return;
@@ -113,7 +115,7 @@ pub(crate) fn charge(queue: &LineRef, charge: &Charge, tasks: usize) {
     queue.scheduler.queues.charge(line, charge.pick, service);
 }
 
-/// Returns the rule for which threads may run the queue's tasks.
+/// Returns the queue's gate: the rule that decides which threads may run its tasks.
 pub(crate) fn limited(queue: &LineRef) -> Limited {
     Limited(Unwatched::new(Pass(queue.clone())))
 }

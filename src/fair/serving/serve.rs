@@ -1,4 +1,5 @@
-//! Turns: a ticket's thread serves queues for a quantum.
+//! Turns: a ticket's thread serves queues for a quantum, then hands on to the next ticket. The
+//! executor calls this when it runs a ticket.
 
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
@@ -55,7 +56,7 @@ impl HandOver for Scheduler {
     }
 }
 
-/// Submits another ticket if there is more to do than this lease.
+/// Submits another ticket if one is wanted and there is more work than this lease.
 #[inline]
 fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
     let queues = &scheduler.queues;
@@ -67,7 +68,8 @@ fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
     }
 }
 
-/// Picks the next queue and takes its oldest task. Returns `None` if no queue has a task.
+/// Picks the next queue, begins a lease on it, and takes a fork or else its oldest task. Returns
+/// `None` if no queue has a task that the reservations allow.
 #[inline]
 fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
     let queues = &scheduler.queues;
@@ -87,8 +89,8 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         queues.tiers.reserves.release(tier.rank);
         if is_begun {
             end_lease(scheduler, line);
-            // While a producer is filling a slot, a queue whose last place was taken here looks
-            // ready again. Give the producer time.
+            // A push that is not complete makes its queue look ready. If this lease took the last
+            // place, `end_lease` has shown the queue again. So the producer gets time to complete.
             give_way();
         }
     }
