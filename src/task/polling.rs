@@ -36,16 +36,17 @@ pub(crate) trait Polling: Send + Sync {
         self.submit(job, false)
     }
 
-    /// Takes a job that polls a future which has been woken: while it was being polled, perhaps.
+    /// Takes a job that polls a woken future. With `is_last` the future was woken while it was
+    /// being polled, so the job goes behind those that wait.
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
 
-    /// A future comes to its end. Returns whether its first job was still kept for later; then it
-    /// is gone.
+    /// Notes that a future comes to its end. Returns whether its first job was still kept for
+    /// later. If so, the executor forgets that job, and `ended` is not called.
     fn forget(&self, _number: u64) -> bool {
         false
     }
 
-    /// A future has come to its end whose first job was not kept any more.
+    /// Notes that a future has come to its end whose first job was not kept any more.
     fn ended(&self, _number: u64) {}
 
     /// Returns the executor whose tasks the futures are.

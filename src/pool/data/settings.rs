@@ -1,4 +1,4 @@
-//! How one pool differs from another.
+//! The settings of a pool, which [`Builder`](crate::pool::Builder) collects.
 
 use crate::executor::PanicHandler;
 use crate::idle::{Park, ThreadPark};
@@ -29,7 +29,7 @@ type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 pub enum Start {
     /// With the first job: an unused pool has no threads.
     Lazy,
-    /// With the pool. It is an error if the system has none to give.
+    /// With the pool. Building it fails if the system gives too few threads.
     Eager,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Settings {
     pub(crate) on_thread_stop: Option<Hook>,
     pub(crate) on_thread_park: Option<Hook>,
     pub(crate) on_thread_unpark: Option<Hook>,
-    /// A thread that calls `join` or `scope` is a worker meanwhile.
+    /// Whether a thread outside that calls `join` or `scope` is a worker meanwhile.
     pub(crate) callers_take_part: bool,
-    /// The threads are started by another layer.
+    /// Whether another layer starts the threads.
     pub(crate) is_hosted: bool,
 }
 
