@@ -20,7 +20,7 @@ struct KnownFailures {
     first: Option<JoinError>,
     /// How many jobs were dropped unrun without another record of it.
     dropped: usize,
-    /// The reason, if the token has ended jobs.
+    /// The error of the token, if that has kept jobs from beginning.
     cut: Option<JoinError>,
     /// The failures of jobs with handles, by their latches.
     kept: Vec<(usize, JoinError)>,
