@@ -66,7 +66,7 @@ impl Failures {
         self.with(|it| it.dropped -= 1);
     }
 
-    /// Notes that a job does not begin, if there is no other record of it.
+    /// Notes the token's error for a job without a handle, which does not begin.
     pub(crate) fn cut(&self, error: JoinError) {
         self.with(|it| it.cut = Some(error));
     }

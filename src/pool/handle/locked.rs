@@ -1,4 +1,4 @@
-//! The pool that is obviously right: one queue under one lock.
+//! `LockedPool`, the pool that is obviously right: one queue under one lock.
 
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
 use crate::executor::{RejectedBatch, Shutdown, TaskBuilder};
@@ -59,7 +59,7 @@ pub(crate) struct LockedShared {
     pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
     pub(crate) living: Living,
-    /// Notified when the last job has run, once it is closed.
+    /// Its token is cancelled when the pool is closed and the last job has run.
     end: End,
     /// Notified when there is a job to take, or when there will be none.
     work: Condvar,
@@ -248,7 +248,7 @@ impl LockedShared {
         state.cancelled |= how == Shutdown::Cancel;
         let dropped =
             if how == Shutdown::Cancel { mem::take(&mut state.jobs) } else { VecDeque::new() };
-        state.running += 1; // so that nobody takes the pool for idle meanwhile
+        state.running += 1; // so that the pool does not count as idle meanwhile
         drop(state);
         self.work.notify_all();
         current::as_stranger(self.id, || {
@@ -270,7 +270,7 @@ impl LockedShared {
         });
     }
 
-    /// The life of a thread.
+    /// Runs jobs on a thread of the pool, until the pool is closed and no job is left.
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
@@ -285,6 +285,7 @@ impl LockedShared {
         }
     }
 
+    /// Counts a running job as ended. The last one of a closed pool ends the futures first.
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
