@@ -1,9 +1,9 @@
 //! Jobs that borrow from the thread that waits for them.
 //!
-//! A scope lies on the stack of its owner: the table of its jobs, by whose address they are known,
-//! and their number. A job that captures at most two words lies in the deque. The first four larger
-//! ones lie with the scope, if its owner spawns them and they capture at most six words. Others are
-//! boxed.
+//! A scope lies on the stack of its *owner*, the thread that has opened it. It has the table of its
+//! jobs, whose address names the scope, and the count of jobs that have not ended. A closure that
+//! captures at most two words lies in the deque. The first four larger ones lie with the scope, if
+//! a worker owns it and spawns them, and they capture at most six words. Others are boxed.
 
 use crate::executor::Executor;
 use crate::idle::Park;
@@ -28,7 +28,7 @@ use core::{fmt, mem, ptr};
 pub struct Scope<'scope, 'env: 'scope> {
     pool: &'env ThreadPool,
     core: Core,
-    /// Invariant in both.
+    /// Makes the type invariant in both lifetimes.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
@@ -123,12 +123,12 @@ impl ThreadPool {
     }
 }
 
-/// Ends the process if it is dropped by a panic, since values would go that jobs still borrow.
+/// Ends the process if a panic drops it, since values would go that jobs still borrow.
 pub(crate) struct Stays;
 
 impl Drop for Stays {
     fn drop(&mut self) {
-        // A panic within a panic.
+        // A panic while another unwinds, which ends the process.
         panic!("a wait cannot be left before it is over");
     }
 }
@@ -229,7 +229,7 @@ impl Core {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
 
-    /// Runs `f` for the owner, on a thread that may be the owner's.
+    /// Runs `f`, for which the owner waits. On another thread, its frames name the waiting owner.
     pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
@@ -242,7 +242,7 @@ impl Core {
     ///
     /// # Safety
     ///
-    /// 1. I8 — it is one of this scope, and the caller forgets the scope.
+    /// 1. I8 — the job is one of this scope, and the caller does not use the scope afterwards.
     unsafe fn end(this: *const Self) {
         // SAFETY: 1 — the scope stays until its last job has ended, and this one has not. The
         // reference is to atomic words only: they may go once they are written.
@@ -298,7 +298,7 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
 
 /// # Safety
 ///
-/// 1. As for `run`.
+/// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
 unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
     let this = kind.cast::<Core>();
     // SAFETY: 1 — the words hold a closure of this kind, and no other call reads it.
@@ -328,8 +328,9 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in our deque, and those on the shelf. Of the jobs between
-    /// them it runs those that an enclosing scope of ours permits, and lays the rest aside.
+    /// Runs the jobs of the scope that are in this deque, and those on the shelf. Of the jobs
+    /// between them it runs those that an enclosing scope of this worker permits, and lays the rest
+    /// aside.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {
