@@ -121,7 +121,7 @@ impl AnyTask {
         is_ours
     }
 
-    /// Returns whether its deadline has passed before it has begun.
+    /// Returns whether the task has not begun, and its deadline has passed.
     pub(crate) fn is_expired(&self) -> bool {
         self.state().has_deadline() && self.0.is_late()
     }

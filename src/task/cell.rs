@@ -79,7 +79,7 @@ impl<T> TaskCore<T> {
                 gate.ends(how, has_job);
                 return Some(Counted(gate));
             }
-            (None, _) => {} // left; without a limit, only the queue's server claims it
+            (None, _) => {} // left to its job; or without a gate, so only the server claims it
         }
         None
     }

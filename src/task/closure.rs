@@ -1,5 +1,5 @@
 //! Closures as tasks: one allocation for the word, the closure and the result. The claimer runs or
-//! drops the closure, tells its queue and its group, and then the handle.
+//! drops the closure, and tells its queue, its group and its handle.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::cell::{Task, TaskCore, go_on};
@@ -81,7 +81,8 @@ where
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
+        // takes it.
         let (f, member) = unsafe { self.closure.take() };
         let group = member.as_ref().map_or(ptr::null(), Membership::group);
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
@@ -96,7 +97,8 @@ where
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
-        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
+        // takes it.
         let (f, member) = unsafe { self.closure.take() };
         let error = JoinError::dropped(cause.clone());
         let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
@@ -104,7 +106,7 @@ where
         let member = member.map(|it| it.cancelled(is_told.then_some(error)));
         // The waker may panic, and so may the closure: both at once would end the process.
         let told = thread::catch(|| self.core.finish(Err(JoinError::dropped(cause))));
-        // Within the membership: a destructor that waits for the group would wait for itself.
+        // Within the membership, so that a destructor that waits for the group gets an error.
         let dropped = thread::catch(|| match &member {
             Some(member) => current::as_member(member.group(), || drop(f)),
             None => drop(f),

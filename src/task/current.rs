@@ -17,7 +17,7 @@ per_thread! {
     static CURRENT: Cell<*const Frame> = Cell::new(ptr::null());
 }
 
-/// The innermost frame of this thread; null if there is none.
+/// Returns the innermost frame of this thread; null if there is none.
 fn innermost() -> *const Frame {
     // An error means that the thread's locals have been destroyed: then it has no frame.
     CURRENT.try_with(Cell::get).unwrap_or(ptr::null())

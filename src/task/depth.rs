@@ -1,4 +1,4 @@
-//! The limit on the stack that tasks take which run inside other tasks, where these wait for them.
+//! The limit on how deep tasks nest on a stack: a task may run inside another that waits for it.
 //!
 //! The outermost wait that runs a task inside begins a *measure*: the tasks inside may take half of
 //! the stack that is left there. A wait on another stack of the same thread, such as a coroutine's,

@@ -44,7 +44,7 @@ pub(super) const NOTHING: Frame = Frame {
 };
 
 impl Frame {
-    /// Nothing, on a thread of this executor.
+    /// Returns the frame of nothing, on a thread of this executor.
     pub(super) fn on(base: Home) -> Self {
         Frame { base, ..NOTHING }
     }

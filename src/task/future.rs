@@ -219,7 +219,7 @@ where
         // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
         let dropped = thread::catch(|| match &member {
-            // A destructor that waits for the group would wait for itself.
+            // So that a destructor that waits for the group gets an error.
             Some(member) => current::as_member(member.group(), drop),
             None => drop(),
         });

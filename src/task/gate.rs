@@ -71,7 +71,7 @@ pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
 /// The place where a thread sleeps that waits for tasks. Meanwhile other threads may take its place
 /// in its pool and in each scheduler that it serves.
 pub(crate) enum Bed<'a> {
-    /// A worker's own. Its pool has another thread take its place.
+    /// A worker's own. While it sleeps, its pool may let another thread take its place.
     Worker(&'a dyn Own),
     Thread(&'a mut ThreadPark),
 }

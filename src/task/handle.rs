@@ -48,7 +48,8 @@ use core::time::Duration;
 pub struct JoinHandle<T> {
     /// `None` once the result has been taken.
     task: Option<Reference<dyn Task<T>>>,
-    /// Whether this handle has left a waker, which is its own unless the task is done (I3).
+    /// Whether this handle has left a waker in the task. It owns the waker until the task is done
+    /// (I3).
     waits: bool,
     /// Whether dropping it cancels the task.
     cancels: bool,

@@ -65,6 +65,8 @@ impl<F: FnOnce() -> bool> InlineJob<F> {
         size_of::<F>() <= size_of::<Capture>() && align_of::<F>() <= align_of::<Capture>();
     const KIND: Kind = Kind { run: Self::run, drop: Self::drop };
 
+    /// Moves the closure out of the words, and runs it.
+    ///
     /// # Safety
     ///
     /// 1. The words hold an `F` that is not used afterwards.
@@ -156,7 +158,7 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// As [`run`](Self::run).
+    /// Panics if the closure panics and has no handle, like [`run`](Self::run).
     ///
     /// # Examples
     ///
@@ -178,6 +180,8 @@ impl Job {
     }
 }
 
+/// Runs the task whose job this is, unless another thread has claimed it.
+///
 /// # Safety
 ///
 /// 1. The words hold an `AnyTask` that is not used afterwards.
@@ -187,6 +191,8 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
     task.run()
 }
 
+/// Cancels the task whose job this is, unless another thread has claimed it.
+///
 /// # Safety
 ///
 /// 1. The words hold an `AnyTask` that is not used afterwards.
@@ -212,7 +218,7 @@ impl Job {
         self.into_task().map_or_else(|job| job, Job::of_task)
     }
 
-    /// Returns whether it is the job of a task whose deadline has passed before it has begun.
+    /// Returns whether it is the job of a task that has not begun, and whose deadline has passed.
     #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.task().is_some_and(AnyTask::is_expired)

@@ -25,12 +25,12 @@
 //!   puts the result in, and sets `DONE`.
 //! - **I2** The handle owns the result if `HELD` was set at the time that `DONE` was set. Otherwise
 //!   the claimer owns it.
-//! - **I3** The claimer owns the waker if `WAITED_FOR` was set at the time that `DONE` was set.  
-//! Otherwise, and until then while `WAITED_FOR` is not set, the handle owns it.
+//! - **I3** The claimer owns the waker if `WAITED_FOR` was set at the time that `DONE` was set.
+//!   Otherwise, and until then while `WAITED_FOR` is not set, the handle owns it.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
 //! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, or is kept
-//! for   that thread until it ends. The frame goes before the data that it points to.
+//!   for that thread until it ends. The frame goes before the data that it points to.
 //! - **I6** The words of a job hold the closure that its table of functions was made for, until the
 //!   job has run or was dropped. The table of a scope's jobs is in the scope, which waits for them;
 //!   the others are statics.

@@ -32,7 +32,7 @@ impl Counters {
     }
 
     pub(crate) fn runs(&self) -> u64 {
-        self.0.runs.load(Relaxed) // Relaxed: our own
+        self.0.runs.load(Relaxed) // Relaxed: only this thread writes it
     }
 
     /// Counts a steal of this many jobs.

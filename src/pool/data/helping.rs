@@ -39,7 +39,7 @@ use core::ptr;
 /// The address of the half for which a worker waits, or of the kind of the scope's jobs.
 pub(crate) type Latch = usize;
 
-/// The latch of no half and no scope: a wait for anything else.
+/// The latch of no half and no scope. A wait for anything else has it.
 pub(crate) const NOTHING: Latch = 0;
 
 pub(crate) fn latch_of(head: *const OnStack) -> Latch {
@@ -73,8 +73,8 @@ impl Default for Services {
 pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
-    /// Takes a half that the worker holds, if `raids` and `is_so` returns `true`. Otherwise only
-    /// asks the worker to offer its halves.
+    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest of
+    /// them, if `is_so` returns `true`.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 

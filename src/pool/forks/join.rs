@@ -60,6 +60,8 @@ impl<R, F: FnOnce() -> R + Send> Second<R> for Carried<F> {
 impl<B: Second<R>, R: Send> Half<B, R> {
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::give_back };
 
+    /// Runs the half on the thread that has its job.
+    ///
     /// # Safety
     ///
     /// 1. I7 — `head` is that of a half whose owner waits.
@@ -85,6 +87,8 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         unsafe { this.link.end(DONE) };
     }
 
+    /// Gives the half, whose job is dropped unrun, back to its owner.
+    ///
     /// # Safety
     ///
     /// 1. I7 — `head` is that of a half whose owner waits.

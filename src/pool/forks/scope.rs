@@ -229,7 +229,8 @@ impl Core {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
 
-    /// Runs `f`, for which the owner waits. On another thread, its frames name the waiting owner.
+    /// Runs `f`, for which the owner waits. On another thread, the frame of `f` names the owner as
+    /// its waiter.
     pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
@@ -273,6 +274,8 @@ pub(crate) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) 
     });
 }
 
+/// Runs a job of a scope, and counts it off.
+///
 /// # Safety
 ///
 /// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
@@ -283,7 +286,7 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     // SAFETY: 1 — the words hold a closure of this kind, and no other call uses it.
     let closure = || unsafe { Closure::run(capture.cast()) };
     let result = match Local::current() {
-        // The owner's thread waits for this job as for a call.
+        // On the owner's thread the job is a call like any other.
         local if core.is_owners(local) => thread::catch(closure),
         Some(local) => local.serving(core.address(), core.within, || core.run_elsewhere(closure)),
         None => core.run_elsewhere(closure),
@@ -296,6 +299,8 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     true
 }
 
+/// Drops a job of a scope, notes that it has not run, and counts it off.
+///
 /// # Safety
 ///
 /// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.

@@ -1,5 +1,5 @@
 //! The frame of a scope, on the stack of its owner: the thread that has opened the scope, and waits
-//! for its jobs. The jobs, and threads that only have such a job, refer to the frame.
+//! for its jobs. A thread that has one of the jobs finds the frame through the job's kind.
 
 use super::closure::{Closure, Room};
 use super::countdown::Countdown;

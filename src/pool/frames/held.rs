@@ -158,11 +158,12 @@ impl Link {
     }
 }
 
-/// A mark in the place of a pointer: no link has such an address.
+/// Returns a mark in the form of a pointer: no link has such an address.
 pub(crate) fn marked(mark: usize) -> *mut Link {
     ptr::without_provenance_mut(mark)
 }
 
+/// Returns the mark in a link's `state`, or zero if that is a pointer.
 #[inline(always)]
 pub(crate) fn mark_of(state: *mut Link) -> usize {
     if state.addr() <= RETURNED { state.addr() } else { 0 }

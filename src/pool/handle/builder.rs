@@ -214,8 +214,8 @@ impl Builder {
     /// `make` is called on the worker's thread.
     ///
     /// A busy worker calls [`Park::park`] with a timeout of zero at every 61st turn. A panic of
-    /// `make` is reported like that of a detached job, and the worker sleeps by default. A panic of
-    /// the park itself has the same effect.
+    /// `make` is reported like that of a detached job, and the worker sleeps in the default park
+    /// instead. A panic of the park itself is reported, too, and the worker goes on with that park.
     ///
     /// # Examples
     ///

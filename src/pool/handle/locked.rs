@@ -362,7 +362,7 @@ impl Drop for LockedPool {
         self.shared.close(Shutdown::Drain);
         if !self.is_current() {
             for thread in self.threads.drain(..) {
-                // An error would be a panic, and no thread of ours ends by one.
+                // An error would be a panic, and no thread of the pool ends by one.
                 let _ = thread.join();
             }
         }

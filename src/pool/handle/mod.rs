@@ -1,6 +1,5 @@
 //! `ThreadPool`, the handle of a work-stealing pool. A job that is spawned on a worker goes to that
-//! worker's deque, and one from another thread to the injector. No lock is taken, unless threads
-//! are to be started.
+//! worker's deque, and one from another thread to the injector.
 
 pub(crate) mod builder;
 pub(crate) mod futures;

@@ -239,7 +239,7 @@ impl Pool {
     /// dropped the jobs that it takes, and a destructor that would wait for the pool's end gets an
     /// error.
     fn as_own_thread(&self, f: impl FnOnce()) {
-        self.present.fetch_add(1, Relaxed); // Relaxed: as for a thread that is started
+        self.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
         current::as_stranger(self.id, f);
         self.go();
     }
@@ -339,7 +339,7 @@ impl Pool {
         }
         let threads = self.crew.lock().take_threads();
         for thread in threads {
-            // An error would be a panic, and no thread of ours ends by one.
+            // An error would be a panic, and no thread of the pool ends by one.
             let _ = thread.join();
         }
         true

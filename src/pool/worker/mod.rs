@@ -115,7 +115,7 @@ impl Local {
                 }
             }
             match self.search() {
-                // Relaxed: as above.
+                // Relaxed: a job whose worker misses the bit just runs.
                 Next::Run(job) if self.shared.attention.load(Relaxed) & DISCARD != 0 => {
                     self.shared.drop_caught(job);
                 }
@@ -203,6 +203,7 @@ impl Local {
         Some(search)
     }
 
+    /// Counts the time since the worker last woke up. Returns the present time.
     fn note_end_of_work(&self) -> Instant {
         let (counters, now) = (&self.seat.counters, clock::now());
         if counters.runs() == self.runs_at_wake.get() {

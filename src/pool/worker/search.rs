@@ -33,14 +33,15 @@ const FEW: usize = 32;
 pub(crate) enum Next {
     /// It runs this job.
     Run(Job),
-    /// It begins its next turn, which has other work than a job to be found.
+    /// It begins its next turn: it has pinned jobs, or there are too many workers.
     Turn,
     /// It leaves the pool.
     Leave,
 }
 
 impl Local {
-    /// Looks for a job in this worker's deque, and then in the injector.
+    /// Looks for a job in this worker's deque, and then in the injector. Every 61st turn looks
+    /// elsewhere first.
     #[inline]
     pub(crate) fn find(&self) -> Option<Job> {
         if self.looks_around() {
@@ -112,7 +113,7 @@ impl Local {
         loop {
             let mut vigil = Vigil::new();
             while !self.is_called() {
-                // A hook or the park may have spawned jobs into our own deque.
+                // A hook or the park may have spawned jobs into this worker's deque.
                 let own = self.deque.pop();
                 let is_surplus = own.is_none() && shared.run_enough(1);
                 let rest = || self.take_batch().or_else(|| shared.shelf.take());

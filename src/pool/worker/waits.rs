@@ -44,8 +44,8 @@ impl Local {
         result
     }
 
-    /// Takes the newest job of our deque that was not there before the innermost service or scope
-    /// began.
+    /// Takes the newest job of this worker's deque, unless it is older than the innermost service
+    /// or scope.
     #[inline(always)]
     pub(crate) fn pop_above_floor(&self) -> Option<Job> {
         match self.floor.get() {
@@ -54,7 +54,7 @@ impl Local {
         }
     }
 
-    /// Takes the newest job of our deque, if it is at this index or above.
+    /// Takes the newest job of this worker's deque, if it is at this index or above.
     #[inline(always)]
     fn pop_above(&self, place: Index) -> Option<Job> {
         let newest = self.deque.next_place().wrapping_sub(1);
@@ -184,7 +184,7 @@ impl Local {
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 
-    /// Lays aside the jobs of others' scopes in our deque, and all older ones.
+    /// Lays aside the jobs of other workers' scopes in this deque, and all older ones.
     ///
     /// The look goes from the oldest job to the first half of a `join`. The jobs above that half
     /// are laid aside at the end of the job that left them.
