@@ -276,11 +276,13 @@ pub(crate) fn is_aside() -> bool {
     IS_ASIDE.try_with(Cell::get).unwrap_or(false)
 }
 
+/// Calls `act` with the ticket of each frame of this thread that has one.
 fn each_ticket(act: impl Fn(&dyn Ticket)) {
     // SAFETY: I5 — the ticket outlives its frame, and that is further up the stack.
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 
+/// Runs `f` with this frame as the innermost of the thread.
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     /// Goes back, even if `f` panics.
     struct RestoreFrame(*const Frame);

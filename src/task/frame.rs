@@ -31,6 +31,7 @@ pub(super) struct Frame {
     pub(super) outer: *const Frame,
 }
 
+/// The frame of a thread that runs no task and is no worker.
 pub(super) const NOTHING: Frame = Frame {
     home: None,
     base: None,

@@ -338,11 +338,13 @@ impl Group {
         self.0.pending.load(GROUP.acquire()) == 0
     }
 
+    /// Takes the first failure, and forgets the ended tasks.
     fn outcome(&self) -> Result<(), JoinError> {
         self.sweep();
         self.0.rest.lock().first.take().map_or(Ok(()), Err)
     }
 
+    /// Keeps the error of a member if it is the first, and drops it otherwise.
     pub(super) fn note(&self, error: JoinError) {
         let further = error.keep_first(&mut self.0.rest.lock().first);
         if let Some(further) = further {

@@ -79,10 +79,12 @@ impl Crew {
         Crew { target, ..Default::default() }
     }
 
+    /// Returns whether more threads live than are wanted.
     pub(crate) fn is_too_large(&self) -> bool {
         self.alive > self.target + self.blocked
     }
 
+    /// Returns whether fewer threads live than are wanted.
     pub(crate) fn is_too_small(&self) -> bool {
         self.alive < self.target + self.blocked
     }
@@ -92,6 +94,7 @@ impl Crew {
         self.target + self.guests
     }
 
+    /// Takes the lowest free index, for a worker that is about to start.
     pub(crate) fn take_index(&mut self) -> usize {
         let free = self.taken.iter().position(|taken| !taken);
         let index = free.unwrap_or(self.taken.len());

@@ -56,10 +56,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Returns whether the builder has set a parker.
     pub(crate) fn has_own_park(&self) -> bool {
         self.make_park.is_some()
     }
 
+    /// Makes the park of the worker with this index.
     pub(crate) fn park(&self, index: usize) -> Box<dyn Park> {
         match &self.make_park {
             Some(make) => make(index),
@@ -68,6 +70,7 @@ impl Settings {
     }
 }
 
+/// Returns the number of threads, or an error if it is zero.
 pub(crate) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
     let refused =
         || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");

@@ -43,9 +43,8 @@ const CALLED: usize = 1 << 1;
 /// The owner fences when it lets go, since the system has no call by which a raider fences for it.
 const FENCED: usize = 1 << 2;
 
-/// Marks of halves that are not held any more.
-///
-/// The half lies in its owner's deque, or a thief has taken it from there.
+/// The first of the marks of halves that are not held any more. The half lies in its owner's deque,
+/// or a thief has taken it from there.
 pub(crate) const OFFERED: usize = 1;
 /// A raider has taken it.
 pub(crate) const TAKEN: usize = 2;

@@ -242,6 +242,7 @@ impl LockedShared {
         self.state.lock().is_quiet()
     }
 
+    /// Refuses further jobs. `Cancel` also drops the queued jobs, and ends the futures.
     pub(crate) fn close(&self, how: Shutdown) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -310,6 +311,7 @@ impl LockedShared {
         self.quiet.notify_all();
     }
 
+    /// Queues a job, or refuses it if the pool is closed.
     pub(crate) fn accept(&self, job: Job) -> Result<(), Rejected> {
         let mut state = self.state.lock();
         if state.closed {

@@ -73,6 +73,7 @@ impl Pool {
         Ok(())
     }
 
+    /// Returns whether the pool may start one more thread.
     fn may_start(&self, crew: &Crew) -> bool {
         crew.alive < self.settings.max_threads && !self.settings.is_hosted
     }

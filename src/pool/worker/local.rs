@@ -40,6 +40,7 @@ pub(crate) struct Local {
     pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where it sleeps while it waits for a half of a `join`, or for a scope.
     pub(crate) bell: RefCell<ThreadPark>,
+    /// How many turns the worker has had; it wraps.
     pub(crate) turn: Cell<u32>,
     pub(crate) random: Cell<u32>,
     /// The most jobs in the deque that can be tombstones.
