@@ -5,10 +5,11 @@ use crate::task::current;
 /// Runs `f`, which may block for long. Meanwhile another thread takes the place of this one.
 ///
 /// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread takes the place. If there is
-/// none, and the pool has fewer than [`max_threads`](super::Builder::max_threads), one is started.
-/// It ends when it has had nothing to do for [`keep_alive`](super::Builder::keep_alive) and there
-/// are too many. After `f`, one thread more than `num_threads` runs until one of them looks for its
-/// next job. On any other thread, and within another such section, `f` just runs.
+/// none, and the pool has fewer than [`max_threads`](super::Builder::max_threads), it starts one.
+/// While the pool has too many threads, one that has had nothing to do for
+/// [`keep_alive`](super::Builder::keep_alive) ends. After `f`, one thread more than `num_threads`
+/// runs until one of them looks for its next job. On any other thread, and within another such
+/// section, `f` just runs.
 ///
 /// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts
 /// down starts none, so no thread takes the place then.

@@ -1,12 +1,12 @@
-//! One job for each worker.
+//! Broadcasts: one job for each worker, which no other worker may run.
 //!
-//! A call of `broadcast` waits for the worker's next turn, since it is a stranger to whatever the
-//! worker waits for. With `spawn_broadcast`, workers may wait for each other's calls: two workers
-//! that broadcast at once, from scopes, would wait for ever. So a worker makes such a call in a
-//! wait, too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These calls have a
-//! queue of their own (`Seat::urgent`), so that none of the other kind is in front of them. The
-//! pool pushes a call, then rings the worker's bell; a worker that is about to sleep in a wait
-//! looks into the queue after it has counted itself as asleep.
+//! A call of `broadcast` waits for the worker's next turn, since it is a stranger in the worker's
+//! waits. With `spawn_broadcast`, workers may wait for each other's calls: two workers that
+//! broadcast at once, from scopes, would wait for ever. So a worker makes such a call in a wait,
+//! too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These calls have a queue
+//! of their own (`Seat::urgent`), so that no call of `broadcast` is in front of them. The pool
+//! pushes a call, and then rings the worker's bell. A worker that is about to sleep in a wait looks
+//! into the queue after it has counted itself as asleep.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;
@@ -28,8 +28,8 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`Reason::WouldDeadlock`], at once, on a thread of this pool; [`Reason::Closed`] after
-    /// [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has not one thread to start the
-    /// pool with. The inner results are the errors of single threads.
+    /// [`shutdown`](Self::shutdown); [`Reason::Full`] if the system gives the pool no thread at
+    /// all. The inner errors are those of single calls.
     ///
     /// # Examples
     ///
@@ -70,8 +70,8 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// [`Reason::Closed`] after [`shutdown`](Self::shutdown); [`Reason::Full`] if the system has
-    /// not one thread to start the pool with.
+    /// [`Reason::Closed`] after [`shutdown`](Self::shutdown); [`Reason::Full`] if the system gives
+    /// the pool no thread at all.
     ///
     /// # Examples
     ///
@@ -98,11 +98,11 @@ impl ThreadPool {
 
 impl<'scope> Scope<'scope, '_> {
     /// Spawns a closure that is called once on each thread of the pool, with the worker's index, as
-    /// [`ThreadPool::spawn_broadcast`] does. The scope waits for all.
+    /// [`ThreadPool::spawn_broadcast`] does. The scope waits for all calls.
     ///
     /// # Errors
     ///
-    /// As there; the closure has not been called then.
+    /// The errors of [`ThreadPool::spawn_broadcast`]. Then the closure has not been called.
     ///
     /// # Examples
     ///

@@ -2,15 +2,15 @@
 //!
 //! A guest (`take_part`) gets a seat, with a deque, and is counted as active and present from then
 //! on. It is none of the threads that the pool starts, discharges or replaces: these are what
-//! `alive`, `target` and `blocked` count. At the end it gives the jobs in its deque to the others,
-//! and gets up. A closed pool may have no other worker left; then the guest runs the rest itself,
-//! or drops it. No call of a broadcast is pinned to a guest, because it may stay in its own code
-//! for long.
+//! `alive`, `target` and `blocked` count. At the end it gives the jobs in its deque to the other
+//! workers, and leaves its seat. A closed pool may have no other worker left; then the guest runs
+//! the jobs itself, or drops them. No call of a broadcast is pinned to a guest, because it may stay
+//! in its own code for long.
 //!
 //! A thread that is a worker for life (`run_in_waits`, in `hosted.rs`) has a `Local` that its
 //! thread drops when it ends: then its seat goes, and others get its jobs. It counts among the
 //! threads, but not as present, so the pool ends without it. The last thread that goes drops the
-//! jobs that only this one could run.
+//! jobs that only the worker for life could run.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;
@@ -18,7 +18,7 @@ use super::worker::local::{Local, Vacancy, worker_index};
 use crate::sync::{Arc, thread};
 use crate::task::{current, gate};
 
-/// A seat for this thread.
+/// A seat for the calling thread, which is outside.
 pub(super) struct Guest(Vacancy);
 
 impl ThreadPool {
@@ -71,7 +71,7 @@ impl Guest {
         if worker_index().is_some() || shared.is_own_thread() {
             return None;
         }
-        // Its threads run what this one leaves.
+        // The pool's threads run the jobs that this one leaves.
         Pool::start(shared).ok()?;
         let mut crew = shared.crew.lock();
         (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
@@ -95,15 +95,15 @@ impl Guest {
 }
 
 impl Local {
-    /// Gets up, and leaves nothing behind (I2). Jobs that a closed pool does not take back run
-    /// here, or are dropped.
+    /// Leaves the seat, with no job left in the deque (I2). Jobs that a closed pool does not take
+    /// back run here, or are dropped.
     fn leave(&self) {
         let shared = &self.shared;
         while let Some(job) = self.deque.pop() {
             match shared.hand_over(job) {
                 Ok(()) => {}
                 Err(job) if shared.is_discarding() => shared.drop_unless_awaited(job),
-                // It is no part of the task that this thread may be in.
+                // The job is no part of the task that this thread may be running.
                 Err(job) => current::as_stranger(shared.id, || self.run_caught(job)),
             }
         }

@@ -1,15 +1,15 @@
-//! Pools whose threads are started by another layer, and waits with another rule.
+//! Pools whose threads another layer starts, and waits in which a worker runs any job.
 //!
 //! Each thread of the host gets a `WorkerThread`, whose place in the pool is taken before the
 //! thread runs. So jobs can be pinned to it, and `present` counts it, until it has run or is
 //! dropped. Such a pool starts no thread for one that blocks, and each of its threads keeps its
 //! index.
 //!
-//! A thread that must wait for something that it may not help with, such as another pool, calls
-//! `run_until`, which runs any job: for that wait the rule of waiting is given up by name. It takes
-//! one job at a time, since a batch would lie above the floor of the job that the worker runs (I9).
-//! Such a job is a stranger to the tasks below which it runs (`current::as_stranger`): their queue
-//! is not its current queue, and their end does not cancel it.
+//! A worker that must wait for something with which it cannot help, such as another pool, calls
+//! `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one job
+//! at a time, since a batch would lie above the floor of the job that the worker runs (I9). Such a
+//! job is a stranger to the tasks inside which it runs (`current::as_stranger`): their queue is not
+//! its current queue, and their cancellation does not reach it.
 
 use super::data::idle::Waited;
 use super::data::pool::{MISSING, Pool};
@@ -84,7 +84,7 @@ impl Builder {
 pub struct WorkerThread(Option<Box<Vacancy>>);
 
 impl WorkerThread {
-    /// Returns one for each wanted thread.
+    /// Returns a worker for each wanted thread.
     pub(super) fn all_of(shared: &Arc<Pool>) -> Vec<Self> {
         let mut crew = shared.crew.lock();
         let more = 0..crew.target;
@@ -163,7 +163,7 @@ impl WorkerThread {
             life.get_or_init(|| WorkerLife(Box::new(Local::new(*vacancy)))).begin();
             Some(())
         };
-        // An error means that the thread is past running jobs.
+        // An error means that the locals of this thread have been destroyed.
         LIFE.try_with(begin).ok().flatten().ok_or(self)
     }
 }
@@ -193,7 +193,7 @@ impl WorkerLife {
     }
 }
 
-/// The thread ends. Its queued jobs go to the other workers.
+/// The thread ends. The worker gives its queued jobs to the other workers, and leaves its seat.
 impl Drop for WorkerLife {
     fn drop(&mut self) {
         let Local { shared, seat, deque, .. } = &*self.0;
@@ -230,8 +230,8 @@ impl Drop for WorkerThread {
 }
 
 impl Pool {
-    /// Says that a thread, or a seat without one, is never active again. If none is left, and none
-    /// is started, jobs are refused from now on, and the queued ones are dropped.
+    /// Notes that a thread, or a seat without one, is never active again. If an open pool has no
+    /// thread left, it refuses jobs from now on, and drops the queued ones.
     fn rest_for_good(&self) {
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
@@ -304,7 +304,7 @@ pub fn yield_local() -> Option<Yield> {
 /// Waits, and on a worker runs any queued job meanwhile. It is for a wait that can end only if
 /// those jobs run, on a thread that no other can replace.
 ///
-/// `tell` gets a waker; wake it once `is_over` returns `true`.
+/// `tell` gets a waker, which must be woken once `is_over` returns `true`.
 ///
 /// # Examples
 ///
@@ -343,7 +343,7 @@ impl Local {
         })
     }
 
-    /// Runs a job as no part of what this worker runs already.
+    /// Runs a job as a stranger to the task that this worker runs already.
     fn run_stranger(&self, job: Job) {
         current::as_stranger(self.shared.id, || self.run_caught(job));
     }
@@ -359,8 +359,8 @@ impl Local {
         self.take_urgent().or_else(|| self.pop_above_floor())
     }
 
-    /// Takes any job. One at a time: a batch would lie above the floor of what this worker runs
-    /// (I9).
+    /// Takes any job, and only one: a batch would lie above the floor of the job that this worker
+    /// runs (I9).
     fn take_any(&self) -> Option<Job> {
         let own = self.take_own();
         if own.is_some() || self.shared.is_discarding() {

@@ -1,7 +1,7 @@
 //! Thread pools: a small work-stealing one, and the baseline it has to beat.
 //!
 //! ```text
-//!                                     data/idle.rs: who searches or sleeps, who is active
+//!                          data/idle.rs: which workers search, sleep or are active
 //!  other threads ── spawn ──▶ injector ─────── batch ──────┐
 //!                                                          ▼
 //!       worker 0:  run ── spawn ──▶ deque ── pop ──▶ run   deque   :worker 1
@@ -12,8 +12,8 @@
 //!
 //! A worker takes the newest job of its own deque. If that is empty, it takes the oldest job of the
 //! injector. If that is empty too, it steals the oldest job of another worker's deque, and a batch
-//! after it; half of a `join` it steals alone, and runs at once. Every 61st turn it looks at the
-//! injector first. When it has found nothing for some microseconds it sleeps:
+//! after it. A half of a `join` or a job of a scope it steals alone, and runs at once. Every 61st
+//! turn it looks at the injector first. When it has found nothing for some microseconds it sleeps:
 //! [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
@@ -70,8 +70,8 @@
 //!   until that has counted itself off.
 //! - **I9** The items in a worker's deque at or above the index where a service began were pushed
 //!   in that service.
-//! - **I10** The words of a `Closure` hold the closure that its table was made for, until it has
-//!   run or was dropped.
+//! - **I10** The words of a `Closure` hold the closure that its table was made for, until that
+//!   closure has run or was dropped.
 //!
 //! # Files
 //!

@@ -15,13 +15,13 @@ use core::task::Waker;
 /// The part of a task that depends on neither its closure nor its result.
 pub(super) struct Common {
     pub(super) state: State,
-    /// Tells a model who uses the memory, and who frees it (I4).
+    /// Tells a model which threads use the memory, and which thread frees it (I4).
     pub(super) watch: Watch,
     /// The executor that it was given to.
     pub(super) home: Home,
     /// The gate that limits which threads may run it.
     pub(super) limited: Option<Limited>,
-    /// When it is too late to begin.
+    /// The time from which on the task no longer begins.
     pub(super) deadline: Option<Instant>,
 }
 
@@ -33,37 +33,37 @@ pub(super) trait Unfinished: Send + Sync {
     /// deadline has passed.
     fn run(&self, count: Count<'_>) -> bool;
 
-    /// Runs the closure, with the result to the handle.
+    /// Runs the closure, and stores the result for the handle.
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed it.
+    /// 1. The caller has claimed the task.
     unsafe fn run_claimed(&self, count: Count<'_>);
 
-    /// Drops the closure; the handle is told why.
+    /// Drops the closure, and stores the cause for the handle.
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed it.
+    /// 1. The caller has claimed the task.
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>);
 
-    /// Why it is about to be asked to end, while it may be running.
+    /// Notes the cause before a canceller asks the task, which may be running, to end.
     fn note_cause(&self, _cause: &Cause) {}
 
-    /// The last reference goes, before it has come to its end perhaps.
+    /// Called when the last reference goes. The task may not have ended.
     fn abandon(&self) {}
 
-    /// Returns whether its deadline is over.
+    /// Returns whether its deadline has passed.
     #[cold]
     fn is_late(&self) -> bool {
         self.common().deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    /// Runs it if it is not too late. Returns whether it has.
+    /// Runs the task, or cancels it if its deadline has passed. Returns whether it ran.
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed it.
+    /// 1. The caller has claimed the task.
     #[inline]
     unsafe fn run_in_time(&self, count: Count<'_>) -> bool {
         let Common { state, .. } = self.common();
@@ -81,8 +81,8 @@ pub(super) trait Unfinished: Send + Sync {
     }
 }
 
-/// How its queue's server takes a task off the count (I8). `None`: another thread has claimed it,
-/// and the gate takes it off.
+/// How the server of a queue takes a task off the queue's count (I8). `None` if another thread has
+/// claimed the task: then the gate takes it off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
 /// The executor of a task, and the queue that limits it.
@@ -110,8 +110,8 @@ impl AnyTask {
         self.0.run(count)
     }
 
-    /// Drops the closure, unless another thread has claimed it, for the server of its queue. Returns
-    /// whether this call dropped it.
+    /// Drops the closure, unless another thread has claimed it, for the server of its queue.
+    /// Returns whether this call dropped it.
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
         let is_ours = self.state().claim();
         if is_ours {
@@ -121,7 +121,7 @@ impl AnyTask {
         is_ours
     }
 
-    /// Returns whether it is too late for it to begin. `false` once it has.
+    /// Returns whether the task has not begun, and its deadline has passed.
     pub(crate) fn is_expired(&self) -> bool {
         self.state().has_deadline() && self.0.is_late()
     }
@@ -132,14 +132,15 @@ impl AnyTask {
         self.state().wants_care()
     }
 
-    /// Notes that the task was refused and its closure goes back to the caller. So its end is not
-    /// told to a group.
+    /// Notes that the task was refused and its closure goes back to the caller. So no group is told
+    /// of its end.
     pub(crate) fn hand_back(&self) {
         self.state().hand_back();
     }
 
-    /// Counts the task for its queue. From then on its claimer takes it off the count (I8). Does
-    /// nothing if the task is of another queue, or a thread has claimed it.
+    /// Counts the task for this queue, and returns whether it is now counted. If so, its claimer
+    /// takes it off the count (I8). A task that was not given to this queue is counted only if the
+    /// caller has the last reference: then no other thread can claim it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -154,12 +155,13 @@ impl AnyTask {
         self.state().is_counted()
     }
 
-    /// Returns whether the caller, which has come to its job, must take it off the count.
+    /// Notes that the caller has come to its job. Returns whether the caller must take the task off
+    /// the count.
     pub(crate) fn is_left(&self) -> bool {
         self.state().is_left()
     }
 
-    /// One more reference.
+    /// Returns one more reference.
     pub(crate) fn another(&self) -> AnyTask {
         self.state().refer();
         AnyTask(Reference(self.0.0))
@@ -170,7 +172,7 @@ impl AnyTask {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
-    /// The executor that it was given to.
+    /// Returns the executor that it was given to.
     pub(super) fn home(&self) -> Home {
         self.0.common().home
     }
@@ -180,8 +182,8 @@ impl AnyTask {
         self.state().is_claimed()
     }
 
-    /// The same for all tasks that the same threads may run while they wait for them. `None`: no
-    /// thread may.
+    /// Returns a key that is equal for all tasks that the same threads may run in their waits.
+    /// `None` if no thread may.
     pub(super) fn kin(&self) -> Option<Kin> {
         if self.is_future() {
             return None;
@@ -191,7 +193,7 @@ impl AnyTask {
         (kin.0.is_some() || limiter.is_some()).then_some(kin)
     }
 
-    /// The gate that limits which threads may run it.
+    /// Returns the gate that limits which threads may run it.
     pub(super) fn limited(&self) -> Option<&Limited> {
         self.0.common().limited.as_ref()
     }
@@ -223,8 +225,8 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
         if state.release() {
             self.abandon();
             self.common().watch.changed();
-            // SAFETY: I4 — this was the last reference. The places are empty: I1, I2 and I3 say
-            // which thread took what was in them.
+            // SAFETY: I4 — this was the last reference. The closure, the result and the waker are
+            // gone: I1, I2 and I3 say which thread took each.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }
@@ -260,7 +262,7 @@ pub(crate) trait Gate: Send + Sync {
     /// Tells the queue that the task has ended.
     fn has_ended(&self);
 
-    /// Returns whether the queue holds the most tombstones that it may: a further one stays in its
+    /// Returns whether the queue holds as many tombstones as it may. Further ones stay in its
     /// count.
     fn is_littered(&self) -> bool;
 
@@ -275,8 +277,8 @@ pub(crate) trait Gate: Send + Sync {
 /// How a [`Queue`](crate::fair::Queue) limits which threads may run its tasks while they wait for
 /// them.
 ///
-/// Only this crate makes one; an executor of your own that is a wrapper around a queue hands it on,
-/// as [`Executor::limited`](crate::Executor::limited) shows.
+/// Only this crate makes a `Limited`. An executor of your own that wraps a queue returns the
+/// queue's, as [`Executor::limited`](crate::Executor::limited) shows.
 #[derive(Clone)]
 pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 

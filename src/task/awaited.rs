@@ -10,20 +10,20 @@ const FOREIGN: usize = 1;
 /// The reference of a job to a record on the stack of the thread that waits for the job.
 pub(crate) struct OnStack(pub(crate) &'static StackKind);
 
-/// What can be done with it.
+/// The operations on such a record.
 pub(crate) struct StackKind {
     pub(crate) run: unsafe fn(*const OnStack),
     /// Called if the job is dropped unrun.
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
-/// The kind of jobs that hold a pointer to such an end. A static, so that it is told from all
+/// The kind of jobs that hold a pointer to such a record. A static, so that it is told from all
 /// others by its address.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
 ///
-/// 1. The words hold what `Job::on_stack` has put there.
+/// 1. The words hold the pointer that `Job::on_stack` has put there, and the record is still there.
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
@@ -37,7 +37,7 @@ unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
 
 /// # Safety
 ///
-/// 1. As for `run_on_stack`.
+/// 1. The words hold the pointer that `Job::on_stack` has put there, and the record is still there.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
@@ -49,9 +49,11 @@ unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
 }
 
 impl Job {
+    /// Makes a job of the record that begins with `head`.
+    ///
     /// # Safety
     ///
-    /// 1. What `head` belongs to stays until the job has run or was dropped.
+    /// 1. The record stays until the job has run or was dropped.
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();
@@ -60,7 +62,7 @@ impl Job {
         Job { kind: NonNull::from(&ON_STACK), capture }
     }
 
-    /// Returns whether this is the job of that end.
+    /// Returns whether this is the job of the record that begins with `head`.
     #[inline]
     pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
         // SAFETY: I6 — it is called only on a job of this kind, whose words hold such a pointer.
@@ -68,8 +70,8 @@ impl Job {
         self.is_half() && ptr::eq(ours(), head)
     }
 
-    /// Makes a job of a scope. The scope began in `depth` services of this thread, or, with `None`,
-    /// on another thread.
+    /// Makes a job of a scope. The scope began inside `depth` services of this thread, or, with
+    /// `None`, on another thread.
     ///
     /// # Safety
     ///
@@ -81,7 +83,7 @@ impl Job {
         const { assert!(align_of::<F>() <= align_of::<Capture>()) };
         let tag = depth.map_or(FOREIGN, |depth| (FOREIGN + 1 + depth).min(TAG));
         let tagged = kind.wrapping_byte_add(tag).cast_mut();
-        // SAFETY: 1 — an address of something, and more.
+        // SAFETY: 1 — the address of a kind that is there, plus a small tag, is not null.
         Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
     }
 
@@ -91,7 +93,7 @@ impl Job {
         is_scoped(self.kind.as_ptr()) && self.kind().addr() == scope
     }
 
-    /// The kind of the scope that it is of, if it is of one.
+    /// Returns the kind that is in its scope, if it is a job of a scope.
     #[inline]
     pub(crate) fn scope(&self) -> Option<*const Kind> {
         is_scoped(self.kind.as_ptr()).then(|| self.kind())
@@ -109,7 +111,8 @@ impl Job {
         self.is_half() || is_scoped(self.kind.as_ptr())
     }
 
-    /// The same of a copy, which may be of the words of several jobs.
+    /// Returns whether a copy, which may be of the words of several jobs, is that of a half or of a
+    /// job of a scope.
     #[inline]
     pub(crate) fn are_awaited(words: &MaybeUninit<Job>) -> bool {
         let kind = kind_of(words);
@@ -143,7 +146,8 @@ impl Job {
     }
 }
 
-/// The kind in the words of jobs. They may be of several, so it is compared and not followed.
+/// Returns the kind in a copy, which may be of the words of several jobs. So the kind is compared,
+/// and never followed.
 #[inline]
 fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
     // SAFETY: I6 — the words are those of jobs, so this is within the copy.
@@ -152,7 +156,7 @@ fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
     unsafe { kind.cast::<*const Kind>().read() }
 }
 
-/// Returns whether it is that of a scope.
+/// Returns whether this is the kind of a scope's job.
 #[inline]
 fn is_scoped(kind: *const Kind) -> bool {
     kind.addr() & TAG != 0

@@ -1,4 +1,5 @@
-//! Telling many that something is no longer wanted.
+//! Cancellation tokens: each has a lock for its listeners, which are tokens, tasks and wakers. A
+//! canceller marks a token and all below it, and then tells their tasks and wakers.
 
 use super::CANCELLED;
 use super::any::AnyTask;
@@ -23,9 +24,8 @@ use core::{fmt, mem};
 ///
 /// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Linking a child, a task or a waker
 /// takes a lock for a few instructions, and so does its end. Cancelling takes the lock of each
-/// token below, one after another, for as long as it takes to mark it; tasks and wakers are told
-/// outside of the locks, on the thread that cancels. Nothing here recurses: a chain of tokens may
-/// have any length.
+/// token below, one after another, and only to mark it. The canceller tells tasks and wakers
+/// outside of the locks. Nothing here recurses: a chain of tokens may have any length.
 ///
 /// # Examples
 ///
@@ -41,14 +41,14 @@ use core::{fmt, mem};
 #[derive(Clone)]
 pub struct CancelToken(Arc<Node>);
 
-/// A token, for those that are below it and those that have it.
+/// A token, as its handles and the tokens below keep it. It keeps its parents.
 struct Node {
-    /// To each parent.
+    /// Its registrations, one at each parent.
     links: Vec<CancelLink>,
     shared: Arc<TokenState>,
 }
 
-/// A token, for its parents, which do not keep it.
+/// The part of a token that its parents refer to. They do not keep its [`Node`].
 struct TokenState {
     /// Whether `fate` says that it is cancelled.
     is_cancelled: AtomicBool,
@@ -58,7 +58,7 @@ struct TokenState {
 enum Fate {
     /// The tokens, tasks and wakers that are to be told.
     Open(Slots<Listener>),
-    /// Why it was cancelled.
+    /// The reason of the cancellation, if one was given.
     Cancelled(Option<Text>),
 }
 
@@ -68,7 +68,7 @@ enum Listener {
     Waker(Waker),
 }
 
-/// A listener's registration at a token, which it keeps. Dropping it takes the listener off.
+/// A listener's registration at a token. It keeps the token. Dropping it takes the listener off.
 pub(crate) struct CancelLink {
     /// `None` once it has been let go.
     token: Option<Arc<Node>>,
@@ -76,7 +76,7 @@ pub(crate) struct CancelLink {
 }
 
 impl CancelToken {
-    /// A token that is not cancelled.
+    /// Returns a new token, which is not cancelled.
     ///
     /// # Examples
     ///
@@ -88,7 +88,7 @@ impl CancelToken {
         CancelToken::any(&[])
     }
 
-    /// A token that is cancelled with this one, and that can be cancelled alone.
+    /// Returns a token that is cancelled with this one, and that can be cancelled alone.
     ///
     /// # Examples
     ///
@@ -139,14 +139,14 @@ impl CancelToken {
     /// `true` for one call.
     ///
     /// Marks all tokens first. Then it tells the tasks and the wakers of the tokens that it has
-    /// marked: their tasks that have not begun are done when this returns, and the closures have
-    /// been dropped on this thread. Those that run are asked to end. A token that another call has
-    /// marked is that call's to tell, which may still be at it when this returns.
+    /// marked. A task that has not begun is done when this returns, and its closure has been
+    /// dropped on this thread. A task that runs is asked to end. If another call has marked a
+    /// token, that call tells the token's tasks and wakers, perhaps after this one returns.
     ///
     /// # Panics
     ///
-    /// Goes on with the first panic of a closure's destructor or of a waker, after all tasks and
-    /// wakers have been told. Further payloads are dropped.
+    /// Resumes the first panic of a closure's destructor or of a waker, after all tasks and wakers
+    /// have been told. Further payloads are dropped.
     ///
     /// # Examples
     ///
@@ -159,11 +159,11 @@ impl CancelToken {
         self.0.shared.cancel(None)
     }
 
-    /// As [`cancel`](Self::cancel), and says why. The first reason stays.
+    /// Cancels the token like [`cancel`](Self::cancel), for this reason. The first reason stays.
     ///
     /// # Panics
     ///
-    /// As [`cancel`](Self::cancel).
+    /// Resumes the first panic of a destructor or of a waker, like [`cancel`](Self::cancel).
     ///
     /// # Examples
     ///
@@ -219,7 +219,7 @@ impl CancelToken {
         }
     }
 
-    /// Waits until the token is cancelled.
+    /// Returns a future that is ready when the token is cancelled.
     ///
     /// # Examples
     ///
@@ -238,12 +238,14 @@ impl CancelToken {
         Cancelled { token: self.clone(), link: None }
     }
 
-    /// Wakes this with the token. `Err` with the reason if it is cancelled already.
+    /// Registers a waker, to be woken when the token is cancelled. Returns the reason as an error
+    /// if the token is cancelled already.
     pub(crate) fn link_waker(&self, waker: Waker) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Waker(waker))
     }
 
-    /// Has this task cancelled with the token. `Err` with the reason if it is cancelled already.
+    /// Registers a task, to be cancelled with the token. Returns the reason as an error if the
+    /// token is cancelled already.
     pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
     }
@@ -284,8 +286,8 @@ impl TokenState {
         true
     }
 
-    /// Marks it as cancelled, and returns those that are to be told. Returns `None` if it was
-    /// cancelled before.
+    /// Marks the token as cancelled, and returns its listeners. Returns `None` if it was cancelled
+    /// before.
     fn close(&self, reason: Option<&Text>) -> Option<Vec<Listener>> {
         let mut fate = self.fate.lock();
         if matches!(*fate, Fate::Cancelled(_)) {
@@ -302,7 +304,8 @@ impl TokenState {
 }
 
 impl Listener {
-    /// The caller holds no lock: a waker may be the user's, or take locks of its own.
+    /// Tells the listener. The caller holds no lock: a waker may be the user's, or take locks of
+    /// its own.
     fn tell(self, reason: Option<&Text>) {
         match self {
             Listener::Token(child) => _ = child.close(reason),
@@ -336,7 +339,7 @@ impl Drop for CancelLink {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // By a list, since parents that go with it may be more than the stack has room for.
+        // A list instead of recursion: more parents may go with it than the stack has room for.
         let mut links = mem::take(&mut self.links);
         while let Some(mut link) = links.pop() {
             if let Some(mut parent) = link.let_go().and_then(into_inner) {
@@ -350,7 +353,7 @@ impl Drop for Node {
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
     token: CancelToken,
-    /// Where the waker of the last poll is.
+    /// The registration of the waker of the last poll.
     link: Option<CancelLink>,
 }
 
@@ -370,7 +373,7 @@ impl Future for Cancelled {
 }
 
 impl Default for CancelToken {
-    /// A token that is not cancelled: [`new`](CancelToken::new).
+    /// Returns a new token, which is not cancelled, like [`new`](CancelToken::new).
     fn default() -> Self {
         CancelToken::new()
     }

@@ -15,9 +15,9 @@ use core::task::Waker;
 /// The part of a task that does not depend on its closure.
 pub(super) struct TaskCore<T> {
     common: Common,
-    /// I3.
+    /// The waker that the handle has left (I3).
     pub(super) waker: Place<Waker>,
-    /// I2.
+    /// The result (I2).
     pub(super) result: Place<Result<T, JoinError>>,
 }
 
@@ -35,7 +35,7 @@ impl<T> Reference<dyn Task<T>> {
     }
 }
 
-/// Goes on with the first panic.
+/// Resumes the first panic, if there is one, and drops the payload of the second.
 pub(super) fn go_on(first: Result<(), thread::Payload>, second: Result<(), thread::Payload>) {
     match (first, second) {
         (Err(payload), Err(further)) => {
@@ -79,22 +79,24 @@ impl<T> TaskCore<T> {
                 gate.ends(how, has_job);
                 return Some(Counted(gate));
             }
-            (None, _) => {} // left; without a limit, only the queue's server claims it
+            (None, _) => {} // left to its job; or without a gate, so only the server claims it
         }
         None
     }
 
+    /// Stores the result, and wakes the thread that waits for it.
+    ///
     /// # Panics
     ///
-    /// Goes on with the panic of the closure if there is no handle to take it.
+    /// Resumes the panic of the closure if there is no handle to take it.
     pub(super) fn finish(&self, result: Result<T, JoinError>) {
         // SAFETY: I1 — only its claimer finishes a task; the result is forgotten in the next line.
         unsafe { self.result.put(&result) };
         mem::forget(result);
         let finished = self.state.finish();
         if finished.is_waited_for {
-            // SAFETY: I3 — `finish` has seen that a waker is there, and from then on it is the
-            // claimer's.
+            // SAFETY: I3 — `finish` has seen `WAITED_FOR` as it set `DONE`, so the waker is there
+            // and the claimer's.
             unsafe { self.waker.take() }.wake();
         }
         if !finished.is_held {
@@ -117,5 +119,5 @@ impl Drop for Counted<'_> {
     }
 }
 
-// SAFETY: I1, I2 and I3 say whose each place is, and `T` and `F` may be any thread's.
+// SAFETY: I1, I2 and I3 — one thread at a time owns the result and the waker, and `T` is `Send`.
 unsafe impl<T: Send> Sync for TaskCore<T> {}

@@ -1,4 +1,5 @@
-//! Closures as tasks.
+//! Closures as tasks: one allocation for the word, the closure and the result. The claimer runs or
+//! drops the closure, and tells its queue, its group and its handle.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::cell::{Task, TaskCore, go_on};
@@ -17,10 +18,10 @@ use alloc::boxed::Box;
 use core::mem;
 use core::ptr::{self, NonNull};
 
-/// The allocation.
+/// The allocation of a closure's task.
 struct Cell<F, T> {
     core: TaskCore<T>,
-    /// I1. With the closure's membership in a group, which ends after it.
+    /// The closure, which is the claimer's (I1), and its membership in a group.
     closure: Place<(F, Option<Membership>)>,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct TaskSettings {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Makes a task, perhaps a member of a group.
+/// Makes a task of a closure, and returns its job and its handle.
 pub(crate) fn task_of<T, F>(f: F, settings: TaskSettings) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
@@ -80,13 +81,15 @@ where
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
+        // takes it.
         let (f, member) = unsafe { self.closure.take() };
         let group = member.as_ref().map_or(ptr::null(), Membership::group);
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
         let result = result.map_err(JoinError::panic);
         let _counted = self.core.count(count, Ended::of(&result), true);
-        // Before the handle is told, and when the queue has room for another.
+        // The membership ends after the queue has room for another task, and before the handle is
+        // told.
         self.core.finish(match member {
             Some(member) => member.end(result),
             None => result,
@@ -94,7 +97,8 @@ where
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
-        // SAFETY: I1 — the caller has claimed the closure, so it is there, and ours.
+        // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
+        // takes it.
         let (f, member) = unsafe { self.closure.take() };
         let error = JoinError::dropped(cause.clone());
         let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
@@ -102,7 +106,7 @@ where
         let member = member.map(|it| it.cancelled(is_told.then_some(error)));
         // The waker may panic, and so may the closure: both at once would end the process.
         let told = thread::catch(|| self.core.finish(Err(JoinError::dropped(cause))));
-        // Last but for the membership: a destructor that waits for the group waits for itself.
+        // Within the membership, so that a destructor that waits for the group gets an error.
         let dropped = thread::catch(|| match &member {
             Some(member) => current::as_member(member.group(), || drop(f)),
             None => drop(f),
@@ -114,7 +118,7 @@ where
 impl Job {
     /// Makes a task of a closure: a job, and the handle that returns the closure's result.
     ///
-    /// The job can be given to any executor, or be run by hand. One allocation.
+    /// The job can be given to any executor, or be run by hand. Allocates once.
     ///
     /// # Examples
     ///
@@ -170,9 +174,9 @@ impl TaskGroup {
     /// Makes a job that belongs to the group until it has run or is dropped.
     ///
     /// A job that an executor refuses belongs to the group until the caller runs or drops it. A
-    /// thread that waits for the group does not run it: only tasks of
-    /// [`TaskBuilder::group`](crate::executor::TaskBuilder::group) are known to the group with
-    /// their executor. One allocation.
+    /// thread that waits for the group does not run such jobs, since the group knows the executor
+    /// only of tasks that come by [`TaskBuilder::group`](crate::executor::TaskBuilder::group).
+    /// Allocates once; a context takes a box more.
     ///
     /// # Examples
     ///
@@ -185,7 +189,7 @@ impl TaskGroup {
     /// group.wait().unwrap();
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        // A task: it leaves the count of a queue that it is given to before it leaves the group.
+        // A task and no bare job, so that it leaves its queue's count before it leaves the group.
         let settings = TaskSettings { member: Some(self.group.join()), ..TaskSettings::default() };
         match &self.context {
             None => task_of(f, settings).0,

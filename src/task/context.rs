@@ -6,14 +6,15 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-/// Something that belongs to the flow of control rather than to a thread: a tracing span, a
-/// request's identity, a locale. It is captured where a task is spawned and entered around its run.
+/// A value that belongs to the flow of control rather than to a thread: a tracing span, a request's
+/// identity, a locale. It is captured where a task is spawned, and entered where the task runs.
 ///
 /// It also goes with jobs of a [scope](crate::ThreadPool::scope) and of a
 /// [broadcast](crate::ThreadPool::broadcast). A [`join`](crate::ThreadPool::join) captures it, and
 /// enters it if another thread runs the second closure. A bare [`Job`] has none.
 ///
-/// Pools have none by default, at no cost. With one, each task takes a box for it.
+/// A pool has no context by default, and then a task pays nothing. With a context, each task
+/// allocates a box for it.
 ///
 /// # Examples
 ///
@@ -61,7 +62,7 @@ pub trait ContextFlow: Send + Sync + 'static {
     fn enter<R>(snapshot: Self::Snapshot, run: impl FnOnce() -> R) -> R;
 }
 
-/// A [`ContextFlow`] whose type is erased, as executors keep theirs.
+/// A [`ContextFlow`] whose type is erased. Executors keep theirs in this form.
 ///
 /// # Examples
 ///
@@ -92,7 +93,7 @@ pub trait ContextFlow: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Flow(Unwatched<dyn ErasedContext>);
 
-/// Captures on the thread that spawns.
+/// A [`ContextFlow`] as a trait object: it captures on the thread that spawns.
 trait ErasedContext: Send + Sync {
     fn capture(&self) -> Box<dyn Enter + Send>;
 }
@@ -120,7 +121,7 @@ impl<C: ContextFlow> Enter for ErasedSnapshot<C> {
     }
 }
 
-/// The captured context of a future.
+/// The captured context of a future, which each poll enters.
 pub(crate) struct Captured(Box<dyn Enter + Send>);
 
 impl Captured {
@@ -132,7 +133,7 @@ impl Captured {
         }
     }
 
-    /// Runs `f` in it.
+    /// Runs `f` in a clone of it.
     pub(crate) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let (mut f, mut result) = (Some(f), None);
         self.0.enter_clone(&mut || result = f.take().map(|f| f()));
@@ -174,7 +175,7 @@ impl Flow {
     }
 }
 
-// `enter` is told to leave the thread as it was, also after a panic.
+// By its contract `enter` leaves the thread as it was, also after a panic.
 impl UnwindSafe for Flow {}
 impl RefUnwindSafe for Flow {}
 

@@ -1,4 +1,5 @@
-//! The frames of the tasks that this thread runs.
+//! The frames of the tasks that this thread runs: a list from the innermost frame outwards, whose
+//! head is a thread-local. Executors push frames; waits and cancellation read them.
 
 use super::frame::{Frame, NOTHING};
 pub(crate) use super::frame::{Home, Ticket};
@@ -12,26 +13,26 @@ use core::cell::Cell;
 use core::ptr;
 
 per_thread! {
-    /// The innermost; null if there is none (I5).
+    /// The innermost frame; null if there is none (I5).
     static CURRENT: Cell<*const Frame> = Cell::new(ptr::null());
 }
 
-/// The innermost frame of this thread; null if there is none.
+/// Returns the innermost frame of this thread; null if there is none.
 fn innermost() -> *const Frame {
-    // A thread that is past its end still runs what it has to.
+    // An error means that the thread's locals have been destroyed: then it has no frame.
     CURRENT.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
-/// Returns the innermost frame of this thread.
+/// Returns a copy of the innermost frame of this thread.
 fn now() -> Frame {
-    // SAFETY: I5 — it is further up the stack.
+    // SAFETY: I5 — `CURRENT` points to a frame only while that frame is there.
     unsafe { innermost().as_ref() }.copied().unwrap_or(NOTHING)
 }
 
 /// Runs `f` as this task, which is a member of this group.
 pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
     let outer = innermost();
-    // SAFETY: I5 — it is further up the stack.
+    // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
     // A task of no executor is a part of the frame that the thread has already.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
@@ -44,27 +45,28 @@ per_thread! {
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
-/// Returns whether this is a thread of that executor: also before and after it is a worker, to the
-/// last of its destructors; or one that drops the executor's jobs.
+/// Returns whether this is a thread of that executor, also while it starts and ends, to the last of
+/// its destructors; or a thread that drops the executor's jobs.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
-    // A frame without a task and without a queue is a worker's, or of such a thread.
+    // A frame with neither a task nor a queue is that of a worker, or of a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
     MEMBER_OF.try_with(Cell::get).unwrap_or(None) == Some(executor) || any(is_its)
 }
 
 per_thread! {
-    /// How many strangers run on this thread, one below the other.
+    /// How many *strangers* run on this thread, one inside another: jobs that nothing further up
+    /// the stack waits for.
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static STRANGERS: Cell<usize> = Cell::new(0);
 }
 
-/// Returns how many strangers run on this thread, one below the other.
+/// Returns how many strangers run on this thread, one inside another.
 pub(crate) fn strangers() -> usize {
     STRANGERS.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Runs `f` as a worker of this executor would, and as no part of what this thread runs already: a
-/// job that nothing further up waits for, or the drop of jobs.
+/// Runs `f`, which is a stranger or drops jobs, as a worker of this executor would. It is no part
+/// of the task that this thread runs already.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     struct RestoreStrangers(usize);
 
@@ -87,8 +89,8 @@ pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
     enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
 }
 
-/// Runs `f` as a worker of this executor, whose thread this is from now on; with the worker's
-/// place, if another thread can take that.
+/// Runs `f` as a worker of this executor, whose thread this is from now on. `place` is the worker's
+/// place, if another thread can take it.
 pub(crate) fn as_worker<R>(
     home: Home,
     place: Option<&(dyn Ticket + 'static)>,
@@ -99,7 +101,7 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, ..Frame::on(home) }, f)
 }
 
-/// Runs `f` as a worker of this executor, on a thread that is none before and afterwards.
+/// Runs `f` as a worker of this executor, on a thread that is no worker of it before or afterwards.
 pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let member_of = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
@@ -138,7 +140,7 @@ pub(crate) fn become_worker(home: Home, place: &(dyn Ticket + 'static)) {
     });
 }
 
-/// Says that this thread, which was a worker, goes on as none.
+/// Takes the frame of a worker from this thread, which is outside again.
 pub(crate) fn leave() {
     let _ = MEMBER_OF.try_with(|it| it.set(None));
     let _ = CURRENT.try_with(|it| it.set(ptr::null()));
@@ -158,7 +160,7 @@ pub(crate) fn as_server<R>(
     enter(frame, f)
 }
 
-/// The frames of a thread that is going to wait, for the tasks that it waits for.
+/// The frames of a thread that is going to wait. The tasks that it waits for refer to them.
 pub(crate) struct Waiter(*const Frame);
 
 // SAFETY: I5 — the frame stays, and does not change, until the wait is over, and no other thread
@@ -168,14 +170,14 @@ unsafe impl Send for Waiter {}
 unsafe impl Sync for Waiter {}
 
 impl Waiter {
-    /// This thread.
+    /// Returns the frames of this thread.
     #[inline]
     pub(crate) fn this_thread() -> Self {
         let innermost = innermost();
         Waiter(if innermost.is_null() { &NOTHING } else { innermost })
     }
 
-    /// Runs `f`, for which it waits.
+    /// Runs `f`, for which that thread waits.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let outer = now();
         let (ticket, waiter, group) = (None, self.0, ptr::null());
@@ -192,14 +194,14 @@ impl Waiter {
     }
 }
 
-/// How many places of a queue this thread has, and those that wait for it.
+/// Returns how many places of a queue this thread and the threads that wait for it have.
 pub(super) fn places_of_waiters(home: Home) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
         // A server of a queue can be told to stop, is no task and no part of an outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
-        // By the outer frame: there may be copies of the frame itself.
+        // Told apart by the outer frame, since there may be copies of the frame itself.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
             places.push(frame.outer);
         }
@@ -208,14 +210,16 @@ pub(super) fn places_of_waiters(home: Home) -> usize {
     places.len()
 }
 
-/// Returns whether this thread runs a member of this group, or one that waits for this thread does.
+/// Returns whether this thread, or a thread that waits for it, runs a member of this group.
 pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
 
-/// Looks at the frames of this thread, and of the threads that wait for it, directly or not.
+/// Returns whether `is_it` holds for a frame of this thread, or of a thread that waits for it,
+/// directly or not.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
-    // By a list, and each once: scopes in scopes may be deep, and a thread may wait for itself.
+    // A list instead of recursion, since scopes may nest deeply. Each frame is visited once, since
+    // a thread may wait for itself.
     let mut next: Vec<Frame> = frames().take(1).collect();
     let mut seen = BTreeSet::new();
     while let Some(innermost) = next.pop() {
@@ -238,7 +242,7 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
 }
 
 /// Runs `f`, which blocks. Meanwhile other threads may take this thread's place in its pool, and in
-/// every scheduler of which it has a ticket. If such a section is under way, only runs `f`.
+/// every scheduler of which it has a ticket. Within another `aside`, it only runs `f`.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     struct StepBack;
 
@@ -267,16 +271,18 @@ per_thread! {
     static IS_ASIDE: Cell<bool> = Cell::new(false);
 }
 
-/// Returns whether this thread blocks in such a section.
+/// Returns whether this thread is within [`aside`].
 pub(crate) fn is_aside() -> bool {
     IS_ASIDE.try_with(Cell::get).unwrap_or(false)
 }
 
+/// Calls `act` with the ticket of each frame of this thread that has one.
 fn each_ticket(act: impl Fn(&dyn Ticket)) {
-    // SAFETY: I5 — it is further up the stack.
+    // SAFETY: I5 — the ticket outlives its frame, and that is further up the stack.
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 
+/// Runs `f` with this frame as the innermost of the thread.
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     /// Goes back, even if `f` panics.
     struct RestoreFrame(*const Frame);
@@ -291,18 +297,18 @@ fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns whether this thread may run a task of this executor while it waits for it: because it
-/// runs a job of the same, perhaps below others, or is a thread of it.
+/// Returns whether this thread may run a task of this executor while it waits for the task. It may
+/// if it runs a job of the executor, perhaps further up its stack, or is a thread of it.
 pub(crate) fn may_run(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
 
-/// Returns whether this thread runs a job of this executor, perhaps below others.
+/// Returns whether this thread runs a job of this executor, perhaps further up its stack.
 pub(crate) fn is_within(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home)
 }
 
-/// Returns whether this thread runs this task, perhaps below others.
+/// Returns whether this thread runs this task, perhaps further up its stack.
 pub(super) fn runs(state: &State) -> bool {
     any(|frame| ptr::eq(frame.state, state))
 }
@@ -316,10 +322,11 @@ fn frames() -> impl Iterator<Item = Frame> {
     now().and_outer()
 }
 
-/// Returns whether a handle or token has cancelled the task that this thread runs, or the
-/// [queue](crate::fair::Queue) of that task.
+/// Returns whether the task that this thread runs was cancelled: by its handle, by a token, or with
+/// its [queue](crate::fair::Queue).
 ///
-/// `false` outside of tasks. Asking interrupts nothing: a task that wants to end early looks.
+/// Returns `false` outside of tasks. A cancellation interrupts no task: one that is to end early
+/// asks.
 ///
 /// # Examples
 ///
@@ -349,6 +356,6 @@ pub fn is_cancelled() -> bool {
     let state = unsafe { frame.state.as_ref() };
     // SAFETY: I5 — if there is a queue, this thread serves it, so its word is there.
     let stop = unsafe { frame.stop.as_ref() };
-    // Relaxed: the task reads nothing on the strength of it.
+    // Relaxed: the answer orders no other access of the task.
     state.is_some_and(State::is_asked) || stop.is_some_and(|it| it.load(Relaxed))
 }

@@ -1,4 +1,4 @@
-//! How far down the stack tasks go that run inside those that wait for them.
+//! The limit on how deep tasks nest on a stack: a task may run inside another that waits for it.
 //!
 //! The outermost wait that runs a task inside begins a *measure*: the tasks inside may take half of
 //! the stack that is left there. A wait on another stack of the same thread, such as a coroutine's,
@@ -8,10 +8,11 @@ use crate::sync::thread::{per_thread, stack_bounds, stack_pointer};
 use core::cell::Cell;
 use core::ops::Range;
 
-/// How much tasks may take of a stack of which nothing is known.
+/// How many bytes tasks may take of a stack whose bounds are not known.
 const ROOM: usize = 128 << 10;
 
-/// The stack that a thread has where it is not said otherwise, unless `RUST_MIN_STACK` is set.
+/// The size of the stack that `std` gives a thread, unless `RUST_MIN_STACK` or its builder says
+/// otherwise.
 const USUAL: usize = 2 << 20;
 
 per_thread! {
@@ -52,8 +53,8 @@ impl Measure {
     }
 }
 
-/// A worker begins. Where the system does not say how large its stack is, it has `bytes`, or what
-/// `std` gives a thread.
+/// Notes the stack of this thread, which becomes a worker. Where the system does not tell the
+/// bounds, the stack has `bytes`, or the size that `std` gives a thread.
 pub(crate) fn has_stack(bytes: Option<usize>) {
     let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
     let bounds = stack_bounds().unwrap_or_else(|| {
@@ -63,9 +64,9 @@ pub(crate) fn has_stack(bytes: Option<usize>) {
     let _ = STACK.try_with(|it| it.set(Some(bounds)));
 }
 
-/// The addresses of this thread's stack, if they are known.
+/// Returns the addresses of this thread's stack, if they are known.
 fn stack() -> Option<Range<usize>> {
-    // An error means that the thread is past its end.
+    // An error means that the locals of this thread have been destroyed.
     let known = STACK.try_with(Cell::get).ok()?;
     let (low, high) = known.or_else(|| {
         let bounds = stack_bounds();
@@ -75,7 +76,8 @@ fn stack() -> Option<Range<usize>> {
     Some(low..high)
 }
 
-/// Runs `f`, which runs a task inside the one that waits for it.
+/// Runs `f`, which runs a task inside the one that waits for it. Begins a measure, unless one of
+/// this stack has begun.
 pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
     struct RestoreMeasure(Option<Measure>);
 

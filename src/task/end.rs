@@ -4,13 +4,14 @@ use super::cancel::CancelToken;
 use crate::sync::lock::Mutex;
 use crate::sync::{Text, thread};
 
-/// A token that is cancelled when something has ended. Made at the first request.
+/// A token that is cancelled when an executor has ended. Created at the first request.
 #[derive(Default)]
 pub(crate) struct End(Mutex<Option<CancelToken>>);
 
 impl End {
-    /// Returns the token. This calls `has_ended` under a lock; a thread that ends the executor tells
-    /// the token afterwards. `reason` says why the executor has ended.
+    /// Returns the token, which is cancelled if `has_ended` returns `true`. A thread that ends the
+    /// executor calls [`tell`](Self::tell) afterwards. Since `has_ended` is called under the lock,
+    /// one of the two calls cancels the token. `reason` says why the executor has ended.
     pub(crate) fn token(
         &self,
         has_ended: impl FnOnce() -> bool,
@@ -26,13 +27,14 @@ impl End {
         token
     }
 
-    /// Cancels the token. An error is the payload of a listener that panicked: it is the user's.
+    /// Cancels the token, if there is one. An error is the payload of a user's listener that
+    /// panicked.
     pub(crate) fn tell(&self, reason: Option<Text>) -> Result<(), thread::Payload> {
         let end = self.0.lock().take();
         end.map_or(Ok(()), |token| thread::catch(|| cancel(&token, reason)))
     }
 
-    /// Puts a new token in its place, which no listener knows yet.
+    /// Forgets the token: the next request creates a new one, which no listener knows yet.
     pub(crate) fn forget(&self) {
         *self.0.lock() = None;
     }

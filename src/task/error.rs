@@ -1,4 +1,4 @@
-//! Why there is no result.
+//! The errors of tasks: why a task has no result, and why an executor refuses a job.
 
 use crate::sync::{Text, thread};
 use alloc::boxed::Box;
@@ -8,7 +8,7 @@ use core::fmt;
 use core::ptr;
 use std::io;
 
-/// The payload that a handle gets if a group has the one of the panic.
+/// The payload that a handle gets if the task's group has the payload of the panic.
 pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 
 /// Why a task has no result: it panicked, was dropped before its end, or would have waited for
@@ -171,7 +171,7 @@ impl JoinError {
         }
     }
 
-    /// Whether the closure panicked.
+    /// Returns whether the closure or future panicked.
     ///
     /// # Examples
     ///
@@ -185,7 +185,7 @@ impl JoinError {
         matches!(self.0, ErrorKind::Panicked(_))
     }
 
-    /// Whether the closure was dropped unrun, or the future before its end.
+    /// Returns whether the closure was dropped unrun, or the future before its end.
     ///
     /// # Examples
     ///
@@ -209,7 +209,7 @@ impl JoinError {
         }
     }
 
-    /// Why the executor refused the task. `None` if it did not.
+    /// Returns the executor's reason for refusing the task, or `None` if it did not refuse it.
     ///
     /// # Examples
     ///
@@ -230,14 +230,15 @@ impl JoinError {
         }
     }
 
-    /// Whether the task had not begun by its [deadline](crate::executor::TaskBuilder::deadline).
+    /// Returns whether the task had not begun by its
+    /// [deadline](crate::executor::TaskBuilder::deadline).
     #[must_use]
     pub fn is_expired(&self) -> bool {
         matches!(self.0, ErrorKind::Dropped(Cause::Expired))
     }
 
-    /// Whether the wait could not end on this thread: the task would wait for itself, or the stack
-    /// has no room for the task that it waits for.
+    /// Returns whether the wait could not end on this thread: the task would wait for itself, or
+    /// the stack has no room for the task that it waits for.
     ///
     /// # Examples
     ///
@@ -261,8 +262,8 @@ impl JoinError {
         matches!(self.0, ErrorKind::WouldDeadlock)
     }
 
-    /// The reason that was given for the cancellation, or that the executor has for its refusal.
-    /// `None` if there is none.
+    /// Returns the reason that was given for the cancellation, or the executor's reason for its
+    /// refusal. Returns `None` if there is none.
     ///
     /// # Examples
     ///
@@ -359,7 +360,7 @@ impl fmt::Debug for JoinError {
 impl core::error::Error for JoinError {}
 
 impl From<JoinError> for io::Error {
-    /// Of the kind [`Other`](io::ErrorKind::Other), with the error inside.
+    /// Returns an error of the kind [`Other`](io::ErrorKind::Other), with this error inside.
     fn from(error: JoinError) -> Self {
         io::Error::other(error)
     }

@@ -1,4 +1,5 @@
-//! Futures as tasks: each time one is woken, a job polls it.
+//! Futures as tasks: each time one is woken, a job polls it. The task's word tells which thread may
+//! poll or drop the future (I9). `Polling` is how the executor takes the jobs.
 
 use super::any::{AnyTask, Common, Count, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
@@ -23,23 +24,23 @@ use core::pin::Pin;
 use core::ptr::{self, NonNull};
 use core::task::{Context, Poll, Waker};
 
-/// The index of a future that is not among the living.
+/// The index of a future that is not on its executor's roll (`Living`).
 const NOWHERE: usize = usize::MAX;
 
-/// The allocation.
+/// The allocation of a future's task.
 struct FutureCell<F: Future> {
     core: TaskCore<F::Output>,
     polling: Unwatched<dyn Polling>,
-    /// What `polling` knows it by.
+    /// The number by which `polling` knows it.
     number: u64,
-    /// Where it is among the living.
+    /// Its index on the roll, or `NOWHERE`.
     index: AtomicUsize,
     has_token: bool,
-    /// Where it keeps its link to the token.
+    /// Its registration at the token.
     link: Mutex<Option<CancelLink>>,
-    /// The origin of the first request to cancel it.
+    /// The cause of the first request to cancel it.
     cause: Mutex<Option<Cause>>,
-    /// I9.
+    /// The claimer's (I9).
     body: Place<Body<F>>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct NewFuture<'a> {
 }
 
 impl NewFuture<'_> {
-    /// Spawns it, or gives it back.
+    /// Spawns the future. If the executor refuses it, returns the future and the reason.
     pub(crate) fn spawn<F>(self, future: F) -> Result<JoinHandle<F::Output>, (F, Reason)>
     where
         F: Future + Send + 'static,
@@ -125,8 +126,8 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Links it to its token, and enrolls it with its executor. Returns the reason if the token is
-    /// cancelled already, and `None` if the executor takes no futures any more.
+    /// Enrolls it with its executor, and links it to its token. An error is the cause if the token
+    /// is cancelled already, and `None` if the executor takes no futures any more.
     fn register(&self, token: Option<&CancelToken>) -> Result<(), Option<Cause>> {
         if !self.polling.drops_jobs() {
             self.enroll().map_err(|_| None)?;
@@ -139,7 +140,7 @@ where
         Ok(())
     }
 
-    /// Puts it on the roll of the living. If that is closed, returns why.
+    /// Puts it on the roll. If that is closed, returns the cause.
     fn enroll(&self) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(self as &dyn Unfinished))?;
         // Relaxed: no canceller knows it yet, or the caller has claimed it. Only the thread that
@@ -148,20 +149,20 @@ where
         Ok(())
     }
 
-    /// One more reference.
+    /// Returns one more reference.
     fn any(&self) -> AnyTask {
         self.core.state.refer();
         AnyTask(Reference(NonNull::from(self as &dyn Unfinished)))
     }
 
-    /// Gives a job to the executor, for which there is a reference. If that is refused, the future
-    /// ends here.
+    /// Submits a job, which takes over a reference that is already counted. If the executor refuses
+    /// the job, the future ends here.
     fn submit(&self, is_last: bool) {
         let task = AnyTask(Reference(NonNull::from(self as &dyn Unfinished)));
         let job = Job::of_task(task);
         if let Err((job, reason)) = self.polling.submit(job, is_last) {
             let why = Cause::Cancelled(CancelledBy::Executor, Some(reason.as_str().into()));
-            // Its destructor is no matter of the thread that wakes it.
+            // The panic of its destructor does not reach the thread that wakes it.
             thread::completes(|| _ = self.any().cancel(why));
             drop(job);
         } else {
@@ -191,7 +192,8 @@ where
         Some(future)
     }
 
-    /// Takes it off its token and the roll, because it ends. Returns the argument of `ended`.
+    /// Takes it off its token, the roll and its queue's count, because it ends. Returns whether
+    /// `Polling::ended` must be called afterwards, and the guard of the count.
     fn leave(&self, count: Count<'_>, how: Ended, is_polled: bool) -> (bool, Option<Counted<'_>>) {
         let was_kept = self.polling.forget(self.number);
         let has_job = !is_polled && !was_kept && self.core.state.has_job();
@@ -217,14 +219,14 @@ where
         // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
         let dropped = thread::catch(|| match &member {
-            // A destructor that waits for the group waits for itself.
+            // So that a destructor that waits for the group gets an error.
             Some(member) => current::as_member(member.group(), drop),
             None => drop(),
         });
         (member, dropped)
     }
 
-    /// Drops it, and tells the handle why.
+    /// Drops the future, and tells the handle the cause.
     ///
     /// # Safety
     ///
@@ -239,6 +241,8 @@ where
         go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
     }
 
+    /// Stores the result, tells the handle, and calls [`Polling::ended`] if `is_out`. An error is
+    /// the first panic.
     fn tell(
         &self,
         result: Result<F::Output, JoinError>,
@@ -297,7 +301,7 @@ where
         self.core.state.claim_to_poll() && unsafe { self.run_in_time(count) }
     }
 
-    /// Polls it.
+    /// Polls the future, and ends it if it is ready, has panicked, or is cancelled.
     unsafe fn run_claimed(&self, count: Count<'_>) {
         let Common { state, home, .. } = self.common();
         // SAFETY: I4 — the caller's reference keeps the task, and this one is not dropped.
@@ -355,7 +359,7 @@ where
         unsafe { self.end(cause, count, false) };
     }
 
-    /// No waker, job or handle refers to it any more.
+    /// Ends the future if it still sleeps: no waker, job or handle refers to it any more.
     fn abandon(&self) {
         if !self.core.state.is_claimed() && self.core.state.claim() {
             let reason = Some("nobody could wake it".into());

@@ -14,19 +14,19 @@ use core::ptr;
 use core::task::Waker;
 use core::time::Duration;
 
-/// A worker's own queue, out of which it can take a job that is claimed elsewhere.
+/// A worker's own queue, out of which it takes the job of a task that it is about to claim.
 pub(crate) trait Own {
-    /// Whose worker it is.
+    /// Returns the executor whose worker it is.
     fn home(&self) -> Home;
 
-    /// The job of this task, which the caller claims, if it is at hand. Otherwise it stays, for the
-    /// owner to sweep.
+    /// Takes out the job of this task, which the caller is about to claim, if the job is at hand.
+    /// Otherwise the job stays, and its owner sweeps it later.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
-    /// As [`Park::park`]. Meanwhile another thread may take the worker's place.
+    /// Parks like [`Park::park`]. Meanwhile another thread may take the worker's place.
     fn park(&self, timeout: Option<Duration>);
 
-    /// As [`Park::unparker`].
+    /// Returns the waker that unparks the worker, like [`Park::unparker`].
     fn unparker(&self) -> Waker;
 }
 
@@ -35,7 +35,7 @@ per_thread! {
     static OWN: Cell<Option<*const dyn Own>> = Cell::new(None);
 }
 
-/// Runs `f` on the thread that has this queue.
+/// Runs `f`, during which this thread has this queue.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
     struct RestoreOwn(Option<*const dyn Own>);
 
@@ -49,12 +49,12 @@ pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R
     f()
 }
 
-/// This thread has this queue from now on, or none.
+/// Sets this thread's own queue, until the next call. With `None` the thread has none.
 pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
     let _ = OWN.try_with(|it| it.set(own.map(ptr::from_ref)));
 }
 
-/// This thread's own queue, for the length of a call.
+/// Returns this thread's own queue, to be used within one call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
     // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it
@@ -62,22 +62,22 @@ fn own<'a>() -> Option<&'a dyn Own> {
     Some(unsafe { &*own })
 }
 
-/// The job of a task that the caller is about to claim, if it is at hand in this thread's own
-/// queue.
+/// Takes out the job of a task that the caller is about to claim, if it is at hand in this thread's
+/// own queue.
 pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
     own().filter(|own| own.home() == task.home())?.take_out(task)
 }
 
-/// Where a thread sleeps that waits for tasks. Others may take its place meanwhile: in its pool,
-/// and wherever it serves.
+/// The place where a thread sleeps that waits for tasks. Meanwhile other threads may take its place
+/// in its pool and in each scheduler that it serves.
 pub(crate) enum Bed<'a> {
-    /// A worker's, whose pool sees to it.
+    /// A worker's own. While it sleeps, its pool may let another thread take its place.
     Worker(&'a dyn Own),
     Thread(&'a mut ThreadPark),
 }
 
 impl Bed<'_> {
-    /// Lends this thread's.
+    /// Calls `sleep` with this thread's bed.
     pub(crate) fn with<R>(sleep: impl FnOnce(&mut Bed<'_>) -> R) -> R {
         match own() {
             Some(own) => sleep(&mut Bed::Worker(own)),
@@ -85,8 +85,8 @@ impl Bed<'_> {
         }
     }
 
-    /// Lets others run for some microseconds if the thread is a worker, whose place another thread
-    /// would take.
+    /// Waits for some microseconds, without sleeping, if the thread is a worker: once it sleeps,
+    /// another thread would take its place.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
         let mut vigil = Vigil::new();
         while own().is_some() && !is_over() && vigil.goes_on() {}
@@ -114,14 +114,14 @@ impl Park for Bed<'_> {
 pub(super) enum Here {
     /// It has run, or another thread runs it.
     Settled,
-    /// It is not for this thread to run.
+    /// This thread may not run it.
     NotOurs,
-    /// It may, once there is a place.
+    /// This thread may run it once there is a place.
     NoPlace,
 }
 
 impl AnyTask {
-    /// Cancels it, or asks it to end.
+    /// Cancels the task if it has not begun, and asks it to end otherwise.
     pub(crate) fn cancel(&self, cause: impl Into<Cause>) -> Cancel {
         let cause = cause.into();
         let _job = if self.is_claimed() { None } else { take_out(self) };
@@ -134,7 +134,7 @@ impl AnyTask {
         outcome
     }
 
-    /// Runs it here, if this thread may.
+    /// Runs the task on this thread, which waits for it, if this thread may run it.
     pub(super) fn run_here(&self) -> Here {
         if self.state().is_future() {
             return Here::NotOurs;
@@ -144,11 +144,11 @@ impl AnyTask {
 
     fn run_inside(&self, home: Home, limited: Option<&Limited>) -> Here {
         if current::may_run(home) {
-            // Of a queue: in the place that this thread has already, and as a part of the task
-            // there.
+            // A task of a queue runs in the place that this thread has already, as a part of the
+            // task there.
             match limited {
                 Some(Limited(gate)) => gate.run_inside(self),
-                // The panic of a destructor is no matter of the thread that waits.
+                // The panic of a destructor does not reach the thread that waits.
                 None => {
                     _ = thread::completes(|| {
                         let _job = take_out(self);
@@ -172,7 +172,8 @@ impl AnyTask {
     }
 }
 
-/// As long as it is there, a waker is woken when there is a place.
+/// The registration of a waker at a gate, which wakes it when a place becomes free. Dropping it
+/// takes the waker back.
 pub(super) struct Watched {
     limited: Limited,
     number: usize,
@@ -191,21 +192,21 @@ impl Drop for Watched {
     }
 }
 
-/// Returns whether this thread may run tasks that this limits, as soon as there is a place.
+/// Returns whether this thread may run the tasks of this gate as soon as there is a place.
 pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
 }
 
-/// Returns whether this thread may run the task, now or as soon as there is a place, but has not
-/// the stack for it.
+/// Returns whether this thread may run the task, now or as soon as there is a place, but lacks the
+/// stack for it.
 pub(super) fn is_too_deep(task: &AnyTask) -> bool {
     depth::is_exhausted()
         && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))
         && !task.is_claimed()
 }
 
-/// Returns whether no place becomes free before this thread goes on: those that have one wait for
-/// it.
+/// Returns whether no place becomes free before this thread goes on: this thread, or a thread that
+/// waits for it, has each of them.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }

@@ -1,4 +1,5 @@
-//! Waiting for several tasks.
+//! Groups: waiting for several tasks. An atomic counts the members that have not ended. Under a
+//! lock are the tasks that a waiting worker may run, and the first failure.
 
 use super::any::{AnyTask, Kin, Limited};
 use super::context::Flow;
@@ -18,9 +19,9 @@ use core::{fmt, mem, ptr};
 
 /// Tasks that are waited for together.
 ///
-/// Tasks come into it by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as jobs, at
-/// any time, from any thread, and into any executors. When it has come to its end it can be used
-/// again.
+/// Tasks join it by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as
+/// [jobs](Self::job), at any time, from any thread, and on any executors. When all its tasks have
+/// ended, it can be used again.
 ///
 /// # Examples
 ///
@@ -44,13 +45,13 @@ pub struct TaskGroup {
     pub(super) context: Option<Flow>,
 }
 
-/// A group, as those that spawn into it know it.
+/// A group without a context, as its members know it.
 #[derive(Clone, Default)]
 pub(crate) struct Group(Arc<GroupState>);
 
 #[derive(Default)]
 struct GroupState {
-    /// Members that have not come to their end.
+    /// How many members have not come to their end.
     pending: AtomicUsize,
     /// How many tasks are in `waiting`.
     listed: AtomicUsize,
@@ -63,12 +64,12 @@ struct GroupRest {
     /// Tasks that an executor has accepted and that may not have begun. A worker that waits for the
     /// group runs them.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
-    /// The first failure.
+    /// The first failure since a wait last returned one.
     first: Option<JoinError>,
 }
 
 impl TaskGroup {
-    /// A group without tasks.
+    /// Returns a group without tasks.
     ///
     /// # Examples
     ///
@@ -80,7 +81,7 @@ impl TaskGroup {
         TaskGroup::default()
     }
 
-    /// How many tasks have not come to their end.
+    /// Returns how many tasks have not come to their end.
     ///
     /// # Examples
     ///
@@ -140,7 +141,7 @@ impl TaskGroup {
     /// Blocks until the tasks have ended, like [`wait`](Self::wait), for at most `time`. Runs none
     /// of them.
     ///
-    /// Returns `None` if there are tasks left by then: on a thread that runs a member, always.
+    /// Returns `None` if tasks are left by then, as on a thread that runs a member.
     ///
     /// # Examples
     ///
@@ -158,13 +159,13 @@ impl TaskGroup {
     }
 
     /// Returns a future that is ready when every task of the group has run or was dropped unrun, as
-    /// [`wait`](Self::wait) is. It runs none of the tasks, and takes no thread.
+    /// [`wait`](Self::wait) is. It runs none of the tasks, and blocks no thread.
     ///
     /// It is never ready while a member of the group awaits it.
     ///
     /// # Errors
     ///
-    /// The first that went wrong since an error was last returned.
+    /// The first failure since an error was last returned: a panic, or a task that was cancelled.
     ///
     /// # Examples
     ///
@@ -192,26 +193,26 @@ impl TaskGroup {
 }
 
 impl Group {
-    /// A membership begins.
+    /// Counts a member.
     pub(super) fn enter(&self) {
         // Relaxed: a thread that waits for this member is ordered after it.
         self.0.pending.fetch_add(1, Relaxed);
     }
 
-    /// A membership has ended.
+    /// Takes a member off the count. The last one wakes the threads that wait.
     pub(super) fn leave(&self) {
         let left = self.0.pending.fetch_sub(1, GROUP.release()) - 1;
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // Relaxed: a bound on what is kept. A listed task that has not begun is pending, so half of
-        // the list goes.
+        // Relaxed: it only bounds the list. A listed task that has not begun is pending, so more
+        // than half of the list has begun, and goes.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
         }
     }
 
-    /// A task of the group that a waiting worker may run. Its executor has accepted it, so it is
+    /// Lists a task that a waiting worker may run. Its executor has accepted it already, so it is
     /// not refused after a worker has run it.
     pub(crate) fn add(&self, task: AnyTask) {
         let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
@@ -252,7 +253,8 @@ impl Group {
         }
     }
 
-    /// Has the waker woken when there is a place for tasks of the group that this thread may run.
+    /// Registers the waker, to be woken when there is a place for tasks of the group that this
+    /// thread may run.
     fn watch_places(&self, waker: Waker) -> Vec<Watched> {
         let rest = self.0.rest.lock();
         let limited: Vec<_> = rest.waiting.values().filter_map(|it| limit(it)).cloned().collect();
@@ -265,15 +267,14 @@ impl Group {
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {
-            // One may have come since we looked that a thread of the queue, as we may be, runs at
-            // once.
+            // First: a task that this thread may run at once may have come since it last looked.
             !may_run_here(tasks)
                 && limit(tasks).is_some_and(gate::is_hopeless)
                 && !tasks.iter().all(AnyTask::is_claimed)
         })
     }
 
-    /// Returns whether there is a task that this thread may run, but has not the stack for.
+    /// Returns whether there is a task that this thread may run, but lacks the stack for.
     fn is_too_deep(&self) -> bool {
         depth::is_exhausted()
             && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
@@ -337,11 +338,13 @@ impl Group {
         self.0.pending.load(GROUP.acquire()) == 0
     }
 
+    /// Takes the first failure, and forgets the ended tasks.
     fn outcome(&self) -> Result<(), JoinError> {
         self.sweep();
         self.0.rest.lock().first.take().map_or(Ok(()), Err)
     }
 
+    /// Keeps the error of a member if it is the first, and drops it otherwise.
     pub(super) fn note(&self, error: JoinError) {
         let further = error.keep_first(&mut self.0.rest.lock().first);
         if let Some(further) = further {

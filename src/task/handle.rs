@@ -1,4 +1,5 @@
-//! Waiting for a task, and cancelling it.
+//! Handles: waiting for a task, and cancelling it. A handle waits by a waker that it leaves in the
+//! task (I3), and takes the result (I2).
 
 use super::any::{AnyTask, Reference};
 use super::cell::{Task, TaskCore};
@@ -47,7 +48,8 @@ use core::time::Duration;
 pub struct JoinHandle<T> {
     /// `None` once the result has been taken.
     task: Option<Reference<dyn Task<T>>>,
-    /// Whether a waker of ours is there, unless the task is done (I3).
+    /// Whether this handle has left a waker in the task. It owns the waker until the task is done
+    /// (I3).
     waits: bool,
     /// Whether dropping it cancels the task.
     cancels: bool,
@@ -66,12 +68,16 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// [`JoinError`] if the task panicked, if it was cancelled before it began, or if it waits for
-    /// itself, which is noticed even if there are others in between that this thread runs. Also if
-    /// it can begin only in a place of its queue, and the threads in those places wait for the
-    /// caller, which is a job of their [scope](crate::ThreadPool::scope); and if the thread would
-    /// run the task, but tasks that wait for each other have taken half of its stack. Then
-    /// [`is_deadlock`](JoinError::is_deadlock) is true, and the task runs later.
+    /// [`JoinError`] if the task panicked, or was cancelled, refused or expired.
+    ///
+    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), in one of three cases. In
+    /// the last two the task runs later.
+    ///
+    /// - The task waits for itself, perhaps through other tasks that this thread runs.
+    /// - The task can begin only in a place of its queue, and the threads in those places wait for
+    ///   the caller, which is a job of their [scope](crate::ThreadPool::scope).
+    /// - The thread would run the task, but tasks that wait for each other have taken half of its
+    ///   stack.
     ///
     /// # Panics
     ///
@@ -89,7 +95,8 @@ impl<T> JoinHandle<T> {
         Ok(self.take())?
     }
 
-    /// As `join`. But afterwards the task has ended, or never runs.
+    /// Waits like `join`. If it cannot wait, it cancels the task: afterwards that has ended, or
+    /// never runs.
     pub(crate) fn join_or_cancel(mut self) -> Result<T, JoinError> {
         if let Err(error) = self.come_to_end() {
             if self.cancel() == Cancel::Dequeued {
@@ -100,7 +107,7 @@ impl<T> JoinHandle<T> {
         Ok(self.take())?
     }
 
-    /// Waits until the task is done, or finds that it cannot.
+    /// Waits until the task is done. Returns an error if the wait would not end.
     fn come_to_end(&mut self) -> Result<(), JoinError> {
         if !self.is_finished() {
             if current::runs(&self.core().state) || gate::is_too_deep(&self.any()) {
@@ -127,11 +134,11 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The handle, if the task is not done by then. Inside, as [`join`](Self::join).
+    /// The handle, if the task is not done by then. The inner result is that of the task.
     ///
     /// # Panics
     ///
-    /// As [`join`](Self::join).
+    /// Panics if the result was taken before, by polling.
     ///
     /// # Examples
     ///
@@ -167,12 +174,11 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().is_none_or(|task| task.core().state.is_done())
     }
 
-    /// Cancels the task if it has not begun, and asks it to end otherwise. Says which.
+    /// Cancels the task if it has not begun, and asks it to end otherwise. Returns which.
     ///
-    /// A task that has not begun is done at once: its closure is dropped, on this thread, and its
-    /// place in the queue is empty. A future is dropped at once, on this thread, also after it has
-    /// begun; if it is being polled, the thread that polls it drops it after the poll. Does not
-    /// wait.
+    /// A task that has not begun is done at once: its closure is dropped on this thread, and its
+    /// job has nothing to run. A future is dropped at once, on this thread, even after it has
+    /// begun. If another thread is polling it, that thread drops it after the poll. Does not wait.
     ///
     /// # Panics
     ///
@@ -192,7 +198,8 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().map_or(Cancel::Finished, |task| task.any().cancel(CancelledBy::Handle))
     }
 
-    /// From now on, dropping the handle [cancels](Self::cancel) the task instead of detaching it.
+    /// Returns the handle, which from now on [cancels](Self::cancel) the task when it is dropped,
+    /// instead of detaching it.
     ///
     /// # Panics
     ///
@@ -225,7 +232,7 @@ impl<T> JoinHandle<T> {
         self.task().core()
     }
 
-    /// The result of a task that is done.
+    /// Takes the result of a task that is done.
     fn take(&mut self) -> Result<T, JoinError> {
         let task = self.task.take().expect("the result of the task has been taken");
         // SAFETY: I2 — it is done, and its result is this handle's, which takes it once.
@@ -244,8 +251,8 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // The claimer wakes us when the task is done, and a thread that frees a place when
-                // there is a place.
+                // The claimer wakes this thread when the task is done, and so does a thread that
+                // frees a place.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);
                 }
@@ -299,7 +306,8 @@ impl<T> JoinHandle<T> {
         }
         let is_ours = self.core().state.stop_waiting();
         if is_ours {
-            // SAFETY: I3 — not set any more, and the task is not done.
+            // SAFETY: I3 — `WAITED_FOR` is not set any more, and the task is not done, so the waker
+            // is the handle's.
             drop(unsafe { self.core().waker.take() });
         }
         is_ours
@@ -315,7 +323,7 @@ impl<T> Future for JoinHandle<T> {
     ///
     /// # Panics
     ///
-    /// Panics if it was ready before.
+    /// Panics if an earlier poll returned [`Poll::Ready`].
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.core().state.is_done() || !self.wait(context.waker().clone()) {
             Poll::Ready(self.take())

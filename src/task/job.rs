@@ -30,8 +30,8 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 /// ```
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    /// Its table; in the bits that the alignment leaves, for a job of a scope, the scope's depth
-    /// and one.
+    /// Its table. The low bits, which the alignment leaves free, hold the tag of a scope's job
+    /// ([`Job::scoped`]); they are 0 for other jobs.
     pub(super) kind: NonNull<Kind>,
     /// A reference to the job gives no access to these words, so closures need not be `Sync`.
     pub(super) capture: Capture,
@@ -65,6 +65,8 @@ impl<F: FnOnce() -> bool> InlineJob<F> {
         size_of::<F>() <= size_of::<Capture>() && align_of::<F>() <= align_of::<Capture>();
     const KIND: Kind = Kind { run: Self::run, drop: Self::drop };
 
+    /// Moves the closure out of the words, and runs it.
+    ///
     /// # Safety
     ///
     /// 1. The words hold an `F` that is not used afterwards.
@@ -76,7 +78,7 @@ impl<F: FnOnce() -> bool> InlineJob<F> {
 
     /// # Safety
     ///
-    /// 1. As for `run`.
+    /// 1. The words hold an `F` that is not used afterwards.
     unsafe fn drop(capture: *mut Capture, _: *const Kind) {
         // SAFETY: 1 — the words hold an `F`, and no other call reads or drops it.
         unsafe { capture.cast::<F>().drop_in_place() };
@@ -99,7 +101,7 @@ impl Job {
         })
     }
 
-    /// A job of a closure that tells whether there was something to run.
+    /// Makes a job of a closure that returns whether there was something to run.
     #[inline]
     pub(super) fn from_attempt<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
         if InlineJob::<F>::FITS {
@@ -116,7 +118,7 @@ impl Job {
         Job::holding(&InlineJob::<F>::KIND, f)
     }
 
-    /// `kind` is that of `F`, which fits.
+    /// Makes a job of `f`. `kind` is that of `F`, which fits into the words.
     #[inline]
     fn holding<F>(kind: &'static Kind, f: F) -> Self {
         Job::of_kind(NonNull::from(kind), f)
@@ -156,7 +158,7 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// As [`run`](Self::run).
+    /// Panics if the closure panics and has no handle, like [`run`](Self::run).
     ///
     /// # Examples
     ///
@@ -171,13 +173,15 @@ impl Job {
     pub fn try_run(self) -> bool {
         let mut this = ManuallyDrop::new(self);
         let kind = this.kind();
-        // SAFETY: I6 — it is there as long as the job has not run.
+        // SAFETY: I6 — the table is there until the job has run, and it has not.
         let run = unsafe { (*kind).run };
         // SAFETY: I6 — the job is forgotten, so its words are used once.
         unsafe { run(&mut this.capture, kind) }
     }
 }
 
+/// Runs the task whose job this is, unless another thread has claimed it.
+///
 /// # Safety
 ///
 /// 1. The words hold an `AnyTask` that is not used afterwards.
@@ -187,9 +191,11 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
     task.run()
 }
 
+/// Cancels the task whose job this is, unless another thread has claimed it.
+///
 /// # Safety
 ///
-/// 1. As for `run_task`.
+/// 1. The words hold an `AnyTask` that is not used afterwards.
 unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
@@ -198,27 +204,27 @@ unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
 }
 
 impl Job {
-    /// The job of a task.
+    /// Makes the job of a task.
     #[inline]
     pub(super) fn of_task(task: AnyTask) -> Self {
         const { assert!(size_of::<AnyTask>() <= size_of::<Capture>()) };
         Job::holding(&TASK, task)
     }
 
-    /// Returns the same job, if it is of a task in registers. A caller that has just got it through
-    /// memory would load its words in pairs, which waits for the stores.
+    /// Returns the same job; that of a task is then in registers. A caller that has just got the
+    /// job through memory would load its words in pairs, which waits for the stores.
     #[inline(always)]
     pub(crate) fn made_again(self) -> Self {
         self.into_task().map_or_else(|job| job, Job::of_task)
     }
 
-    /// Returns whether it is of a task that has not begun, and it is too late for it to.
+    /// Returns whether it is the job of a task that has not begun, and whose deadline has passed.
     #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.task().is_some_and(AnyTask::is_expired)
     }
 
-    /// Takes the task out, whose job it is, if it is one's.
+    /// Returns the task if this is the job of a task, and the job otherwise.
     #[inline]
     pub(crate) fn into_task(self) -> Result<AnyTask, Job> {
         if self.task().is_none() {
@@ -229,7 +235,7 @@ impl Job {
         Ok(unsafe { this.capture.as_mut_ptr().cast::<AnyTask>().read() })
     }
 
-    /// The task whose job it is, if it is one's.
+    /// Returns the task if this is the job of a task.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
         // SAFETY: I6 — it is called only on a job of this kind, whose words hold an `AnyTask`.
@@ -244,7 +250,7 @@ impl Job {
         self.kind.as_ptr().map_addr(|it| it & !TAG)
     }
 
-    /// Neither runs it nor drops it.
+    /// Forgets the job: the closure neither runs nor is dropped.
     #[inline]
     pub(crate) fn forget(self) {
         mem::forget(self);
@@ -254,7 +260,7 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         let kind = self.kind();
-        // SAFETY: I6 — it is there as long as the job has not run.
+        // SAFETY: I6 — the table is there until the job has run or was dropped, which is now.
         let drop = unsafe { (*kind).drop };
         // SAFETY: I6 — it has not run, or it would not be dropped.
         unsafe { drop(&mut self.capture, kind) };

@@ -1,4 +1,5 @@
-//! The futures of an executor.
+//! The futures that an executor ends when it ends itself: a list under a lock, the *roll*. A new
+//! future adds itself, and removes itself when it ends. The executor's end closes the roll.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;
@@ -13,7 +14,7 @@ use core::ptr::NonNull;
 /// The futures that an executor ends when it ends itself, also those that no waker refers to.
 ///
 /// These are the futures that sleep. If the executor does not drop its jobs, they include those
-/// that have not begun. The list keeps no future alive: its last waker, job or handle frees it.
+/// that have not begun. The list keeps no future alive: the last waker, job or handle frees it.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 
@@ -69,7 +70,7 @@ impl Living {
         drop(roll);
         for task in tasks {
             let cancelled = thread::catch(|| task.cancel(cause.clone()));
-            // Only a future that ends here has something to panic.
+            // Only the end of a future can panic, so a panic counts as one.
             ended += usize::from(!matches!(cancelled, Ok(Cancel::Requested | Cancel::Finished)));
             if let Err(payload) = cancelled {
                 panicked(payload);
@@ -85,9 +86,9 @@ impl Living {
 }
 
 impl WeakTask {
-    /// The task, unless it is about to be freed. To be called under the lock.
+    /// Returns the task, unless it is about to be freed. The caller holds the lock.
     fn upgrade(self) -> Option<AnyTask> {
-        // SAFETY: I4 — the task is still to take itself off the roll, for which it needs the lock.
+        // SAFETY: I4 — before it is freed the task takes the lock, which the caller holds.
         let task = unsafe { self.0.as_ref() }.common();
         task.watch.used();
         task.state.try_refer().then(|| AnyTask(Reference(self.0)))

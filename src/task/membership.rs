@@ -13,7 +13,7 @@ pub(crate) struct Membership {
 }
 
 impl Group {
-    /// A membership, which lasts until it is dropped.
+    /// Adds a member to the group, until the returned membership is dropped.
     pub(crate) fn join(&self) -> Membership {
         self.enter();
         Membership { group: self.clone(), is_settled: false }
@@ -21,22 +21,23 @@ impl Group {
 }
 
 impl Membership {
-    /// Which group it is.
+    /// Returns the address by which frames know the group.
     pub(super) fn group(&self) -> *const () {
         self.group.as_ptr()
     }
 
-    /// The task has run. A panic is the group's; the handle is told only that there was one.
+    /// Notes that the task has run. A panic goes to the group, and the returned error only says
+    /// that there was one.
     pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
         self.is_settled = true;
         result.map_err(|error| {
-            // The group may drop it, with a destructor that waits for the group.
+            // The group may drop the payload, whose destructor may wait for the group.
             current::as_member(self.group(), || self.group.note(error));
             JoinError::panic(Box::new(WITH_GROUP))
         })
     }
 
-    /// The task does not run; without an error, if it never was one of the group's.
+    /// Notes that the task does not run. `None` if it was refused: then it never was the group's.
     pub(super) fn cancelled(mut self, error: Option<JoinError>) -> Self {
         self.is_settled = true;
         if let Some(error) = error {

@@ -1,10 +1,10 @@
 //! Tasks: the closures and futures that executors run, their handles, cancellation and groups.
 //!
-//! A [`Job`] goes through queues: it is a closure and nothing else, four words, of which three hold
-//! the captured values. A *task* is a closure or future with a result and a handle, the
-//! [`JoinHandle`]. It is one allocation; its job holds a pointer to it. A thread *claims* a task by
-//! setting `CLAIMED` in its word, and then has the closure. A job whose task is claimed is a
-//! *tombstone*.
+//! A [`Job`] is the item of executors' queues: a closure in four words, of which three hold the
+//! captured values. A *task* is a closure or future with a result and a handle, the [`JoinHandle`].
+//! It is one allocation; its job holds a pointer to it. A thread *claims* a task by setting
+//! `CLAIMED` in its word, and then owns the closure. A job whose task another thread has claimed is
+//! a *tombstone*.
 //!
 //! ```text
 //!             claim, by the first of: a thread that runs the job, a thread that waits for or
@@ -15,28 +15,28 @@
 //!             or is dropped
 //! ```
 //!
-//! Claiming makes waiting safe: a worker that waits for a task runs that task itself, in whatever
-//! queue its job is. The job stays there as a tombstone. The thread that takes it finds the task
-//! claimed, and takes another job without having spent its turn.
+//! Claiming makes waiting safe: a worker that waits for a task that has not begun runs the task
+//! itself, whichever queue its job is in. The job stays there as a tombstone. The thread that takes
+//! the tombstone finds the task claimed, and takes another job in the same turn.
 //!
 //! # Invariants
 //!
 //! - **I1** The thread that sets `CLAIMED`, the *claimer*, owns the closure: it alone takes it out,
 //!   puts the result in, and sets `DONE`.
-//! - **I2** The result is the handle's if `HELD` was set when `DONE` was, and the claimer's
-//!   otherwise.
-//! - **I3** The waker is the handle's while `WAITED_FOR` is not set, and if it is set after `DONE`.
-//!   It is the claimer's if it was set when `DONE` was.
+//! - **I2** The handle owns the result if `HELD` was set at the time that `DONE` was set. Otherwise
+//!   the claimer owns it.
+//! - **I3** The claimer owns the waker if `WAITED_FOR` was set at the time that `DONE` was set.
+//!   Otherwise, and until then while `WAITED_FOR` is not set, the handle owns it.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
-//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, or is that
-//!   thread's for life, and goes before the data that it points to.
-//! - **I6** The words of a job hold the closure that its table of functions was made for, until it
-//!   has run or was dropped. The table of a scope's jobs is in the scope, which waits for them; the
-//!   others are statics.
+//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, or is kept
+//!   for that thread until it ends. The frame goes before the data that it points to.
+//! - **I6** The words of a job hold the closure that its table of functions was made for, until the
+//!   job has run or was dropped. The table of a scope's jobs is in the scope, which waits for them;
+//!   the others are statics.
 //! - **I7** No reference to the payload of a panic is given out; it is only moved.
-//! - **I8** A task that is `COUNTED` is taken off its queue's count once, before `DONE` is set: by
-//!   its claimer.
+//! - **I8** A task that is `COUNTED` is taken off its queue's count once: by its claimer, before it
+//!   sets `DONE`, or, if the claimer has set `LEFT`, by the thread that comes to the task's job.
 //! - **I9** A future's claim is given back after a poll that leaves it pending. Only its job polls
 //!   it, and there is at most one. The job is made by the thread that sets `HAS_JOB` while the
 //!   future is not claimed, or while that thread gives the claim back. A thread that keeps the

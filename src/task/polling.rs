@@ -10,11 +10,11 @@ use core::fmt;
 
 /// The executor as its futures know it. It does not keep the executor open.
 pub(crate) trait Polling: Send + Sync {
-    /// The futures to end with the executor.
+    /// Returns the futures to end with the executor.
     fn living(&self) -> &Living;
 
-    /// Returns whether the executor drops all its jobs, present and later ones, once `living` is
-    /// ended. If so, a future with a job need not be among the living.
+    /// Returns whether the executor drops all its jobs, present and later ones, once it has ended
+    /// `living`. If so, a future that has a job need not be in `living`.
     fn drops_jobs(&self) -> bool {
         false
     }
@@ -31,29 +31,30 @@ pub(crate) trait Polling: Send + Sync {
         Ok(0)
     }
 
-    /// Takes the first job of a future, for now or for later.
+    /// Takes the first job of a future, to queue it now or to keep it for later.
     fn begin(&self, _number: u64, job: Job) -> Result<(), (Job, Reason)> {
         self.submit(job, false)
     }
 
-    /// Takes a job that polls a future which has been woken: while it was being polled, perhaps.
+    /// Takes a job that polls a woken future. With `is_last` the future was woken while it was
+    /// being polled, so the job goes behind those that wait.
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
 
-    /// A future comes to its end. Returns whether its first job was still kept for later; then it
-    /// is gone.
+    /// Notes that a future comes to its end. Returns whether its first job was still kept for
+    /// later. If so, the executor forgets that job, and `ended` is not called.
     fn forget(&self, _number: u64) -> bool {
         false
     }
 
-    /// A future has come to its end whose first job was not kept any more.
+    /// Notes that a future has come to its end whose first job was not kept any more.
     fn ended(&self, _number: u64) {}
 
-    /// Whose tasks they are.
+    /// Returns the executor whose tasks the futures are.
     fn home(&self) -> Home {
         None
     }
 
-    /// The gate that counts them.
+    /// Returns the gate that counts the futures.
     fn limited(&self) -> Option<Limited> {
         None
     }

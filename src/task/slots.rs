@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-/// How many slots are kept when the last item has gone.
+/// The capacity that is kept when the last item has gone.
 const KEPT: usize = 64;
 
 /// Items, each of which stays at its index, so that it is found without a search.

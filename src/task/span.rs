@@ -58,7 +58,7 @@ pub struct TaskSpan {
 }
 
 impl TaskSpan {
-    /// Spans with this as their field `queue`.
+    /// Returns a context whose spans have this value in their field `queue`.
     #[must_use]
     pub fn of(queue: impl Into<Text>) -> Self {
         TaskSpan { queue: queue.into() }

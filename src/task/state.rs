@@ -18,7 +18,7 @@ const WAITED_FOR: usize = 1 << 3;
 const HELD: usize = 1 << 4;
 /// Its executor counts it until it ends, and its claimer takes it off the count (I8).
 const COUNTED: usize = 1 << 5;
-/// Its claimer has left that to the thread that comes to its job.
+/// Its claimer leaves it in the count: the thread that comes to its job takes it off.
 const LEFT: usize = 1 << 6;
 /// A thread has come to its job.
 const POPPED: usize = 1 << 7;
@@ -32,7 +32,7 @@ const WOKEN: usize = 1 << 10;
 const HAS_JOB: usize = 1 << 11;
 /// It does not begin after its deadline.
 const HAS_DEADLINE: usize = 1 << 12;
-/// References are counted from here on (I4).
+/// One reference. The bits from here on count the references (I4).
 const REFERENCE: usize = 1 << 13;
 
 /// How far a task has come, whether it is to be cancelled, and how many references it has. Each
@@ -67,9 +67,9 @@ pub enum Cancel {
 pub(crate) enum Ended {
     Returned,
     Panicked,
-    /// By its queue.
+    /// Cancelled by its queue.
     Dropped,
-    /// By others.
+    /// Cancelled otherwise, refused, or expired.
     Cancelled,
 }
 
@@ -95,22 +95,22 @@ pub(super) enum Rest {
     Asked,
 }
 
-/// Who was there when a task came to its end.
+/// Whether a task had a handle, and whether that waited, when the task came to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Finished {
-    /// There is a handle; the result is its (I2).
+    /// There is a handle, which owns the result (I2).
     pub(super) is_held: bool,
-    /// There is a waker; it is the finisher's (I3).
+    /// There is a waker, which the claimer owns (I3).
     pub(super) is_waited_for: bool,
 }
 
 impl State {
-    /// Queued, with a job and a handle.
+    /// Returns the word of a queued closure, which has a job and a handle.
     pub(super) fn queued(has_deadline: bool) -> Self {
         State::with(0, has_deadline)
     }
 
-    /// A future with a handle, and its first job with a reference.
+    /// Returns the word of a future. Its handle has a reference, and so has its first job.
     pub(super) fn future(is_counted: bool, has_deadline: bool) -> Self {
         let counted = if is_counted { COUNTED } else { 0 };
         State::with(FUTURE | HAS_JOB | counted, has_deadline)
@@ -141,7 +141,7 @@ impl State {
         self.0.load(Relaxed) & HAS_DEADLINE != 0 // Relaxed: taken off by the job that reads it
     }
 
-    /// The future begins in time.
+    /// Notes that the task begins in time, so that its deadline no longer counts.
     pub(super) fn meets_deadline(&self) {
         self.0.fetch_and(!HAS_DEADLINE, Relaxed); // Relaxed: as in `has_deadline`
     }
@@ -153,14 +153,15 @@ impl State {
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
-    /// Returns whether it has been woken since the poll began that the caller does.
+    /// Returns whether the future has been woken since the caller began to poll it.
     pub(super) fn is_woken(&self) -> bool {
         self.0.load(Relaxed) & WOKEN != 0 // Relaxed: a hint
     }
 
-    /// The poll has returned, and the future is not ready.
+    /// Gives the claim back after a poll that has left the future pending, unless a thread has
+    /// asked for its cancellation.
     pub(super) fn rest(&self) -> Rest {
-        // Relaxed: whether it was asked or woken, and that alone.
+        // Relaxed: it reads only whether the future was asked or woken.
         let mut state = self.0.load(Relaxed);
         loop {
             if state & ASKED != 0 {
@@ -185,12 +186,13 @@ impl State {
             HAS_JOB => state,
             _ => state | WOKEN,
         };
-        // Also if it has been woken already: the poll sees what every waker did before.
+        // Stores even if it has been woken already, so that the poll sees what each waker did
+        // before.
         let before = self.0.fetch_update(POLLED.release(), Relaxed, |it| Some(woken(it)));
         before.unwrap_or_else(|same| same) & (CLAIMED | HAS_JOB) == 0
     }
 
-    /// The caller has claimed the future, and drops it.
+    /// Orders the last poll before the caller, which has claimed the future and drops it.
     pub(super) fn begin_end(&self) {
         // A load is enough: the claim is later than the last poll, in the order of this word.
         self.0.load(POLLED.acquire());
@@ -249,7 +251,7 @@ impl State {
         self.0.load(Relaxed) & HANDED_BACK != 0 // Relaxed: as in `hand_back`
     }
 
-    /// Asks for cancellation. If the task is dequeued, its closure is the caller's now.
+    /// Asks for cancellation. After `Dequeued` the caller has claimed the task.
     pub(super) fn ask(&self) -> Cancel {
         // Relaxed: as in `claim`; and the task reads nothing on the strength of having been asked.
         match self.0.fetch_or(CLAIMED | ASKED, Relaxed) {
@@ -264,7 +266,7 @@ impl State {
         self.0.load(Relaxed) & ASKED != 0 // Relaxed: as in `ask`
     }
 
-    /// The result is there. To be called by the claimer, once.
+    /// Notes that the result is there. The claimer calls it, once.
     #[inline]
     pub(super) fn finish(&self) -> Finished {
         let order = both(WAITER.acquire(), RESULT.release());
@@ -291,25 +293,26 @@ impl State {
         self.0.fetch_and(!WAITED_FOR, RESULT.acquire()) & DONE == 0
     }
 
-    /// The handle goes. Returns whether the result was there: then it is the handle's to drop.
+    /// Notes that the handle goes. Returns whether the result was there: if so, the handle drops
+    /// it.
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_and(!HELD, RESULT.acquire()) & DONE != 0
     }
 
-    /// One more reference.
+    /// Adds a reference.
     pub(super) fn refer(&self) {
         // Relaxed: the caller has a reference.
         self.0.fetch_add(REFERENCE, Relaxed);
     }
 
-    /// One more reference, unless there is none left.
+    /// Adds a reference, unless there is none left. Returns whether it did.
     pub(super) fn try_refer(&self) -> bool {
         let one_more = |state| (state >= REFERENCE).then_some(state + REFERENCE);
         // Relaxed: a lock keeps the task from being freed, and orders earlier accesses.
         self.0.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
-    /// One reference less. Returns whether it was the last.
+    /// Removes a reference. Returns whether it was the last.
     #[inline]
     pub(super) fn release(&self) -> bool {
         let order = both(FREED.acquire(), FREED.release());

@@ -10,7 +10,7 @@ pub(super) trait Wakes: Unfinished + Sized + 'static {
     fn wake(&self);
 }
 
-/// Returns a waker of the task. It is the reference that the caller has.
+/// Returns a waker of the task, which takes over a reference that is already counted.
 pub(super) fn raw<W: Wakes>(task: &W) -> RawWaker {
     RawWaker::new(ptr::from_ref(task).cast(), &WakerTable::<W>::TABLE)
 }
@@ -39,9 +39,9 @@ impl<W: Wakes> WakerTable<W> {
     }
 
     unsafe fn wake(data: *const ()) {
-        // SAFETY: I4 — the waker keeps it, and goes in the next line.
+        // SAFETY: I4 — the waker keeps the task, and is not dropped before the next line.
         unsafe { Self::of(data) }.wake();
-        // SAFETY: I4 — the waker is not used any more.
+        // SAFETY: I4 — the waker's reference is still counted, and it is not used afterwards.
         unsafe { Self::drop(data) };
     }
 
@@ -51,7 +51,7 @@ impl<W: Wakes> WakerTable<W> {
     }
 
     unsafe fn drop(data: *const ()) {
-        // SAFETY: I4 — the waker keeps it, and its reference is this one from now on.
+        // SAFETY: I4 — the waker keeps the task until its reference goes in the next line.
         let task = unsafe { Self::of(data) };
         drop(AnyTask(Reference(NonNull::from(task as &dyn Unfinished))));
     }

@@ -18,7 +18,7 @@ struct Fields {
     busy_nanos: AtomicU64,
 }
 
-/// Not a read-modify-write: no other thread writes.
+/// Adds to a counter. Not by a read-modify-write, since no other thread writes.
 #[inline]
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed: a statistic
@@ -32,7 +32,7 @@ impl Counters {
     }
 
     pub(crate) fn runs(&self) -> u64 {
-        self.0.runs.load(Relaxed) // Relaxed: our own
+        self.0.runs.load(Relaxed) // Relaxed: only this thread writes it
     }
 
     /// Counts a steal of this many jobs.
@@ -46,12 +46,12 @@ impl Counters {
         add(&self.0.parks, 1);
     }
 
-    /// Counts that it woke up and found nothing.
+    /// Counts that the worker woke up and found nothing.
     pub(crate) fn was_noop(&self) {
         add(&self.0.noops, 1);
     }
 
-    /// Counts the time that it was busy.
+    /// Counts the time that the worker was awake.
     pub(crate) fn was_busy(&self, time: Duration) {
         add(&self.0.busy_nanos, time.as_nanos() as u64);
     }
@@ -71,7 +71,7 @@ impl Counters {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WorkerMetrics {
-    /// Which worker; `None` for the workers that have gone.
+    /// The worker's index; `None` for the workers that have gone, taken together.
     pub index: Option<usize>,
     /// Jobs in its deque.
     pub local_queue_depth: usize,

@@ -1,4 +1,4 @@
-//! The jobs that a worker that waits may run.
+//! The jobs that a worker may run while it waits.
 //!
 //! A *service* is a job that a worker has taken from another worker, which waits for it: a half of
 //! a `join`, or a job of a scope. While the service runs, all items that it brings about go to the
@@ -20,10 +20,10 @@
 //! unless it is the scope that the worker waits for. The job's kind says in how many services its
 //! scope began.
 //!
-//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010), which goes on from a thief to the
-//! thief for which that waits. Here a service also names the latch of the victim's service in which
-//! its half or scope came to be: it is *within* that latch. So a worker finds all that was stolen
-//! from its thief, and from that thief's thieves, before any of them waits.
+//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010), in which help goes on from a thief
+//! to the thief for which that one waits. Here a service also names the latch of the victim's
+//! service in which its half or scope came to be: it is *within* that latch. So a worker finds all
+//! jobs that were stolen from its thief, and from that thief's thieves, before any of them waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -39,20 +39,20 @@ use core::ptr;
 /// The address of the half for which a worker waits, or of the kind of the scope's jobs.
 pub(crate) type Latch = usize;
 
-/// The latch of no half and no scope.
+/// The latch of no half and no scope. A wait for anything else has it.
 pub(crate) const NOTHING: Latch = 0;
 
 pub(crate) fn latch_of(head: *const OnStack) -> Latch {
     head as Latch
 }
 
-/// A service, as others know it.
+/// A service, as other workers see it.
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
     /// The low half is the index in the deque at which it began; the high half is a number that the
     /// worker's next services do not have. Zero if there is no service.
     word: AtomicU64,
-    /// The latch that it ends.
+    /// The latch that it ends: that of the half or scope whose job the worker runs.
     latch: AtomicUsize,
     /// The latch of the service within which the half or scope began that this one ends; zero if
     /// there was none.
@@ -69,11 +69,12 @@ impl Default for Services {
     }
 }
 
-/// A worker, as another that waits sees it.
+/// A worker, as another worker sees it that waits.
 pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
-    /// Takes a half that the worker holds, if `is_so`; unless `raids`, only asks for it.
+    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest of
+    /// them, if `is_so` returns `true`.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
@@ -104,8 +105,8 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
     };
     all.clear();
     all.extend(found);
-    // Sorted by the latch that they are within. The services that end the latch itself come of it,
-    // too.
+    // Sorted by the latch that they are within. The services that end `latch` itself count as
+    // within it, so the search begins with them.
     all.iter_mut().filter(|it| it.latch == latch).for_each(|it| it.within = latch);
     all.sort_unstable_by_key(|it| it.within);
     next.clear();
@@ -150,7 +151,7 @@ impl Services {
 
     /// Returns the services that may be open.
     fn open(&self) -> impl Iterator<Item = &OpenService> {
-        // Relaxed: it is looked at again.
+        // Relaxed: a first look. Other threads read the word again, with acquire.
         self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)
     }
 }
@@ -163,7 +164,7 @@ impl OpenService {
     }
 
     pub(crate) fn close(&self) {
-        self.word.store(0, Relaxed); // Relaxed: what is pushed or opened afterwards publishes it
+        self.word.store(0, Relaxed); // Relaxed: the next push, or the next `open`, publishes it
     }
 }
 
@@ -171,7 +172,7 @@ impl OpenService {
 struct View {
     /// The index of its worker's seat.
     seat: usize,
-    /// In how many other services of its worker it is.
+    /// How many other services of its worker it is in.
     depth: usize,
     word: u64,
     latch: Latch,
@@ -192,9 +193,9 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the worker's deque, if it is one of this service: it was pushed
-    /// since the service began and while it was open, and it `is_so`. Otherwise takes a half that
-    /// the worker holds, if `raids`, or else asks for it.
+    /// Takes the oldest item of the worker's deque, if it was pushed while this service was open,
+    /// and `is_such` and `is_so` return `true`. Otherwise takes a half that the worker holds, if
+    /// `raids`, or else asks the worker to offer its halves.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],
@@ -214,7 +215,7 @@ impl View {
     /// Returns whether it was still open when the data were written that the caller has read.
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
-        // Relaxed: behind acquiring reads.
+        // Relaxed: the caller's reads before this one acquire (SERVED).
         service.word.load(Relaxed) == self.word
     }
 }
@@ -227,7 +228,7 @@ impl Services {
         self.0[0].open(latch, within, deque.next_place(), number);
     }
 
-    /// Ends it.
+    /// Ends the service.
     pub fn end(&self) {
         self.0[0].close();
     }
@@ -239,7 +240,7 @@ impl Services {
         place
     }
 
-    /// Takes the newest item back, of which the index is known. Returns whether it was still there.
+    /// Takes the newest item back, whose index is `place`. Returns whether it was still there.
     pub fn take_back<T>(deque: &Worker<T>, place: Index) -> Option<bool> {
         deque.take_back(place)
     }

@@ -1,4 +1,4 @@
-//! Who searches or sleeps, and whether anything goes on.
+//! Which workers search or sleep, and whether any of them is active.
 //!
 //! `activity` counts the workers that are active (I4), and how often one became so. If no worker
 //! was active at two reads with the same count, and the injector was empty in between, then the
@@ -16,7 +16,7 @@ const ACTIVE: u64 = 1;
 /// One change to active.
 const AGAIN: u64 = 1 << 32;
 
-/// Who searches or sleeps.
+/// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
     /// Notified of jobs.
@@ -36,7 +36,7 @@ pub enum Waited<J> {
     /// There is a job that can be run meanwhile.
     Helps(J),
     /// There is other work, or the thread must give its place away even if there is none. The
-    /// caller sees to it that others are notified.
+    /// caller starts or notifies another thread.
     Aside,
 }
 
@@ -89,18 +89,18 @@ impl Idle {
 
     /// Returns how many active workers run something, or look for it.
     pub(crate) fn running(&self) -> usize {
-        // Relaxed, both: LOOK_AGAIN orders it, against a thread that notifies after it has stepped
-        // aside.
+        // Relaxed, both: LOOK_AGAIN orders them against a thread that steps aside and then
+        // notifies.
         let aside = self.aside.load(Relaxed);
         (self.activity.load(Relaxed) as u32 as usize).saturating_sub(aside)
     }
 
-    /// Says that an active worker runs nothing.
+    /// Notes that an active worker runs nothing.
     pub(crate) fn step_aside(&self) {
         self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Says that it goes on.
+    /// Notes that such a worker goes on.
     pub(crate) fn step_back(&self) {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
@@ -121,7 +121,8 @@ impl Idle {
             if is_over(has_slept) {
                 return Some(Waited::Over);
             }
-            // Before the other look, or the work could be for us.
+            // `work` before `take`: in the other order, a job that comes in between could be one
+            // that `take` returns.
             let (is_some, goes_aside) = work();
             let job = take().map(Waited::Helps);
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
@@ -141,7 +142,8 @@ impl Idle {
             (search, _) = resting.commit_in(park, timeout);
             has_slept = true;
         };
-        // A submitter may rely on this search. Aside, the caller starts or notifies another thread.
+        // A submitter may have relied on this search, so `found` wakes another worker if there is
+        // more work. After `Aside` the caller does that.
         search.found(|| !matches!(waited, Waited::Aside) && work().0);
         self.step_back();
         waited

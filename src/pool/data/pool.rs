@@ -13,8 +13,8 @@ use crate::task::{End, ExecutorId, Job, Living, current};
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 
-/// Bits of `attention`. Threads are to be started: all, at first, or those that the system has not
-/// given.
+/// The first bit of `attention`. Threads are to be started: all, at first, or those that the system
+/// has not given.
 pub(crate) const MISSING: usize = 1;
 /// The pool takes no further jobs.
 pub(crate) const CLOSED: usize = 1 << 1;
@@ -36,17 +36,17 @@ pub(crate) struct Pool {
     pub(crate) injector: Injector<Job>,
     pub(crate) shelf: Shelf,
     pub(crate) idle: Idle,
-    /// Of interest to every worker before its next turn; the bits are above. Rarely written.
+    /// The bits above, which every worker reads before its turn. Rarely written.
     pub(crate) attention: CachePadded<AtomicUsize>,
     pub(crate) registry: Registry,
     pub(crate) crew: Mutex<Crew>,
-    /// The wanted number of threads, as in the crew, for those who do not take its lock.
+    /// The wanted number of threads: a copy of `Crew::target` for threads without the lock.
     pub(crate) threads: AtomicUsize,
     /// Threads that have not gone.
     pub(crate) present: AtomicUsize,
-    /// Its futures.
+    /// The futures to end with the pool.
     pub(crate) living: Living,
-    /// Notified when all have gone for good.
+    /// Its token is cancelled when all threads have gone for good.
     pub(crate) end: End,
     pub(crate) settings: Settings,
     pub(crate) panicked: AtomicUsize,
@@ -55,23 +55,22 @@ pub(crate) struct Pool {
 /// The threads of a pool. Under a lock: they come and go rarely.
 #[derive(Default)]
 pub(crate) struct Crew {
-    /// Threads that have been started, have not been discharged and have not got up from their
-    /// seats.
+    /// How many threads have been started, and have neither been discharged nor left their seats.
     pub(crate) alive: usize,
-    /// Threads of these that are in a blocking section.
+    /// How many of these are in a blocking section.
     pub(crate) blocked: usize,
-    /// How many of these are wanted that do not block.
+    /// How many threads are wanted that are in no blocking section.
     pub(crate) target: usize,
-    /// Threads outside that are workers for the length of a call.
+    /// How many threads outside are workers for the length of a call.
     pub(crate) guests: usize,
     pub(crate) is_closing: bool,
-    /// By index; `None` if there is none, or if it is not to be joined.
+    /// The threads by index; `None` if the index has none, or its thread is not to be joined.
     pub(crate) threads: Vec<Option<JoinHandle<()>>>,
     /// Whether an index is taken.
     pub(crate) taken: Vec<bool>,
     /// The work of the threads that have gone.
     pub(crate) gone: WorkerMetrics,
-    /// Dropping the last handle does not wait for the threads.
+    /// Whether the drop of the last handle does not wait for the threads.
     pub(crate) is_background: bool,
 }
 
@@ -80,10 +79,12 @@ impl Crew {
         Crew { target, ..Default::default() }
     }
 
+    /// Returns whether more threads live than are wanted.
     pub(crate) fn is_too_large(&self) -> bool {
         self.alive > self.target + self.blocked
     }
 
+    /// Returns whether fewer threads live than are wanted.
     pub(crate) fn is_too_small(&self) -> bool {
         self.alive < self.target + self.blocked
     }
@@ -93,6 +94,7 @@ impl Crew {
         self.target + self.guests
     }
 
+    /// Takes the lowest free index, for a worker that is about to start.
     pub(crate) fn take_index(&mut self) -> usize {
         let free = self.taken.iter().position(|taken| !taken);
         let index = free.unwrap_or(self.taken.len());

@@ -1,4 +1,5 @@
-//! The seats of the workers.
+//! The seats of the workers: the parts that other threads see. Thieves read the list of seats
+//! without a lock. A thread that changes the list holds the lock of the crew (I6).
 
 use super::counters::Counters;
 use super::helping::{Server, Services};
@@ -12,26 +13,26 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
-/// The part of a worker that others know.
+/// The part of a worker that other threads see.
 pub(crate) struct Seat {
     /// Set while its worker sleeps in a wait and others run in its place. When they no longer do,
     /// they ring its bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
-    /// Its worker is a [guest](crate::pool::guest).
+    /// Whether its worker is a [guest](crate::pool::guest).
     pub(crate) is_guest: bool,
-    /// Its worker takes jobs in its waits only.
+    /// Whether its worker takes jobs in its waits only.
     pub(crate) runs_in_waits: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.
     pub(crate) pinned: Injector<Job>,
     /// Jobs for this worker, which it also runs while it waits: no other can.
     pub(crate) urgent: Injector<Job>,
-    /// The halves of `join`s that it holds.
+    /// The halves of `join`s that the worker holds.
     pub(crate) held: CachePadded<Held>,
-    /// The jobs of others that it runs, for which they wait.
+    /// The jobs of other workers that it runs, and for which they wait.
     pub(crate) services: Services,
-    /// Wakes it while it waits for a half of a `join`, or for a scope.
+    /// Wakes the worker while it waits for a half of a `join`, or for a scope.
     pub(crate) bell: Waker,
     pub(crate) counters: Counters,
 }
@@ -43,6 +44,7 @@ impl Seat {
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
     }
 
+    /// Returns whether jobs are pinned to the worker.
     pub(crate) fn has_pinned(&self) -> bool {
         !self.pinned.is_empty() || !self.urgent.is_empty()
     }
@@ -66,7 +68,8 @@ impl Registry {
     /// Adds a worker's seat. Called under the lock of the crew.
     pub(crate) fn add(&self, seat: &Arc<Seat>) {
         let with_it = |seats: &Vec<_>| seats.iter().chain([seat]).cloned().collect();
-        // SAFETY: I6 — under the lock; a seat may go on any thread.
+        // SAFETY: I6 — under the lock of the crew, so only this call replaces the list. Any thread
+        // may drop a seat.
         unsafe { self.0.replace(with_it) };
     }
 

@@ -1,4 +1,4 @@
-//! How one pool differs from another.
+//! The settings of a pool, which [`Builder`](crate::pool::Builder) collects.
 
 use crate::executor::PanicHandler;
 use crate::idle::{Park, ThreadPark};
@@ -29,7 +29,7 @@ type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 pub enum Start {
     /// With the first job: an unused pool has no threads.
     Lazy,
-    /// With the pool. It is an error if the system has none to give.
+    /// With the pool. Building it fails if the system gives too few threads.
     Eager,
 }
 
@@ -49,17 +49,19 @@ pub(crate) struct Settings {
     pub(crate) on_thread_stop: Option<Hook>,
     pub(crate) on_thread_park: Option<Hook>,
     pub(crate) on_thread_unpark: Option<Hook>,
-    /// A thread that calls `join` or `scope` is a worker meanwhile.
+    /// Whether a thread outside that calls `join` or `scope` is a worker meanwhile.
     pub(crate) callers_take_part: bool,
-    /// The threads are started by another layer.
+    /// Whether another layer starts the threads.
     pub(crate) is_hosted: bool,
 }
 
 impl Settings {
+    /// Returns whether the builder has set a parker.
     pub(crate) fn has_own_park(&self) -> bool {
         self.make_park.is_some()
     }
 
+    /// Makes the park of the worker with this index.
     pub(crate) fn park(&self, index: usize) -> Box<dyn Park> {
         match &self.make_park {
             Some(make) => make(index),
@@ -68,6 +70,7 @@ impl Settings {
     }
 }
 
+/// Returns the number of threads, or an error if it is zero.
 pub(crate) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
     let refused =
         || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");

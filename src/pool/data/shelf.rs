@@ -17,7 +17,7 @@ use crate::task::Job;
 use alloc::collections::VecDeque;
 use core::task::Waker;
 
-/// Under a lock: a job comes here rarely.
+/// The jobs that are laid aside. Under a lock, since jobs come here rarely.
 #[derive(Default)]
 pub(crate) struct Shelf {
     jobs: Mutex<VecDeque<Job>>,
@@ -27,7 +27,7 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     pub(crate) fn len(&self) -> usize {
-        self.len.load(Relaxed) // Relaxed: behind the fence of LOOK_AGAIN, or it is looked at again
+        self.len.load(Relaxed) // Relaxed: after the fence of LOOK_AGAIN, or the caller looks again
     }
 
     /// Puts a job here. Returns the waker of its scope's owner, if that waits.
@@ -51,7 +51,7 @@ impl Shelf {
         self.take_such(|it| it.scope().is_none())
     }
 
-    /// Takes the oldest job of a scope.
+    /// Takes the oldest job of this scope.
     pub(crate) fn take_of(&self, scope: usize) -> Option<Job> {
         self.take_such(|it| it.is_of(scope))
     }

@@ -1,4 +1,4 @@
-//! Fork and join that a token ends.
+//! `join` and scopes whose closures do not begin once a token is cancelled.
 
 use super::scope::Scope;
 use crate::pool::handle::ThreadPool;
@@ -15,7 +15,7 @@ impl ThreadPool {
     ///
     /// # Panics
     ///
-    /// Where `join` panics.
+    /// Resumes the panic of a closure, like [`join`](Self::join).
     ///
     /// # Examples
     ///
@@ -83,7 +83,7 @@ impl ThreadPool {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Spawns a closure that does not begin once the token is cancelled.
+    /// Spawns a closure that does not begin once the scope's token is cancelled.
     #[cold]
     pub(crate) fn push_unless_cut<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let core = self.core();

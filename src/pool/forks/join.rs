@@ -1,4 +1,4 @@
-//! Two closures, perhaps at the same time.
+//! `join`: two closures, perhaps at the same time.
 //!
 //! The second half lies on the stack of its owner. While the first runs, the owner holds it
 //! ([`held`](crate::pool::frames::held)) or offers its job to thieves. If no thread has taken it,
@@ -60,15 +60,17 @@ impl<R, F: FnOnce() -> R + Send> Second<R> for Carried<F> {
 impl<B: Second<R>, R: Send> Half<B, R> {
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::give_back };
 
+    /// Runs the half on the thread that has its job.
+    ///
     /// # Safety
     ///
     /// 1. I7 — `head` is that of a half whose owner waits.
     unsafe fn run(head: *const OnStack) {
         // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };
-        // It tells the owner only that there is no job to be found any more.
+        // `RUNNING` tells the owner only that there is no job to be found any more.
         this.link.set_mark(RUNNING);
-        // SAFETY: 1; the thread that has the job is the only one to touch the closure.
+        // SAFETY: 1 — this thread has the half's job, so no other thread touches the closure.
         let b = unsafe { this.closure.take() };
         let result = match Local::current() {
             Some(local) => {
@@ -85,9 +87,11 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         unsafe { this.link.end(DONE) };
     }
 
+    /// Gives the half, whose job is dropped unrun, back to its owner.
+    ///
     /// # Safety
     ///
-    /// 1. As for `run`.
+    /// 1. I7 — `head` is that of a half whose owner waits.
     unsafe fn give_back(head: *const OnStack) {
         // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };
@@ -208,13 +212,14 @@ impl Local {
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         let held = &self.seat.held;
-        // SAFETY: I7 — below, every way out is behind the end of the job; joins within end first.
+        // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` end
+        // before it, so the newest half is let go of first.
         unsafe { held.hold((&raw const half).cast()) };
         if self.shared.idle.searchers.is_any_resting() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);
-        // The second has not run and no other thread has its job, or else it is done (I8).
+        // Either no other thread has the half's job, or the half is `DONE` (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
         match (first, is_ours) {
             (Ok(a), true) => {
@@ -244,8 +249,8 @@ impl Local {
         }
     }
 
-    /// Offers the half that was just held, whose frame cannot be left. Here, since a guard in
-    /// `join` would cost it instructions.
+    /// Offers the half that was just held. No panic may leave the frame of the half, so a guard
+    /// ends the process. The guard is here, since in `join` it would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -264,7 +269,7 @@ impl Local {
             true
         } else {
             let was_offered = link.mark() == OFFERED;
-            // SAFETY: I7 — that the job was offered was just seen.
+            // SAFETY: I7 — the mark says that the half was offered, so it has an index.
             was_offered && self.take_back(&link.head, unsafe { link.place() })
                 || !self.wait_for_half(link)
         };
@@ -272,7 +277,7 @@ impl Local {
         is_ours
     }
 
-    /// Pushes the halves that we hold to the deque.
+    /// Pushes the halves that this worker holds to its deque.
     #[inline]
     pub(crate) fn offer_held(&self) {
         if self.seat.held.is_any() {
@@ -285,15 +290,15 @@ impl Local {
         let within = self.seat.services.innermost();
         self.seat.held.offer(&self.seat.bell, within, |link| {
             let place = self.deque.next_place();
-            // SAFETY: I7 — `join` waits for the end of the job.
+            // SAFETY: I7 — the half stays, since `join` waits for the end of its job.
             self.deque.push(unsafe { Job::on_stack(link.cast()) });
             place
         });
         self.shared.idle.searchers.notify_one();
     }
 
-    /// Takes the job of a half out of our deque, if it is still there. Jobs above it were spawned
-    /// by the first half; they stay.
+    /// Takes the job of a half out of this deque, if it is still there, and returns whether it was.
+    /// The jobs above it, which the first half has spawned, stay.
     #[inline(always)]
     fn take_back(&self, head: &OnStack, place: Index) -> bool {
         self.deque.take_back(place).unwrap_or_else(|| self.take_back_from_below(head, place))
@@ -302,7 +307,8 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
-        // Jobs below it must not be moved: they would seem to have come later than they did.
+        // Jobs below it must not be moved: by their indices they would seem to have come later
+        // (I9).
         while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {
@@ -319,7 +325,7 @@ impl Local {
         is_there
     }
 
-    /// Waits for the thread that has the other half. Returns whether the half has run.
+    /// Waits for the thread that has the half's job. Returns whether the half has run.
     fn wait_for_half(&self, link: &Link) -> bool {
         self.wait_for(latch_of(&link.head), || link.is_over(), || link.calls(), || ());
         link.mark() == DONE

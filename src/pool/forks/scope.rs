@@ -1,9 +1,9 @@
 //! Jobs that borrow from the thread that waits for them.
 //!
-//! A scope lies on the stack of its owner: the table of its jobs, by whose address they are known,
-//! and their number. A job that captures at most two words lies in the deque. The first four larger
-//! ones lie with the scope, if its owner spawns them and they capture at most six words. Others are
-//! boxed.
+//! A scope lies on the stack of its *owner*, the thread that has opened it. It has the table of its
+//! jobs, whose address names the scope, and the count of jobs that have not ended. A closure that
+//! captures at most two words lies in the deque. The first four larger ones lie with the scope, if
+//! a worker owns it and spawns them, and they capture at most six words. Others are boxed.
 
 use crate::executor::Executor;
 use crate::idle::Park;
@@ -28,7 +28,7 @@ use core::{fmt, mem, ptr};
 pub struct Scope<'scope, 'env: 'scope> {
     pool: &'env ThreadPool,
     core: Core,
-    /// Invariant in both.
+    /// Makes the type invariant in both lifetimes.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
@@ -123,12 +123,12 @@ impl ThreadPool {
     }
 }
 
-/// Ends the process if it is dropped by a panic, since values would go that jobs still borrow.
+/// Ends the process if a panic drops it, since values would go that jobs still borrow.
 pub(crate) struct Stays;
 
 impl Drop for Stays {
     fn drop(&mut self) {
-        // A panic within a panic.
+        // A panic while another unwinds, which ends the process.
         panic!("a wait cannot be left before it is over");
     }
 }
@@ -225,11 +225,13 @@ impl Core {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
 
+    /// Returns whether this worker is the owner.
     fn is_owners(&self, local: Option<&Local>) -> bool {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
 
-    /// Runs `f` for the owner, on a thread that may be the owner's.
+    /// Runs `f`, for which the owner waits. On another thread, the frame of `f` names the owner as
+    /// its waiter.
     pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
@@ -242,7 +244,7 @@ impl Core {
     ///
     /// # Safety
     ///
-    /// 1. I8 — it is one of this scope, and the caller forgets the scope.
+    /// 1. I8 — the job is one of this scope, and the caller does not use the scope afterwards.
     unsafe fn end(this: *const Self) {
         // SAFETY: 1 — the scope stays until its last job has ended, and this one has not. The
         // reference is to atomic words only: they may go once they are written.
@@ -273,6 +275,8 @@ pub(crate) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) 
     });
 }
 
+/// Runs a job of a scope, and counts it off.
+///
 /// # Safety
 ///
 /// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
@@ -283,7 +287,7 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     // SAFETY: 1 — the words hold a closure of this kind, and no other call uses it.
     let closure = || unsafe { Closure::run(capture.cast()) };
     let result = match Local::current() {
-        // The owner's thread waits for this job as for a call.
+        // On the owner's thread the job is a call like any other.
         local if core.is_owners(local) => thread::catch(closure),
         Some(local) => local.serving(core.address(), core.within, || core.run_elsewhere(closure)),
         None => core.run_elsewhere(closure),
@@ -296,9 +300,11 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     true
 }
 
+/// Drops a job of a scope, notes that it has not run, and counts it off.
+///
 /// # Safety
 ///
-/// 1. As for `run`.
+/// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
 unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
     let this = kind.cast::<Core>();
     // SAFETY: 1 — the words hold a closure of this kind, and no other call reads it.
@@ -328,8 +334,9 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in our deque, and those on the shelf. Of the jobs between
-    /// them it runs those that an enclosing scope of ours permits, and lays the rest aside.
+    /// Runs the jobs of the scope that are in this deque, and those on the shelf. Of the jobs
+    /// between them it runs those that an enclosing scope of this worker permits, and lays the rest
+    /// aside.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {

@@ -4,9 +4,9 @@
 //! of them takes the closure. A job without a handle needs no allocation, since it has no result to
 //! keep.
 //!
-//! If another thread runs the job, the handle is a latch of its own (I9), so no other job of the
-//! scope runs in the wait. A panic lies with the scope until a `join` returns it; the scope raises
-//! the panics that are left, as `std::thread::scope` does. A handle may be forgotten without harm,
+//! If another thread runs the job, the wait for it has a latch of its own (I9), so no other job of
+//! the scope runs in the wait. The scope keeps a panic until a `join` returns it, and resumes the
+//! panics that are left, as `std::thread::scope` does. A handle may be forgotten without harm,
 //! since the scope does not rely on it.
 
 use super::scope::{Scope, sleep_until};
@@ -35,9 +35,9 @@ struct ScopedTask<F, T>(Mutex<ScopedState<F, T>>);
 
 struct ScopedState<F, T> {
     stage: Stage<F, T>,
-    /// Wakes the thread that waits for it.
+    /// Wakes the thread that waits for the job.
     bell: Option<Waker>,
-    /// The handle has taken the closure, and the job is still queued.
+    /// Whether the handle has taken the closure, and the job is still queued.
     is_tombstone: bool,
 }
 
@@ -53,7 +53,7 @@ trait Outcome<T> {
     /// Runs the closure here, if no thread has begun it.
     fn run(&self, core: &Core);
     fn is_done(&self) -> bool;
-    /// Has `bell` woken when the task is done. The caller looks again afterwards.
+    /// Registers `bell`, to be woken when the task is done. The caller looks again afterwards.
     fn call(&self, bell: Waker);
     fn take(&self) -> Option<T>;
 }
@@ -64,6 +64,7 @@ impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
         ptr::from_ref(self).addr()
     }
 
+    /// Takes the closure, if no thread has begun it: for the handle, or for the job.
     fn begin(&self, by_handle: bool) -> Option<F> {
         let mut state = self.0.lock();
         match mem::replace(&mut state.stage, Stage::Running) {
@@ -128,7 +129,7 @@ impl<F: FnOnce() -> T, T> Outcome<T> for ScopedTask<F, T> {
     }
 }
 
-/// The job's end of a task.
+/// The job's reference to a task.
 struct ScopedEntry<'scope, F: FnOnce() -> T, T> {
     core: &'scope Core,
     task: Unwatched<ScopedTask<F, T>>,
@@ -159,7 +160,7 @@ impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
 
 impl<'scope> Scope<'scope, '_> {
     /// Spawns a closure like [`spawn`](Scope::spawn), and returns a handle to wait for its result.
-    /// One allocation.
+    /// Allocates once; a context takes a box more.
     ///
     /// # Examples
     ///
@@ -210,12 +211,12 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     ///
-    /// - The panic of the closure, as [`std::thread::ScopedJoinHandle::join`] does. The scope then
-    ///   does not resume it.
+    /// - The panic of the closure, as [`std::thread::ScopedJoinHandle::join`] returns it. The scope
+    ///   then does not resume it.
     /// - An error that [`is_cancelled`](JoinError::is_cancelled), if
     ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
-    ///   [token](ThreadPool::scope_with) has ended it before it began. The scope then does not
-    ///   panic for that.
+    ///   [token](ThreadPool::scope_with) was cancelled before it began. The scope then does not
+    ///   panic because of this job.
     /// - An error that [`is_deadlock`](JoinError::is_deadlock), on a worker whose stack is half
     ///   full of jobs that wait for each other. The job runs all the same.
     ///

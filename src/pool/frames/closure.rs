@@ -40,7 +40,8 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Moves a closure to a place of its own. Hands it back if there is none that it fits.
+    /// Moves a closure to a place of its own. Returns the closure if no place is left, or it does
+    /// not fit.
     ///
     /// # Safety
     ///
@@ -88,7 +89,7 @@ impl<F: FnOnce()> InlineClosure<F> {
 
     /// # Safety
     ///
-    /// 1. As for `run`.
+    /// 1. The words hold an `F`, and no thread uses them afterwards.
     unsafe fn drop(words: *mut Words) {
         // SAFETY: 1 — the words hold an `F`, and no other call reads or drops it.
         unsafe { words.cast::<F>().drop_in_place() };
@@ -123,13 +124,13 @@ impl<F> Drop for Placed<F> {
 }
 
 impl Closure {
-    /// Makes one of a closure; in the words if it fits, or else in a box.
+    /// Makes a `Closure` of `f`, in the words if it fits, or else in a box.
     #[inline]
     pub(crate) fn new<F: FnOnce() + Send>(f: F) -> Self {
         if InlineClosure::<F>::FITS { InlineClosure::closure(f) } else { Closure::boxed(f) }
     }
 
-    /// Makes one of a closure; in the words or the room if it fits, or else in a box.
+    /// Makes a `Closure` of `f`, in the words or the room if it fits, or else in a box.
     ///
     /// # Safety
     ///

@@ -27,7 +27,7 @@ impl Countdown {
         self.count_own(ONE);
     }
 
-    /// Counts one job less, on the owner's thread.
+    /// Counts off a job that has ended on the owner's thread.
     #[inline]
     pub fn end_own(&self) {
         self.count_own(ONE.wrapping_neg());
@@ -44,8 +44,9 @@ impl Countdown {
         self.common.fetch_add(ONE, Relaxed);
     }
 
-    /// Counts one job less, on another thread. Returns the owner's bell if the owner waits and this
-    /// was the last job. Calls `bell` before it counts, because the scope may be gone afterwards.
+    /// Counts off a job that has ended on another thread. Returns the owner's bell if the owner
+    /// waits and this was the last job. Calls `bell` before it counts, because the scope may be
+    /// gone afterwards.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed); // Relaxed: compared below
         loop {

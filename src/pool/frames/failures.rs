@@ -20,7 +20,7 @@ struct KnownFailures {
     first: Option<JoinError>,
     /// How many jobs were dropped unrun without another record of it.
     dropped: usize,
-    /// The reason, if the token has ended jobs.
+    /// The error of the token, if that has kept jobs from beginning.
     cut: Option<JoinError>,
     /// The failures of jobs with handles, by their latches.
     kept: Vec<(usize, JoinError)>,
@@ -66,7 +66,7 @@ impl Failures {
         self.with(|it| it.dropped -= 1);
     }
 
-    /// Notes that a job does not begin, if there is no other record of it.
+    /// Notes the token's error for a job without a handle, which does not begin.
     pub(crate) fn cut(&self, error: JoinError) {
         self.with(|it| it.cut = Some(error));
     }

@@ -1,4 +1,5 @@
-//! The frame of a scope.
+//! The frame of a scope, on the stack of its owner: the thread that has opened the scope, and waits
+//! for its jobs. A thread that has one of the jobs finds the frame through the job's kind.
 
 use super::closure::{Closure, Room};
 use super::countdown::Countdown;
@@ -17,7 +18,7 @@ pub(crate) struct Core {
     pub(crate) countdown: Countdown,
     /// The address of the worker that opened it; zero if that was another thread.
     pub(crate) owner: usize,
-    /// The number of services in which the worker was then.
+    /// The number of services that the worker was in when it opened the scope.
     pub(crate) depth: usize,
     /// The latch that the innermost of them ends.
     pub(crate) within: usize,
@@ -28,9 +29,9 @@ pub(crate) struct Core {
     /// Wakes the owner, once it waits.
     pub(crate) bell: Mutex<Option<Waker>>,
     pub(crate) failures: Failures,
-    /// Its owner runs its jobs in waits for inner scopes, too.
+    /// Whether its owner runs its jobs in waits for inner scopes, too.
     pub(crate) runs_in_inner_waits: AtomicBool,
-    /// Room for closures of the owner.
+    /// Room for closures that the owner spawns.
     pub(crate) room: Room,
 }
 
@@ -45,10 +46,11 @@ impl Core {
     ///
     /// # Safety
     ///
-    /// 1. This thread is the owner, a worker.
+    /// 1. This thread is the owner, and a worker.
     #[inline]
     pub(crate) unsafe fn own_job<F: FnOnce() + Send>(&self, f: F) -> Job {
-        // SAFETY: 1; I7 — the room goes with the scope, which waits for the job.
+        // SAFETY: 1 and I7 — only the owner uses the room, which goes with the scope; the scope
+        // waits for the job.
         let closure = unsafe { Closure::new_in(&self.room, f) };
         self.job_of(Some(self.depth), closure)
     }
@@ -65,7 +67,7 @@ impl Core {
         (&raw const self.kind).addr()
     }
 
-    /// Has the owner woken by this bell.
+    /// Stores the bell by which the owner is woken, and asks for it to be rung.
     pub(crate) fn call(&self, bell: impl FnOnce() -> Waker) {
         self.bell.lock().get_or_insert_with(bell);
         self.countdown.call();

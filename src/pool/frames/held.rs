@@ -36,16 +36,15 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::task::Waker;
 
-/// A raider follows the list, or the owner offers it. Both keep the other out.
+/// A raider follows the list, or the owner offers it. The bit keeps the other out.
 const RAIDING: usize = 1;
 /// The owner is asked to offer the halves that it holds.
 const CALLED: usize = 1 << 1;
-/// The owner fences when it lets go, since the system has no call that fences for it.
+/// The owner fences when it lets go, since the system has no call by which a raider fences for it.
 const FENCED: usize = 1 << 2;
 
-/// Marks of halves that are not held any more.
-///
-/// The half lies in its owner's deque, or a thief has taken it from there.
+/// The first of the marks of halves that are not held any more. The half lies in its owner's deque,
+/// or a thief has taken it from there.
 pub(crate) const OFFERED: usize = 1;
 /// A raider has taken it.
 pub(crate) const TAKEN: usize = 2;
@@ -66,7 +65,7 @@ pub struct Held {
     barrier: Barrier,
 }
 
-/// The part of a half by which others know it.
+/// The part of a half that other threads see.
 #[repr(C)]
 pub struct Link {
     /// First, so that a pointer to it is a pointer to the whole.
@@ -95,7 +94,7 @@ impl Link {
         }
     }
 
-    /// The mark, or zero while the half is held.
+    /// Returns the mark, or zero while the half is held.
     #[inline(always)]
     pub(crate) fn mark(&self) -> usize {
         mark_of(self.state.load(Relaxed)) // Relaxed: a half that may have ended is asked otherwise
@@ -134,8 +133,8 @@ impl Link {
         // Read before the swap, after which the frame may go (I8).
         // SAFETY: 1 — there is a job of it, so it was offered or taken.
         let bell = unsafe { self.bell.get().assume_init() };
-        // SAFETY: 1 — it is in the seat of the owner, which waits, and has the seat as long as it
-        // runs.
+        // SAFETY: 1 — the bell is in the seat of the owner, which waits for the half, and keeps its
+        // seat meanwhile.
         let bell = unsafe { &*bell }.clone();
         let before = self.state.swap(marked(mark), JOINED.release());
         if mark_of(before) == AWAITED {
@@ -152,18 +151,18 @@ impl Link {
     /// thief runs the half yet, or it has ended.
     pub fn calls(&self) -> bool {
         let (running, awaited) = (marked(RUNNING), marked(AWAITED));
-        // Relaxed, all: it publishes nothing, and `is_over` looks again. Before it runs it is in a
-        // thief's hands.
+        // Relaxed, all: the mark publishes nothing, and `is_over` looks again.
         let before = self.state.compare_exchange(running, awaited, Relaxed, Relaxed);
         before.map_or_else(|mark| mark == awaited, |_| true)
     }
 }
 
-/// A mark in the place of a pointer: no link has such an address.
+/// Returns a mark in the form of a pointer: no link has such an address.
 pub(crate) fn marked(mark: usize) -> *mut Link {
     ptr::without_provenance_mut(mark)
 }
 
+/// Returns the mark in a link's `state`, or zero if that is a pointer.
 #[inline(always)]
 pub(crate) fn mark_of(state: *mut Link) -> usize {
     if state.addr() <= RETURNED { state.addr() } else { 0 }
@@ -193,13 +192,14 @@ impl Held {
     /// 2. The owner lets go of the newest first.
     #[inline(always)]
     pub unsafe fn hold(&self, link: *const Link) {
-        // SAFETY: 1. Relaxed, both: the next line publishes it, and only the owner needs `newest`.
+        // SAFETY: 1 — the half is in its frame. Relaxed, both: the next line publishes it, and the
+        // owner adds all links.
         unsafe { (*link).state.store(self.newest.load(Relaxed), Relaxed) };
         self.newest.store(link.cast_mut(), HELD.release());
     }
 
-    /// Lets go of the owner's newest half. Returns whether it is certainly the owner's, to run or
-    /// to drop; otherwise `settle` tells.
+    /// Lets go of the owner's newest half. Returns whether the half is certainly the owner's, to
+    /// run or to drop. Otherwise the owner asks `settle`.
     #[inline(always)]
     pub fn let_go(&self, link: &Link) -> bool {
         let older = link.state.load(Relaxed); // Relaxed: `settle` looks again if a raider was here
@@ -230,8 +230,8 @@ impl Held {
         self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
     }
 
-    /// Asks the owner to offer the halves that it holds, or else the next. Returns whether it may
-    /// hold any.
+    /// Asks the owner to offer the halves that it holds, or the next that it will hold. Returns
+    /// whether it may hold any now.
     pub(crate) fn ask(&self) -> bool {
         if !self.is_called() {
             self.call.fetch_or(CALLED, Relaxed); // Relaxed: a hint
@@ -245,7 +245,8 @@ impl Held {
         let Some(_kept_out) = self.keep_out(true) else { return };
         // The links are turned round on the way to the oldest.
         let (mut newer, mut next) = (ptr::null_mut::<Link>(), self.newest.load(Relaxed));
-        // SAFETY: I8 — the frames are below this one on the owner's stack.
+        // SAFETY: I8 — the frames are further up this thread's stack, and it has not let go of
+        // them.
         while let Some(link) = unsafe { next.as_ref() }.filter(|it| it.mark() == 0) {
             let older = link.state.load(Relaxed);
             link.state.store(newer, Relaxed);
@@ -302,8 +303,8 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // After a raid the owner looks closer when it lets go; an offer leaves it nothing
-                // to look at.
+                // A raid leaves `CALLED`, so that the owner's next `let_go` looks closer. An offer
+                // leaves no half to look at.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }
@@ -339,7 +340,7 @@ impl Link {
     ///
     /// # Safety
     ///
-    /// 1. As for `end`.
+    /// 1. The caller has the half's job, and forgets the half.
     pub unsafe fn run(&self, f: impl FnOnce()) {
         self.set_mark(RUNNING);
         f();
@@ -348,7 +349,7 @@ impl Link {
         unsafe { self.end(DONE) };
     }
 
-    /// Says that its frame is used for something else.
+    /// Tells the model that the memory of the half is used for something else.
     pub fn gone(&self) {
         self.watch.changed();
     }

@@ -1,4 +1,4 @@
-//! How a pool is made.
+//! `Builder`, which collects the settings of a pool and makes it.
 
 use super::{PoolHandle, ThreadPool};
 use crate::executor::PanicHandler;
@@ -214,8 +214,8 @@ impl Builder {
     /// `make` is called on the worker's thread.
     ///
     /// A busy worker calls [`Park::park`] with a timeout of zero at every 61st turn. A panic of
-    /// `make` is reported like that of a detached job, and the worker sleeps by default. A panic of
-    /// the park itself has the same effect.
+    /// `make` is reported like that of a detached job, and the worker sleeps in the default park
+    /// instead. A panic of the park itself is reported, too, and the worker goes on with that park.
     ///
     /// # Examples
     ///
@@ -264,11 +264,11 @@ impl Builder {
         self
     }
 
-    /// Sets the context that goes with a task from where it is spawned to where it runs. The
-    /// default is none, at no cost.
+    /// Sets the context that goes with a task from the thread that spawns it to the thread that
+    /// runs it. By default there is none, which costs nothing.
     ///
-    /// It goes with tasks of `spawn`, `spawn_detached`, `spawn_batch` and `task`. A job of
-    /// [`execute`](crate::Executor::execute), a `scope` or a `join` runs without it.
+    /// It goes with each spawned task, with the jobs of a `scope` and of a broadcast, and with the
+    /// second closure of a `join`. A job of [`execute`](crate::Executor::execute) runs without it.
     ///
     /// # Examples
     ///
@@ -309,7 +309,7 @@ impl Builder {
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or their
     /// name has a zero byte in it, which systems do not take. The system's error, if the threads
-    /// are to start at once and the system cannot start them.
+    /// are to start at once and the system does not give all of them.
     ///
     /// # Examples
     ///

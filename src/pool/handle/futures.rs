@@ -14,9 +14,10 @@ impl ThreadPool {
     ///
     /// Does not keep the pool open. The thread that calls
     /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the futures at once. A future
-    /// that is being polled, woken or stolen at that moment is dropped a little later, by the thread
-    /// that does so. In each other case the pool polls the futures whose jobs it has accepted, and
-    /// drops a future that is woken later. It drops the rest when its last thread goes.
+    /// that is being polled, woken or stolen at that moment is dropped a little later, by the
+    /// thread that does so. If the pool ends in another way, it still polls the futures whose jobs
+    /// it has accepted, and drops a future that is woken later. It drops the rest when its last
+    /// thread goes.
     ///
     /// # Examples
     ///

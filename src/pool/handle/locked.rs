@@ -1,4 +1,4 @@
-//! The pool that is obviously right: one queue under one lock.
+//! `LockedPool`, the pool that is obviously right: one queue under one lock.
 
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
 use crate::executor::{RejectedBatch, Shutdown, TaskBuilder};
@@ -59,7 +59,7 @@ pub(crate) struct LockedShared {
     pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
     pub(crate) living: Living,
-    /// Notified when the last job has run, once it is closed.
+    /// Its token is cancelled when the pool is closed and the last job has run.
     end: End,
     /// Notified when there is a job to take, or when there will be none.
     work: Condvar,
@@ -242,13 +242,14 @@ impl LockedShared {
         self.state.lock().is_quiet()
     }
 
+    /// Refuses further jobs. `Cancel` also drops the queued jobs, and ends the futures.
     pub(crate) fn close(&self, how: Shutdown) {
         let mut state = self.state.lock();
         state.closed = true;
         state.cancelled |= how == Shutdown::Cancel;
         let dropped =
             if how == Shutdown::Cancel { mem::take(&mut state.jobs) } else { VecDeque::new() };
-        state.running += 1; // so that nobody takes the pool for idle meanwhile
+        state.running += 1; // so that the pool does not count as idle meanwhile
         drop(state);
         self.work.notify_all();
         current::as_stranger(self.id, || {
@@ -270,7 +271,7 @@ impl LockedShared {
         });
     }
 
-    /// The life of a thread.
+    /// Runs jobs on a thread of the pool, until the pool is closed and no job is left.
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
@@ -285,6 +286,7 @@ impl LockedShared {
         }
     }
 
+    /// Counts a running job as ended. The last one of a closed pool ends the futures first.
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
@@ -309,6 +311,7 @@ impl LockedShared {
         self.quiet.notify_all();
     }
 
+    /// Queues a job, or refuses it if the pool is closed.
     pub(crate) fn accept(&self, job: Job) -> Result<(), Rejected> {
         let mut state = self.state.lock();
         if state.closed {
@@ -361,7 +364,7 @@ impl Drop for LockedPool {
         self.shared.close(Shutdown::Drain);
         if !self.is_current() {
             for thread in self.threads.drain(..) {
-                // An error would be a panic, and no thread of ours ends by one.
+                // An error would be a panic, and no thread of the pool ends by one.
                 let _ = thread.join();
             }
         }

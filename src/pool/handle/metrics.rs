@@ -27,12 +27,12 @@ use core::fmt;
 pub struct PoolMetrics {
     /// Threads that live, without [guests](crate::pool::ThreadPool::take_part).
     pub num_workers: usize,
-    /// Threads of these whose place others may have: they wait, or are in a section marked by
-    /// [`blocking`](crate::pool::blocking).
+    /// How many of these may have lent their places to other threads: they wait, or are in a
+    /// section marked by [`blocking`](crate::pool::blocking).
     pub num_blocked: usize,
     /// Jobs that are in no worker's deque.
     pub global_queue_depth: usize,
-    /// Detached jobs that panicked, and hooks.
+    /// How many panics of detached jobs and of hooks there were.
     pub panic_count: usize,
     /// One for each live thread and each guest, and one, of index `None`, for all that have gone.
     pub workers: Vec<WorkerMetrics>,
@@ -56,7 +56,7 @@ impl PoolMetrics {
 impl ThreadPool {
     /// Returns the work of the pool so far, and the jobs that it holds.
     ///
-    /// Holds the lock under which threads come and go, for some instructions a thread.
+    /// Holds the lock under which threads come and go, for some instructions per thread.
     ///
     /// # Examples
     ///

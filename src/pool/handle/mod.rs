@@ -1,4 +1,5 @@
-//! The handle of a work-stealing pool.
+//! `ThreadPool`, the handle of a work-stealing pool. A job that is spawned on a worker goes to that
+//! worker's deque, and one from another thread to the injector.
 
 pub(crate) mod builder;
 pub(crate) mod futures;
@@ -69,7 +70,7 @@ use std::io;
 #[derive(Clone)]
 pub struct ThreadPool(Arc<PoolHandle>);
 
-/// Pool by the clones; its `Drop` is in `shutdown.rs`.
+/// The part that the clones of a handle share. Its `Drop`, in `shutdown.rs`, closes the pool.
 pub(crate) struct PoolHandle(pub(crate) Arc<Pool>, pub(crate) Futures);
 
 // A panic of a job, a hook or a park is caught before it could leave anything half done.
@@ -85,7 +86,7 @@ impl ThreadPool {
         &self.0.0
     }
 
-    /// Spawns a closure, and returns the handle of its task. One allocation.
+    /// Spawns a closure, and returns the handle of its task. Allocates once.
     ///
     /// A pool that is closed refuses it: the closure is dropped and the handle says that it was
     /// cancelled. [`try_spawn`](Self::try_spawn) gives it back instead.
@@ -138,8 +139,8 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`Rejected`] with the closure as a job: [`Reason::Closed`] after
-    /// [`shutdown`](Self::shutdown), and [`Reason::Full`] if the system has not one thread to start
-    /// the pool with.
+    /// [`shutdown`](Self::shutdown), and [`Reason::Full`] if the system gives the pool no thread at
+    /// all.
     ///
     /// # Examples
     ///
@@ -225,8 +226,10 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
-    /// [`max_threads`](crate::pool::Builder::max_threads); then nothing changes. The system's error
-    /// if it has no thread to give; then there are fewer.
+    /// [`max_threads`](crate::pool::Builder::max_threads), and
+    /// [`Unsupported`](io::ErrorKind::Unsupported) if [another
+    /// layer](crate::pool::Builder::build_with) starts the threads; then nothing changes. The
+    /// system's error if it gives too few threads; then the pool has fewer.
     ///
     /// # Examples
     ///
@@ -285,7 +288,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job on a thread that is no worker, or refuses it.
+    /// Accepts a job on a thread that is no worker. Refuses any job if the pool is closed.
     fn accept_elsewhere(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
             Ok(Some(local)) => local.deque.push(job),
@@ -304,7 +307,7 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
-            // There are no others, and its own deque is nearer.
+            // There are no other jobs, and the worker's own deque is nearer.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
                 local.deque.push_made(job);
             }
@@ -324,7 +327,8 @@ impl Pool {
     }
 
     /// Returns the worker of this pool that this thread is; its jobs go into that worker's deque.
-    /// Returns `None` on any other thread, whose jobs go into the injector.
+    /// Returns `None` on any other thread, whose jobs go into the injector. An error is the reason
+    /// of a refusal.
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;

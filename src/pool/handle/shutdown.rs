@@ -1,4 +1,5 @@
-//! The ends of pools.
+//! How pools end. A thread that ends a pool closes it, drops the queued jobs if it cancels, and
+//! waits until the count `present` is zero. The last thread to go ends the futures.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -45,10 +46,10 @@ impl ThreadPool {
     }
 
     /// Returns a future that is ready when all accepted jobs have run or were dropped, as
-    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and does not keep the pool open.
+    /// [`wait_idle`](Self::wait_idle) is. It blocks no thread, and does not keep the pool open.
     ///
-    /// It does not wait for futures that are pending, so the pool's own futures may await this. A
-    /// job that blocks on it waits for itself, as does a destructor that [`Shutdown::Cancel`] runs.
+    /// It does not wait for futures that are pending, so the pool's own futures may await it. A job
+    /// that blocks on it waits for itself, as does a destructor that [`Shutdown::Cancel`] runs.
     ///
     /// # Examples
     ///
@@ -93,7 +94,7 @@ impl ThreadPool {
         if self.end_in(how, Some(time))? { Ok(()) } else { Err(ShutdownError::StillRunning) }
     }
 
-    /// Returns whether every thread has ended in time.
+    /// Shuts down, and returns whether every thread has ended in time.
     fn end_in(&self, how: Shutdown, time: Option<Duration>) -> Result<bool, WouldDeadlock> {
         let shared = self.shared();
         if shared.is_own_thread() {
@@ -154,7 +155,7 @@ impl LockedPool {
     }
 
     /// Returns a future that is ready when all accepted jobs have run, as
-    /// [`wait_idle`](Self::wait_idle) is. It takes no thread, and does not keep the pool open.
+    /// [`wait_idle`](Self::wait_idle) is. It blocks no thread, and does not keep the pool open.
     ///
     /// # Examples
     ///
@@ -219,6 +220,7 @@ impl LockedPool {
 }
 
 impl Pool {
+    /// Refuses further jobs. `Cancel` also drops the queued jobs, and ends the futures.
     fn close(&self, how: Shutdown) {
         self.as_own_thread(|| {
             self.crew.lock().is_closing = true;
@@ -233,10 +235,11 @@ impl Pool {
         });
     }
 
-    /// Runs `f` as if this were a thread of the pool. The pool does not end before `f` has dropped
-    /// the jobs that it takes. A destructor that would wait for that gets an error.
+    /// Runs `f` as if this were a thread of the pool. So the pool does not end before `f` has
+    /// dropped the jobs that it takes, and a destructor that would wait for the pool's end gets an
+    /// error.
     fn as_own_thread(&self, f: impl FnOnce()) {
-        self.present.fetch_add(1, Relaxed); // Relaxed: as for a thread that is started
+        self.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
         current::as_stranger(self.id, f);
         self.go();
     }
@@ -264,12 +267,13 @@ impl Pool {
         }
         let seats = self.registry.with(<[_]>::to_vec);
         for seat in seats {
-            // Not all that come: a tree of `join`s goes on for its own time.
+            // At most the jobs that are there now, since a tree of `join`s goes on spawning.
             let jobs = iter::from_fn(|| seat.stealer.steal_some(|_, _| true));
             jobs.take(seat.stealer.len()).for_each(|job| self.drop_unless_awaited(job));
         }
     }
 
+    /// Drops a job, or puts it on the shelf if it is of a worker's scope.
     pub(crate) fn drop_unless_awaited(&self, job: Job) {
         if !is_of_worker(&job) {
             return self.drop_caught(job);
@@ -279,6 +283,7 @@ impl Pool {
         bell.into_iter().for_each(Waker::wake);
     }
 
+    /// Drops the jobs that are pinned to a worker.
     pub(crate) fn drop_pinned(&self, seat: &Seat) {
         let pinned = || seat.urgent.pop().or_else(|| seat.pinned.pop());
         for job in iter::from_fn(pinned) {
@@ -287,6 +292,7 @@ impl Pool {
         }
     }
 
+    /// Drops a job, and reports the panic of its destructor.
     pub(crate) fn drop_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| drop(job)) {
             self.report(payload);
@@ -303,6 +309,8 @@ impl Pool {
         self.living.end(CancelledBy::Executor, |payload| self.report(payload));
     }
 
+    /// Ends the futures, drops the jobs that are left, and cancels the token of the pool's end. The
+    /// last thread to go calls this.
     pub(crate) fn tell_end(&self) {
         self.end_futures();
         Pool::drop_queued(self); // a worker that runs jobs in its waits may have left some
@@ -314,7 +322,7 @@ impl Pool {
         }
     }
 
-    /// Waits for the threads. Returns `false` if the deadline comes first.
+    /// Waits until all threads have gone. Returns `false` if the deadline comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
         // Relaxed, both: `quiet` orders it.
@@ -331,7 +339,7 @@ impl Pool {
         }
         let threads = self.crew.lock().take_threads();
         for thread in threads {
-            // An error would be a panic, and no thread of ours ends by one.
+            // An error would be a panic, and no thread of the pool ends by one.
             let _ = thread.join();
         }
         true

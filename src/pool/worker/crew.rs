@@ -1,4 +1,5 @@
-//! Threads come and go.
+//! How the threads of a pool start, block, are discharged, and go. The lock of the crew guards
+//! their counts. Wakers of the user's are called after it has been released.
 
 use super::local::{Local, Vacancy};
 use crate::deque::Worker;
@@ -41,7 +42,7 @@ impl Pool {
         }
         let result = Pool::fill(this, &mut crew);
         if result.is_ok() {
-            // Last: a thread that does not come here relies on the threads.
+            // Last: a thread that does not see the bit relies on the threads.
             this.attention.fetch_and(!MISSING, Relaxed);
         }
         drop(crew);
@@ -72,11 +73,12 @@ impl Pool {
         Ok(())
     }
 
+    /// Returns whether the pool may start one more thread.
     fn may_start(&self, crew: &Crew) -> bool {
         crew.alive < self.settings.max_threads && !self.settings.is_hosted
     }
 
-    /// Starts a thread. On an error the caller lets go of the lock and calls `give_up`.
+    /// Starts a thread. On an error the caller releases the lock and calls `give_up`.
     fn start_one(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let vacancy = Pool::add_vacancy(this, crew, false);
         let seat = Arc::clone(&vacancy.seat);
@@ -120,16 +122,16 @@ impl Pool {
         Vacancy { shared: Arc::clone(this), seat, deque, bell }
     }
 
-    /// Removes the seat of a thread that does not start. The caller lets go of the lock, and then
-    /// does the rest of `give_up`.
+    /// Removes the seat of a thread that does not start. The caller releases the lock, and then
+    /// calls `Idle::rest` and `go`, as `give_up` does.
     pub(crate) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
         self.registry.remove(seat);
         crew.taken[seat.index] = false;
         crew.alive -= 1;
     }
 
-    /// Tells the waiting threads that a thread does not start. Not under the lock: it may call
-    /// wakers of the user's.
+    /// Tells the waiting threads that a thread does not start, if `result` is an error. Not under
+    /// the lock: it may call wakers of the user's.
     fn give_up<T>(&self, result: &io::Result<T>) {
         if result.is_err() {
             self.idle.rest();
@@ -181,8 +183,8 @@ impl Pool {
         discharges
     }
 
-    /// Lets another thread take the place of a worker that begins to block. Returns whether there
-    /// is one.
+    /// Lets another thread take the place of a worker that begins to block. Returns whether another
+    /// thread has it.
     pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) -> bool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
@@ -204,7 +206,7 @@ impl Pool {
             this.recall();
         }
         if !is_started {
-            // It may sleep because there were enough without it.
+            // Wakes a worker, which may sleep because enough others ran.
             this.idle.searchers.notify_one();
         }
         is_taken
@@ -221,6 +223,7 @@ impl Pool {
         });
     }
 
+    /// Counts a worker that has blocked as running again.
     pub(crate) fn end_blocking(&self, seat: &Seat) {
         let mut crew = self.crew.lock();
         crew.blocked -= usize::from(!seat.is_guest);
@@ -228,7 +231,7 @@ impl Pool {
         self.mark_spare(&crew);
         drop(crew);
         if is_too_large {
-            // So that one of those that sleep already does so with a timeout.
+            // Wakes a sleeping worker, so that it sleeps again with a timeout, and then may go.
             self.idle.searchers.notify_one();
         }
     }
@@ -275,8 +278,8 @@ impl Pool {
         } else {
             crew.alive -= usize::from(!is_discharged);
         }
-        // Another worker may have begun to block since this one looked for a job, and have counted
-        // on it.
+        // Another worker may have begun to block since this one looked for a job, and have relied
+        // on this one.
         let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
@@ -288,12 +291,13 @@ impl Pool {
         let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
-            // No thread waits for this one: it may be gone for long when the pool is closed.
+            // No thread joins a discharged thread: it may have ended long before the pool is
+            // closed.
             drop(crew.threads[seat.index].take());
         }
     }
 
-    /// Counts a thread that has nothing more to do with the pool.
+    /// Counts a thread as gone. The last thread of a closed pool tells the pool's end.
     pub(crate) fn go(&self) {
         let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
         self.idle.quiet.notify_all();

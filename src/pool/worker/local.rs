@@ -40,9 +40,10 @@ pub(crate) struct Local {
     pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where it sleeps while it waits for a half of a `join`, or for a scope.
     pub(crate) bell: RefCell<ThreadPark>,
+    /// How many turns the worker has had; it wraps.
     pub(crate) turn: Cell<u32>,
     pub(crate) random: Cell<u32>,
-    /// How many jobs in the deque may be of tasks that have been claimed, at most.
+    /// The most jobs in the deque that can be tombstones.
     pub(crate) litter: Cell<usize>,
     /// The number of services that the worker is in, one within the other.
     pub(crate) depth: Cell<usize>,
@@ -59,7 +60,7 @@ pub(crate) struct Local {
     pub(crate) runs_at_wake: Cell<u64>,
     /// The memory of a search for jobs that a wait can help with.
     pub(crate) views: Cell<Views>,
-    /// The memory for the jobs above a half that is taken back.
+    /// The memory for the jobs above a half, while the half is taken back.
     pub(crate) above: Cell<Vec<Job>>,
 }
 
@@ -74,7 +75,7 @@ impl Local {
     /// so the result is not used after the worker has gone.
     #[inline]
     pub(crate) fn current<'a>() -> Option<&'a Local> {
-        // An error means that the thread is past running jobs.
+        // An error means that the locals of this thread have been destroyed.
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
         // SAFETY: I5 — the pointer is null, or the worker is on this thread's stack or lives as
         // long as the thread.
@@ -105,13 +106,13 @@ impl Local {
         }
     }
 
-    /// Makes this thread the worker from now on; or none.
+    /// Makes this thread the worker `local` from now on, or no worker.
     pub(crate) fn set_current(local: Option<&Local>) {
         INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
         CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
     }
 
-    /// Says that this thread is no worker any more, but has its index still.
+    /// Makes this thread no worker any more, though it keeps its index.
     pub(crate) fn retire() {
         CURRENT.with(|it| it.set(ptr::null()));
     }
@@ -133,6 +134,6 @@ impl Local {
 /// ```
 #[must_use]
 pub fn worker_index() -> Option<usize> {
-    // An error means that the thread is past running anything.
+    // An error means that the locals of this thread have been destroyed.
     INDEX.try_with(Cell::get).unwrap_or(None)
 }

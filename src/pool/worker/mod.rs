@@ -1,4 +1,5 @@
-//! The life of a worker: find a job and run it, or sleep.
+//! The life of a worker: it finds a job and runs it, or sleeps. Before each turn it reads the word
+//! `attention`, whose bits call it to other work.
 
 pub(crate) mod crew;
 pub(crate) mod local;
@@ -19,11 +20,11 @@ use core::time::Duration;
 use local::{Local, Vacancy};
 use search::Next;
 
-/// The bits that a worker looks into before its next turn.
+/// The bits of `attention` for which a worker calls `attend` before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
 
 impl Local {
-    /// The life of a worker's thread.
+    /// Makes this thread a worker, until the worker leaves the pool.
     pub(crate) fn live(vacancy: Vacancy) {
         let local = Local::new(vacancy);
         let settings = &local.shared.settings;
@@ -50,8 +51,8 @@ impl Local {
         local.depart();
     }
 
-    /// Runs jobs until it is time to leave, and gets up. A job that panics ends it; then it is
-    /// called again.
+    /// Runs jobs until it is time to leave, and then leaves the seat. The panic of a job ends the
+    /// call; then `live` calls it again.
     fn serve(&self) {
         loop {
             loop {
@@ -120,7 +121,7 @@ impl Local {
                 }
             }
             match self.search() {
-                // Relaxed: as above.
+                // Relaxed: a job whose worker misses the bit just runs.
                 Next::Run(job) if self.shared.attention.load(Relaxed) & DISCARD != 0 => {
                     self.shared.drop_caught(job);
                 }
@@ -131,7 +132,7 @@ impl Local {
         }
     }
 
-    /// Does the work that the bits ask for. Returns whether that is to leave.
+    /// Does the work that the bits ask for. Returns whether the worker has to leave.
     #[cold]
     fn attend(&self) -> bool {
         while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
@@ -155,6 +156,7 @@ impl Local {
         self.take_from(&self.seat.urgent)
     }
 
+    /// Takes a job from one of this worker's two queues of pinned jobs.
     pub(crate) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
         let job = pinned.pop()?;
         self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
@@ -171,7 +173,7 @@ impl Local {
     /// certainly empty counts as a job. Returns `None` if the worker has to leave.
     pub(crate) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
         let shared = &*self.shared;
-        // Before the look: once it is closed and empty it stays so (I2).
+        // Read before the look: an injector that is closed and empty stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
         let is_surplus = shared.run_enough(1);
         if !is_surplus && shared.is_there_work() || self.is_called() {
@@ -207,6 +209,7 @@ impl Local {
         Some(search)
     }
 
+    /// Counts the time since the worker last woke up. Returns the present time.
     fn note_end_of_work(&self) -> Instant {
         let (counters, now) = (&self.seat.counters, clock::now());
         if counters.runs() == self.runs_at_wake.get() {
@@ -217,7 +220,7 @@ impl Local {
         now
     }
 
-    /// Returns how long it has slept.
+    /// Returns how long the worker has slept.
     fn note_begin_of_work(&self, slept_since: Instant) -> Duration {
         let now = clock::now();
         self.busy_since.set(now);
@@ -225,8 +228,9 @@ impl Local {
         now.saturating_duration_since(slept_since)
     }
 
-    /// Gets up from its seat, unless it is to stay after all. Leaves nothing behind (I2): a worker
-    /// that is discharged has given its jobs away, or keeps its seat, where others find them.
+    /// Leaves the seat, unless the worker has to stay after all. Returns whether it has left. No
+    /// job is left behind (I2): the worker gives its jobs away, or keeps its seat, where others
+    /// find them.
     fn gets_up(&self) -> bool {
         while let Some(job) = self.deque.pop() {
             if let Err(job) = self.shared.hand_over(job) {
@@ -239,7 +243,7 @@ impl Local {
         gets_up
     }
 
-    /// Goes, with nothing left.
+    /// Counts the worker, which has left its seat, as gone.
     pub(crate) fn depart(&self) {
         let shared = &*self.shared;
         shared.vacate(&self.seat, self.is_discharged.get());

@@ -1,4 +1,5 @@
-//! Where a worker looks for its next job.
+//! How a worker looks for its next job: in its deque, in the injector, on the shelf, and at other
+//! workers' seats.
 
 use super::local::Local;
 use crate::pool::data::helping::Server;
@@ -22,7 +23,7 @@ const INJECTOR_FIRST_EVERY: u32 = 61;
 /// because each leaves one more branch open in a tree of jobs that is run depth first.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
-/// How many jobs are taken at once, at most.
+/// The most jobs that a thief takes as a batch.
 const BATCH: usize = 32;
 
 /// A deque with fewer claimed jobs is not worth a sweep.
@@ -32,14 +33,15 @@ const FEW: usize = 32;
 pub(crate) enum Next {
     /// It runs this job.
     Run(Job),
-    /// It begins again.
+    /// It begins its next turn: it has pinned jobs, or there are too many workers.
     Turn,
-    /// It leaves.
+    /// It leaves the pool.
     Leave,
 }
 
 impl Local {
-    /// Looks where no other worker is in the way: here, and at the injector.
+    /// Looks for a job in this worker's deque, and then in the injector. Every 61st turn looks
+    /// elsewhere first.
     #[inline]
     pub(crate) fn find(&self) -> Option<Job> {
         if self.looks_around() {
@@ -59,11 +61,11 @@ impl Local {
     /// Does the work of every 61st turn.
     #[cold]
     fn look_around(&self) -> Option<Job> {
-        // Not in the same turn again, if nothing runs.
+        // Counts the turn here, so that it is not repeated if no job runs.
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         if self.shared.settings.has_own_park() {
-            // So that a driver of input and output does not starve either.
+            // So that a driver of input and output does not starve.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
         let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
@@ -71,8 +73,8 @@ impl Local {
         oldest.or_else(|| self.take_one())
     }
 
-    /// Takes the oldest job of a random worker. Both that worker and the thieves may be busy with
-    /// other jobs for long.
+    /// Takes the oldest job of a random worker, since that worker and the thieves may be busy with
+    /// newer jobs for long.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -93,8 +95,8 @@ impl Local {
         Some(job)
     }
 
-    /// Notifies of the jobs of a batch. While it was moved no other worker could see it, so a
-    /// worker that looked then may sleep on it.
+    /// Notifies a worker of the jobs of a batch. While they were moved no other worker could see
+    /// them (I3), so a worker that looked then may sleep.
     #[inline]
     fn tell_of_batch(&self) {
         if !self.deque.is_empty() {
@@ -111,7 +113,7 @@ impl Local {
         loop {
             let mut vigil = Vigil::new();
             while !self.is_called() {
-                // A hook or the park may have spawned jobs into our own deque.
+                // A hook or the park may have spawned jobs into this worker's deque.
                 let own = self.deque.pop();
                 let is_surplus = own.is_none() && shared.run_enough(1);
                 let rest = || self.take_batch().or_else(|| shared.shelf.take());
@@ -140,14 +142,15 @@ impl Local {
         }
     }
 
-    /// Returns whether there is something to do that is not a job to be found.
+    /// Returns whether the worker has to begin its next turn: it has pinned jobs, or there are too
+    /// many workers.
     pub(crate) fn is_called(&self) -> bool {
         // Relaxed: `attend` looks closer.
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || self.seat.has_pinned()
     }
 
     /// Takes a job from another worker, and a batch after it. A half of a `join` and a job of a
-    /// scope come alone: they are run at once, so that their waiters know by whom.
+    /// scope come alone: they run at once, as services that their waiters can find.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -182,7 +185,7 @@ impl Local {
         })
     }
 
-    /// Returns the other workers, from any one on.
+    /// Returns the other workers, from a random one on.
     fn victims<'a>(
         &'a self,
         seats: &'a [Arc<Seat>],
@@ -199,7 +202,7 @@ impl Local {
         job.or_else(|| self.raid())
     }
 
-    /// Asks the other workers to offer the halves that they hold. Returns whether there are any.
+    /// Asks the other workers to offer the halves that they hold. Returns whether any may hold one.
     fn ask(&self) -> bool {
         self.shared.registry.with(|seats| {
             let others = seats.iter().filter(|it| it.index != self.seat.index);
@@ -218,8 +221,8 @@ impl Local {
         Some(job)
     }
 
-    /// Drops the jobs of claimed tasks out of our deque, above the halves of `join`s: those are
-    /// found by their indices.
+    /// Drops the tombstones from the new end of this deque, down to the newest half of a `join`.
+    /// The half keeps its index, by which its owner finds it.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);

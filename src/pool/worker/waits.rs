@@ -11,12 +11,12 @@ use crate::task::{Job, current};
 use core::task::Waker;
 use core::time::Duration;
 
-/// After this time a worker whose place no thread has taken looks again whether it can help. There
-/// is work that it may not run, so it is not notified of every job.
+/// How long a worker in a wait sleeps whose place no thread has taken. Then it looks again whether
+/// it can help, since it is not notified of every job.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 impl Local {
-    /// Runs `f`, which does not panic, as a service.
+    /// Runs `f`, which does not panic, as a service that ends `latch`.
     pub(crate) fn serving<R>(&self, latch: Latch, within: Latch, f: impl FnOnce() -> R) -> R {
         self.with_floor(|floor| {
             let depth = self.depth.get();
@@ -33,8 +33,8 @@ impl Local {
         })
     }
 
-    /// Runs `f`, which does not panic, with the next index of the deque. Meanwhile the items in the
-    /// deque stay where they are.
+    /// Runs `f`, which does not panic, with the deque's next index as the floor. Meanwhile waits
+    /// leave the items below the floor where they are.
     pub(crate) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
         self.offer_held(); // I9: it would be offered above the floor otherwise
         let floor = self.deque.next_place();
@@ -44,8 +44,8 @@ impl Local {
         result
     }
 
-    /// Takes the newest job of our deque that was not there before the innermost service or scope
-    /// began.
+    /// Takes the newest job of this worker's deque, unless it is older than the innermost service
+    /// or scope.
     #[inline(always)]
     pub(crate) fn pop_above_floor(&self) -> Option<Job> {
         match self.floor.get() {
@@ -54,16 +54,16 @@ impl Local {
         }
     }
 
-    /// Takes the newest job of our deque, if it is at this index or above.
+    /// Takes the newest job of this worker's deque, if it is at this index or above.
     #[inline(always)]
     fn pop_above(&self, place: Index) -> Option<Job> {
         let newest = self.deque.next_place().wrapping_sub(1);
         if is_at_or_above(newest, place as u32) { self.deque.pop_by_words() } else { None }
     }
 
-    /// Helps until the wait is over, and sleeps when there is no job to help with. `calls` has the
-    /// bell rung at the end, and returns `false` if it is too early for that. `look` is called
-    /// after each job.
+    /// Helps until the wait is over, and sleeps when there is no job to help with. `calls` asks for
+    /// the bell at the end of the wait, and returns `false` if it is too early for that. `look` is
+    /// called after each job and each sleep.
     #[cold]
     pub(crate) fn wait_for(
         &self,
@@ -98,7 +98,8 @@ impl Local {
     /// waiting worker's deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
-        // A pinned job may be one for which no thread waits.
+        // Caught: a pinned job may be one for which no thread waits, so that no thread gets its
+        // panic.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
@@ -155,11 +156,11 @@ impl Local {
             }
             Waited::Aside => drop(bell),
         }
-        // Their owners do not look into our deque, and we may sleep for long.
+        // The owners of scopes do not look into this deque, and this worker may sleep for long.
         self.expose();
         if current::is_aside() {
-            // This is within another section that gives the place away, whose beginning has
-            // notified; but not of jobs that came since.
+            // The beginning of the enclosing `aside` has notified another worker, but not of jobs
+            // that came since.
             idle.searchers.notify_one();
         }
         current::aside(|| {
@@ -183,10 +184,10 @@ impl Local {
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 
-    /// Lays aside the jobs of others' scopes in our deque, and all older ones.
+    /// Lays aside the jobs of other workers' scopes in this deque, and all older ones.
     ///
-    /// They are older than the first half of a `join`: the jobs above that half are laid aside at
-    /// the end of the job that left them.
+    /// The look goes from the oldest job to the first half of a `join`. The jobs above that half
+    /// are laid aside at the end of the job that left them.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|place, words| {
@@ -206,7 +207,8 @@ impl Local {
 }
 
 impl Pool {
-    /// Puts a job of a scope on the shelf, and another into the injector, if that is open.
+    /// Puts a job of a scope on the shelf. Puts another job into the injector, or on the shelf if
+    /// the injector is closed.
     pub(crate) fn lay_aside(&self, job: Job) {
         debug_assert!(!job.is_half(), "I9: its owner would not find it");
         let refused = if job.scope().is_some() {
@@ -235,8 +237,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Notifies the threads that look for a job, and the owner of its scope, which may sleep while
-    /// others have its place.
+    /// Notifies a worker of a job that has moved, and rings the bell of its scope's owner, which
+    /// may sleep while another thread has its place.
     fn tell(&self, bell: Option<Waker>) {
         self.notify_of_jobs();
         if let Some(bell) = bell {
