@@ -77,8 +77,8 @@
 //!
 //! # Tokens
 //!
-//! A token can have several parents and a reason. When it is cancelled, a queued task that was
-//! spawned with it is done at once, even if no worker has reached it:
+//! A token can have several parents and a reason. When it is cancelled, each queued task that was
+//! spawned with it ends at once with an error. The task need not wait for a worker to reach it:
 //!
 //! ```
 //! use filch::{task::CancelToken, FairScheduler, ThreadPool};

@@ -173,8 +173,8 @@
 //! costs as much as one that computes for the same time. A wait in
 //! [`join`](crate::fair::Queue::join) or [`scope`](crate::fair::Queue::scope) is not charged.
 //!
-//! *A fork takes a lock*, which one thread usually has to itself; above 15 threads that fork in the
-//! same queue at once, the others share one.
+//! *A fork takes a lock.* Each of the first 15 threads that fork in the same queue at once has one
+//! of its own, which only the threads that take its forks use as well. Further threads share one.
 //!
 //! *A paused queue with a scheduler over it* is not resumed when its handles are dropped, because
 //! the scheduler has a handle.

@@ -93,9 +93,9 @@ impl<'a> Prepared<'a> {
 
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// If a notification since [`prepare`](EventCount::prepare) is left that no other prepared
-    /// thread answers, passes it on to a sleeper: the caller may have found something else.
-    /// Lock-free.
+    /// A notification since [`prepare`](EventCount::prepare) may be left without a prepared thread
+    /// to answer it. Then this call passes it on to a sleeper, because the caller may have found
+    /// something else. Lock-free.
     ///
     /// # Examples
     ///

@@ -14,10 +14,9 @@ use crate::task::current;
 /// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts
 /// down starts none, so no thread takes the place then.
 ///
-/// In a task of a [queue](crate::fair::Queue), whatever threads it runs on, the scheduler lets
-/// another thread serve in place of this one, if the executor has one. The task keeps its place in
-/// its own queue: while it blocks it counts against
-/// [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
+/// In a task of a [queue](crate::fair::Queue), over any executor, the scheduler lets another thread
+/// of the executor serve in place of this one, if there is such a thread. While the task blocks, it
+/// still counts against its queue's [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
 ///
 /// # Examples
 ///

@@ -1,9 +1,9 @@
 //! Pools whose threads another layer starts, and waits in which a worker runs any job.
 //!
 //! Each thread of the host gets a `WorkerThread`, whose place in the pool is taken before the
-//! thread runs. So jobs can be pinned to it, and `present` counts it, until it has run or is
-//! dropped. Such a pool starts no thread for one that blocks, and each of its threads keeps its
-//! index.
+//! thread runs. From then until the worker has run, or the `WorkerThread` is dropped unrun, jobs
+//! can be pinned to the worker, and `present` counts it. Such a pool starts no thread for one that
+//! blocks, and each of its threads keeps its index.
 //!
 //! A worker that must wait for something with which it cannot help, such as another pool, calls
 //! `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one job

@@ -91,8 +91,8 @@
 //!
 //! # Sources
 //!
-//! The shape is that of Cilk and rayon. The regular look at the injector, and the one searcher that
-//! stands for further wake-ups, are from Go's scheduler and tokio.
+//! The shape is that of Cilk and rayon. Two rules are from Go's scheduler and tokio: the regular
+//! look at the injector, and that a notifier wakes no worker while another one searches.
 
 mod blocking;
 mod broadcast;

@@ -17,8 +17,8 @@ pub(crate) struct StackKind {
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
-/// The kind of jobs that hold a pointer to such a record. A static, so that it is told from all
-/// others by its address.
+/// The kind of jobs that hold a pointer to such a record. It is a static, because a job's kind is
+/// recognized by its address.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety

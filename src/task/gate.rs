@@ -19,8 +19,9 @@ pub(crate) trait Own {
     /// Returns the executor whose worker it is.
     fn home(&self) -> Home;
 
-    /// Takes out the job of this task, which the caller is about to claim, if the job is at hand.
-    /// Otherwise the job stays, and its owner sweeps it later.
+    /// Takes this task's job out of the queue, if the job is at hand there, as the newest job of a
+    /// deque is. The caller is about to claim the task. A job that is not at hand stays as a
+    /// tombstone, which the queue's owner sweeps later.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
     /// Parks like [`Park::park`]. Meanwhile another thread may take the worker's place.
@@ -205,8 +206,8 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
         && !task.is_claimed()
 }
 
-/// Returns whether no place becomes free before this thread goes on: this thread, or a thread that
-/// waits for it, has each of them.
+/// Returns whether each place of this gate is taken by this thread, or by a thread that waits for
+/// it. Then no place becomes free before this thread goes on.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }

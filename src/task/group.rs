@@ -158,8 +158,8 @@ impl TaskGroup {
         self.group.sleep(clock::after(time)).then(|| self.group.outcome())
     }
 
-    /// Returns a future that is ready when every task of the group has run or was dropped unrun, as
-    /// [`wait`](Self::wait) is. It runs none of the tasks, and blocks no thread.
+    /// Returns a future that is ready when every task of the group has run or was dropped unrun.
+    /// Unlike [`wait`](Self::wait), it runs none of the tasks, and blocks no thread.
     ///
     /// It is never ready while a member of the group awaits it.
     ///

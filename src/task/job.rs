@@ -30,8 +30,8 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 /// ```
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    /// Its table. The low bits, which the alignment leaves free, hold the tag of a scope's job
-    /// ([`Job::scoped`]); they are 0 for other jobs.
+    /// The job's operations. The alignment leaves the pointer's low bits free: they hold the tag of
+    /// a scope's job ([`Job::scoped`]), and are 0 for other jobs.
     pub(super) kind: NonNull<Kind>,
     /// A reference to the job gives no access to these words, so closures need not be `Sync`.
     pub(super) capture: Capture,

@@ -1,10 +1,11 @@
 //! The load generator: a light tenant beside a heavy one, on the loopback interface.
 //!
-//! The light tenant has one connection, and scales an image each few milliseconds. The heavy tenant
-//! has many connections, and on each it sends the next file to compress as soon as it has the last.
-//! Each mode is measured with the light tenant alone, and beside the heavy one. At the end, in
-//! queues, the heavy tenant goes beyond its capacity, with clients that leave and deadlines that
-//! are missed; then the sums must match.
+//! The light tenant has one connection, and asks for a scaled image every few milliseconds. The
+//! heavy tenant has many connections. On each, it sends the next file to compress when the answer
+//! to the last has come. Each mode is measured with the light tenant alone, and beside the heavy
+//! one. At the end, with queues, the heavy tenant sends more requests than its queue holds. Some
+//! clients leave before the answer, and some deadlines are missed. Then every accepted request must
+//! be counted as completed, cancelled or expired.
 
 mod chart;
 mod client;

@@ -179,8 +179,8 @@ impl Life {
         self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
     }
 
-    /// Closes and cancels the queue. Also resumes it: only then do servers come to it, and drop the
-    /// tasks that arrive late.
+    /// Closes and cancels the queue. Also resumes it: servers drop the tasks that arrive late, and
+    /// no server comes to a paused queue.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
         // Relaxed: no data is read because of it.

@@ -35,8 +35,8 @@ impl HandOver for Scheduler {
                 this.tickets.search_again();
                 continue;
             }
-            // The executor's other jobs get a turn. Meanwhile this ticket counts as running, not as
-            // searching, so a thread that makes work visible submits another one.
+            // Lets the executor run its other jobs. Meanwhile this ticket counts as running, not as
+            // searching, so a thread that makes work visible submits another ticket.
             this.below.panics.take(|| this.below.executor.yield_now());
             // The executor may have fewer threads than before.
             if this.tickets.retire(this.refresh_most_tickets()) {

@@ -105,10 +105,10 @@ impl Idle {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Sleeps until `is_over` returns true, `take` returns a job, or there is other work. Each
-    /// sleep lasts at most `timeout`. The argument of `is_over` tells whether the thread has slept.
-    /// `work` returns two answers: whether there is other work, and whether the thread must go
-    /// aside even if there is none.
+    /// Sleeps until `is_over` returns true, `take` returns a job, or an answer of `work` is true.
+    /// The first answer tells whether there is other work. The second tells whether the thread must
+    /// let another take its place even if there is none. Each sleep lasts at most `timeout`. The
+    /// argument of `is_over` tells whether the thread has slept.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,

@@ -159,8 +159,8 @@ impl Local {
         // The owners of scopes do not look into this deque, and this worker may sleep for long.
         self.expose();
         if current::is_aside() {
-            // The beginning of the enclosing `aside` has notified another worker, but not of jobs
-            // that came since.
+            // The `aside` below then only runs its closure. The enclosing one has notified another
+            // worker when it began, but jobs may have come since.
             idle.searchers.notify_one();
         }
         current::aside(|| {
