@@ -51,7 +51,7 @@
 //!
 //! from the moment since which both are backlogged, whatever the other queues do. Between any two
 //! later moments the bound is twice that, because service that is under way at the first is charged
-//! after it. ε is the resolution of virtual time, 2⁻¹⁹ ns. It is negligible for weights below a
+//! after it. ε is two units of virtual time, 2⁻¹⁹ ns. It is negligible for weights below a
 //! million, and 8 µs of service for the greatest weight, 2³². The bound holds as long as (L + Q)/w
 //! is below 73 minutes for each queue: a longer lease is [charged as that](crate::guide::limits).
 //!

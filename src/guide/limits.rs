@@ -124,7 +124,7 @@
 //! | tasks of a queue that run at once | 65,535, or its [`max_parallel`](crate::fair::QueueBuilder::max_parallel) | `fair/line/life.rs`, `MAX_LEASES` | further tasks wait |
 //! | priorities | 5; a lower one gets every 64th pick | `fair/policy/tiers.rs` | – |
 //! | cancelled tasks in a queue with a capacity | 4,096 | `fair/serving/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
-//! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | ε in [the promise](crate::fair#the-promise) |
+//! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | half of ε in [the promise](crate::fair#the-promise) |
 //! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | longer times are charged as that |
 //! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |
 //! | how late a lowered limit is noticed | a task; with short ones 64 tasks or 10 µs | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are noticed after the current task |

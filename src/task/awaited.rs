@@ -23,28 +23,26 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
 ///
-/// 1. The words hold the pointer that `Job::on_stack` has put there, and the record is still there.
+/// 1. The words hold the pointer that `Job::on_stack` has put there, with its two promises.
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
-    // SAFETY: the caller of `on_stack` promised that the record stays until the job has run or was
-    // dropped.
+    // SAFETY: 1 — the record stays until the job has run or was dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: that caller promised that the record is of this kind; a job runs once.
+    // SAFETY: 1 — the record is of this kind; a job runs once.
     unsafe { (kind.run)(head) };
     true
 }
 
 /// # Safety
 ///
-/// 1. The words hold the pointer that `Job::on_stack` has put there, and the record is still there.
+/// 1. As for `run_on_stack`.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
-    // SAFETY: the caller of `on_stack` promised that the record stays until the job has run or was
-    // dropped.
+    // SAFETY: 1 — the record stays until the job has run or was dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: that caller promised that the record is of this kind; a job is dropped once, unrun.
+    // SAFETY: 1 — the record is of this kind; a job is dropped once, unrun.
     unsafe { (kind.give_back)(head) };
 }
 
@@ -54,6 +52,7 @@ impl Job {
     /// # Safety
     ///
     /// 1. The record stays until the job has run or was dropped.
+    /// 2. It was made for the kind in `head`, which is its first field, and any thread may run it.
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();

@@ -164,3 +164,26 @@ fn the_design_has_a_row_for_each_module() {
         }
     }
 }
+
+/// `deque::GROWN.release at src/deque/room.rs:165`: the site stands in that line.
+#[test]
+fn sites_in_texts_stand_where_they_say() {
+    let mut findings = Findings::of("a text gives the line of a site");
+    for path in TEXTS {
+        let text = Source::read(path).expect("a text is there").text;
+        for (before, after) in text.lines().filter_map(|line| line.split_once(" at src/")) {
+            let site = before.rsplit([' ', '"']).next().unwrap_or_default();
+            let place: String =
+                after.chars().take_while(|c| !c.is_whitespace() && *c != '"').collect();
+            let Some((file, number)) = place.rsplit_once(':') else { continue };
+            let (Some((_, name)), Ok(number)) = (site.split_once("::"), number.parse::<usize>())
+            else {
+                continue;
+            };
+            let code = Source::read(&format!("src/{file}")).map(|it| it.text).unwrap_or_default();
+            if !code.lines().nth(number - 1).is_some_and(|line| line.contains(name)) {
+                findings.add(path, &format!("{site} is not at src/{place}"));
+            }
+        }
+    }
+}
