@@ -138,6 +138,21 @@ fn a_full_executor_refuses_nothing_while_a_ticket_is_there() {
     assert!(fair.spawn_detached(|| ()).is_err(), "now there is none, and no room for one");
 }
 
+/// Waits until the scheduler's own thread serves no more. A task that is pushed while it serves
+/// needs no ticket, or brings one that nobody runs.
+fn wait_for_the_last_ticket(fair: &FairScheduler) {
+    while !format!("{fair:?}").contains("tickets: 0") {
+        thread::yield_now();
+    }
+}
+
+/// Waits until that thread has let go of the scheduler, and so of its executor.
+fn wait_for_the_last_thread(tray: &Arc<Tray>) {
+    while Arc::strong_count(tray) > 1 {
+        thread::yield_now();
+    }
+}
+
 /// The thread that makes a queue ready may hold a lock that the tasks take.
 #[test]
 fn a_task_that_a_full_executor_does_not_take_runs_on_a_thread_of_its_own() {
@@ -152,7 +167,10 @@ fn a_task_that_a_full_executor_does_not_take_runs_on_a_thread_of_its_own() {
         assert!(!task.is_finished(), "it is paused");
         queue.resume();
         assert_ne!(ended(task).unwrap().id(), thread::current().id());
+        wait_for_the_last_ticket(&fair);
     }
+    drop((fair, queue));
+    wait_for_the_last_thread(&tray);
 }
 
 /// The dropped task holds the last handle of a queue that nothing else serves.
@@ -168,6 +186,9 @@ fn a_thread_that_cancels_a_queue_runs_no_tasks_of_another() {
     tray.run_all();
     assert_eq!(cancelled.cancel(), 1);
     assert_ne!(ended(task).unwrap().id(), thread::current().id());
+    wait_for_the_last_ticket(&fair);
+    drop((fair, cancelled));
+    wait_for_the_last_thread(&tray);
 }
 
 /// The queue below is closed but not over, and no ticket is left in it.
