@@ -5,6 +5,7 @@
 pub(crate) mod alone;
 pub(crate) mod bomb;
 pub(crate) mod closures;
+pub(crate) mod contexts;
 pub(crate) mod history;
 pub(crate) mod simulated;
 pub(crate) mod tally;

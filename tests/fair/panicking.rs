@@ -4,13 +4,14 @@
 
 use crate::common::alone::alone;
 use crate::common::bomb::Bomb;
+use crate::common::contexts::{on_capture, panic_of};
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::Rejected;
 use filch::fair::{Clock, FairScheduler, Pick, Policy, Queue, Ready, Reweighted, Service};
 use filch::task::{CancelToken, ContextFlow, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
 use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -203,49 +204,17 @@ fn p7_an_executor_that_panics_costs_a_ticket() {
     }
 }
 
-fn payload(f: impl FnOnce()) -> &'static str {
-    let payload = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
-    payload.downcast_ref::<&str>().copied().unwrap_or("another")
-}
-
-/// A context whose capture panics.
-struct Fails;
-
-impl ContextFlow for Fails {
-    type Snapshot = ();
-
-    fn capture(&self) {
-        resume_unwind(Box::new("captured"));
-    }
-
-    fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
-        run()
-    }
-}
-
 /// As a spawn does. The guard that keeps the caller's frame ends the process instead, although the
 /// task was not made yet.
 #[test]
 fn an_install_whose_context_panics_is_left() {
     alone(|| {
         let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
-        let queue = fair.queue("a").context(Fails).build().unwrap();
-        assert_eq!(payload(|| drop(queue.spawn(|| ()))), "captured");
-        assert_eq!(payload(|| queue.install(|| ())), "captured");
+        let fails = on_capture(|| resume_unwind(Box::new("captured")));
+        let queue = fair.queue("a").context(fails).build().unwrap();
+        assert_eq!(panic_of(|| drop(queue.spawn(|| ()))), "captured");
+        assert_eq!(panic_of(|| queue.install(|| ())), "captured");
     });
-}
-
-/// A context whose destructor panics.
-struct Explodes(#[allow(dead_code)] Bomb);
-
-impl ContextFlow for Explodes {
-    type Snapshot = ();
-
-    fn capture(&self) {}
-
-    fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
-        run()
-    }
 }
 
 /// The last handle goes at the end of the lease. A panic there takes the lease with it.
@@ -253,7 +222,9 @@ impl ContextFlow for Explodes {
 fn a_handle_that_panics_as_it_goes_with_the_lease_leaves_the_scheduler_whole() {
     in_a_minute(|| {
         let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
-        let queue = fair.queue("a").context(Explodes(Bomb)).build().unwrap();
+        let bomb = Bomb;
+        let explodes = on_capture(move || _ = &bomb);
+        let queue = fair.queue("a").context(explodes).build().unwrap();
         let (begun, begins) = mpsc::channel();
         let (go, goes) = mpsc::channel::<()>();
         let task = queue.spawn(move || {
@@ -279,7 +250,7 @@ fn a_join_continues_the_first_panic_though_a_destructor_panics() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     let queue = fair.queue("a").build().unwrap();
     let bomb = Bomb;
-    let panic = payload(|| {
+    let panic = panic_of(|| {
         queue.join(|| resume_unwind(Box::new("first")), move || drop(bomb));
     });
     assert_eq!(panic, "first");
@@ -374,7 +345,7 @@ fn a_join_continues_the_first_panic_though_a_snapshot_panics() {
                 ARMED.store(true, SeqCst);
                 resume_unwind(Box::new("first"))
             };
-            let panic = payload(|| _ = same.join(first, || ()));
+            let panic = panic_of(|| _ = same.join(first, || ()));
             ARMED.store(false, SeqCst);
             panic
         }));

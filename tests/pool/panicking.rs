@@ -1,70 +1,39 @@
 //! The user's parts of a pool may panic: a context, and destructors.
 
 use crate::common::bomb::Bomb;
+use crate::common::contexts::{on_capture, panic_of};
 use crate::common::waiting::in_a_minute;
 use filch::ThreadPool;
-use filch::task::{ContextFlow, TaskGroup};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use filch::task::TaskGroup;
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-
-/// A context whose capture can panic.
-struct Fails(&'static AtomicBool);
-
-impl ContextFlow for Fails {
-    type Snapshot = ();
-
-    fn capture(&self) {
-        if self.0.load(SeqCst) {
-            resume_unwind(Box::new("captured"));
-        }
-    }
-
-    fn enter<R>((): (), run: impl FnOnce() -> R) -> R {
-        run()
-    }
-}
-
-fn payload(f: impl FnOnce()) -> &'static str {
-    let payload = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
-    payload.downcast_ref::<&str>().copied().unwrap_or("another")
-}
 
 #[test]
 fn a_broadcast_whose_context_panics_leaves_the_scope() {
     static FAILS: AtomicBool = AtomicBool::new(false);
     in_a_minute(|| {
-        let pool = ThreadPool::builder().num_threads(2).context(Fails(&FAILS)).build().unwrap();
+        let context = on_capture(|| {
+            if FAILS.load(SeqCst) {
+                resume_unwind(Box::new("captured"));
+            }
+        });
+        let pool = ThreadPool::builder().num_threads(2).context(context).build().unwrap();
         pool.spawn(|| ()).join().unwrap();
         FAILS.store(true, SeqCst);
-        let panic = payload(|| pool.scope(|scope| scope.spawn_broadcast(|_| ()).unwrap()));
+        let panic = panic_of(|| pool.scope(|scope| scope.spawn_broadcast(|_| ()).unwrap()));
         FAILS.store(false, SeqCst);
         assert_eq!(panic, "captured");
     });
 }
 
-static POOL: OnceLock<ThreadPool> = OnceLock::new();
-
-/// A context that asks the pool for its metrics.
-struct Asks;
-
-impl ContextFlow for Asks {
-    type Snapshot = usize;
-
-    fn capture(&self) -> usize {
-        POOL.get().map_or(0, |it| it.metrics().num_workers)
-    }
-
-    fn enter<R>(_: usize, run: impl FnOnce() -> R) -> R {
-        run()
-    }
-}
-
 /// The context may ask the pool, so it is captured without the pool's locks.
 #[test]
 fn a_broadcast_captures_a_context_that_asks_the_pool() {
+    static POOL: OnceLock<ThreadPool> = OnceLock::new();
     in_a_minute(|| {
-        let pool = ThreadPool::builder().num_threads(2).context(Asks).build().unwrap();
+        let asks = on_capture(|| _ = POOL.get().map(ThreadPool::metrics));
+        let pool = ThreadPool::builder().num_threads(2).context(asks).build().unwrap();
         let pool = POOL.get_or_init(|| pool);
         pool.spawn(|| ()).join().unwrap();
         assert_eq!(pool.broadcast(|index| index).unwrap().len(), 2);
@@ -78,7 +47,7 @@ fn a_join_resumes_the_first_panic_though_a_destructor_panics() {
     pool.scope(|scope| {
         scope.spawn(|| {
             let bomb = Bomb;
-            let panic = payload(|| {
+            let panic = panic_of(|| {
                 pool.join(|| resume_unwind(Box::new("first")), move || drop(bomb));
             });
             assert_eq!(panic, "first");
@@ -93,7 +62,7 @@ fn a_join_resumes_the_first_panic_though_the_second_result_panics() {
     pool.scope(|scope| {
         scope.spawn(|| {
             let begun = AtomicBool::new(false);
-            let panic = payload(|| {
+            let panic = panic_of(|| {
                 let first = || {
                     while !begun.load(SeqCst) {
                         std::thread::yield_now();
