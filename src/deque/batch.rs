@@ -1,8 +1,9 @@
 //! Stealing several items at once.
 //!
-//! A batch out of a FIFO deque is one claim. Out of a LIFO deque it is an announcement and a claim,
-//! because the owner takes from the other end without claiming. Between the thief's look at
-//! `bottom` and its claim, the owner could take any number of items, down into the batch.
+//! A batch out of a FIFO deque takes one claim: a compare-exchange of `top`. A batch out of a LIFO
+//! deque takes an announcement and a claim, because the owner pops from the other end without
+//! claiming. Without the announcement, the owner could pop items of the batch between the thief's
+//! look at `bottom` and its claim.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -82,8 +83,8 @@ impl<T> Stealer<T> {
     }
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
-    /// the first item that `is_such` rejects. `is_such` may get a mixture of the words of several
-    /// items; that mixture is not taken.
+    /// the first item that `is_such` rejects. `is_such` may be shown a torn copy: words of several
+    /// items. Such a copy is never taken.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -104,7 +105,7 @@ impl<T> Stealer<T> {
         })
     }
 
-    /// Moves about half of the items, at most 32, into another deque, and pops one of them.
+    /// Moves about half of the items, at most 32, into another deque, and pops one item.
     ///
     /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a
     /// limit of 32.
@@ -123,11 +124,11 @@ impl<T> Stealer<T> {
         self.steal_batch_with_limit_and_pop(dest, MAX_BATCH)
     }
 
-    /// Moves about half of the items, at most `limit`, into another deque, and pops one of them.
+    /// Moves about half of the items, at most `limit`, into another deque, and pops one item.
     ///
     /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
-    /// this deque's own worker, this call pops from it. If `dest` is at its maximum capacity, this
-    /// call takes one item and moves none. Otherwise the same as
+    /// this deque's own worker, this call pops from `dest`. If `dest` is at its maximum capacity,
+    /// this call takes one item and moves none. In all else this call does the same as
     /// [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Panics
@@ -166,7 +167,8 @@ impl<T> Stealer<T> {
     ///
     /// Returns the number of items taken. Stops early if the deque is empty, or if another thread
     /// is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the first.
-    /// An item is the sink's as soon as it is taken, so a sink that panics loses no other.
+    /// The sink gets each item as soon as the item is taken, so a sink that panics loses no other
+    /// item.
     ///
     /// # Progress
     ///
@@ -210,7 +212,7 @@ impl<T> Stealer<T> {
     }
 
     /// Moves up to `count` items from `top` into unpublished slots of `dest`, in the order in which
-    /// `dest` has to hold them. With `and_pop`, the item to pop comes last.
+    /// `dest` will pop them. With `and_pop`, the item to return comes last.
     ///
     /// The caller is pinned, has found `count` items, and has made room for them.
     fn move_oldest(
@@ -237,7 +239,7 @@ impl<T> Stealer<T> {
     /// Moves a batch out of a FIFO deque by one claim. Returns 0 if the claim failed.
     fn move_at_once(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> usize {
         let (from, to, free) = (self.buffer().slots(), dest.slots(), dest.bottom());
-        // The copies are worth nothing until the claim (I5).
+        // A copy may be torn until the claim succeeds (I5).
         match dest.flavor {
             Flavor::Lifo => {
                 for i in 0..count {
@@ -289,14 +291,14 @@ impl<T> Stealer<T> {
         free: Index,
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> usize {
-        // One item needs no announcement. After one announcement at an index there can be no other
-        // batch there, but a single item can be taken.
+        // One item needs no announcement. An index can get one announcement only. Afterwards a
+        // thief can take the item there alone.
         let alone = wanted == 1 || !top.is_open();
         let claimed = if alone { top } else { top.announced() };
         if !alone {
             let success = LAST_ITEM.strong(Relaxed);
-            // Relaxed, both: nothing is published or read. LAST_ITEM orders this before our look at
-            // `bottom`.
+            // Relaxed, both: the exchange publishes nothing and reads no item. LAST_ITEM orders it
+            // before this thread's look at `bottom`.
             if self.shared.top.compare_exchange(top.0, claimed.0, success, Relaxed).is_err() {
                 return 0;
             }

@@ -7,10 +7,10 @@ use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
 use alloc::boxed::Box;
 
-/// A circular array of slots, whose length is a power of two, addressed by wrapping indices.
+/// A circular array of slots. Its length is a power of two, and wrapping indices address it.
 pub(super) struct Buffer<T> {
     slots: Box<[Slot<T>]>,
-    /// The buffer that this one replaced, if it is kept.
+    /// The buffer that this buffer replaced, if the deque keeps it.
     outgrown: *mut Protected<Buffer<T>>,
 }
 
@@ -58,8 +58,8 @@ pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
     unsafe { slots.get_unchecked(place) }
 }
 
-/// Copies `count` slots from an index of one buffer to an index of another, in up to three runs
-/// that do not wrap around.
+/// Copies `count` slots from an index of one buffer to an index of another. The copy is split into
+/// at most three runs, none of which wraps around.
 #[inline]
 pub(super) fn copy_slots<T>(from: (&[Slot<T>], Index), to: (&[Slot<T>], Index), mut count: usize) {
     let ((source, mut first), (dest, mut free)) = (from, to);

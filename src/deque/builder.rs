@@ -48,8 +48,8 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Limits the deque to `items` items, without rounding. [`try_push`](Worker::try_push) returns
-    /// any further item.
+    /// Limits the deque to exactly `items` items. [`try_push`](Worker::try_push) returns any
+    /// further item.
     ///
     /// # Panics
     ///
@@ -69,14 +69,14 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Sets whether the deque gives memory back. If so, `pop` halves the buffer when less than a
-    /// quarter of it is in use, down to the initial capacity. Replaced buffers are freed while
-    /// stealers live.
+    /// Sets whether the deque gives memory back. A deque that does so halves its buffer in `pop`
+    /// when less than a quarter is in use. The buffer never gets smaller than the initial capacity.
+    /// Replaced buffers are freed while stealers live.
     ///
     /// The price is that each steal pins the thread through crossbeam-epoch. A search over many
-    /// victims pays it once if it calls `crossbeam_epoch::pin` around the search. Without this
-    /// setting, outgrown buffers are kept until the deque is dropped; all of them together are
-    /// smaller than the current one.
+    /// victims pays once for all if the caller pins with `crossbeam_epoch::pin` around the search.
+    /// Without this setting, the deque keeps outgrown buffers until it is dropped. All of them
+    /// together are smaller than the current buffer.
     ///
     /// # Examples
     ///
@@ -154,7 +154,7 @@ impl<T> Worker<T> {
     ///
     /// # Panics
     ///
-    /// Panics with "capacity overflow" if that takes more than `isize::MAX` bytes.
+    /// Panics with "capacity overflow" if the slots take more than `isize::MAX` bytes.
     ///
     /// # Examples
     ///
@@ -177,7 +177,7 @@ impl<T> Default for Worker<T> {
     }
 }
 
-// By hand: a derive would demand `T: Clone`, and a builder has no `T`.
+// By hand, because a derive would demand `T: Clone`.
 impl<T> Clone for Builder<T> {
     fn clone(&self) -> Self {
         Builder { items: PhantomData, ..*self }

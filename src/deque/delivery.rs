@@ -1,4 +1,5 @@
-//! Taking in items that come out of an injector.
+//! The side of a deque that takes items from an injector, without going through `push` for each
+//! item.
 
 use super::batch::reverse;
 use super::index::{after, place};
@@ -6,13 +7,13 @@ use super::{Flavor, Worker};
 use crate::sync::slot::Slot;
 
 impl<T> Worker<T> {
-    /// Returns whether the deque is at its maximum capacity, counting items that thieves are
-    /// taking.
+    /// Returns whether the deque is at its maximum capacity. Items that thieves are just taking
+    /// count.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.max_capacity
     }
 
-    /// Pushes the item, for which there is room. With `and_keep`, returns it instead.
+    /// Pushes the item. The caller has made room. With `and_keep`, returns the item instead.
     pub(crate) fn take_in(&self, item: T, and_keep: bool) -> Option<T> {
         if and_keep {
             return Some(item);
@@ -22,15 +23,15 @@ impl<T> Worker<T> {
     }
 
     /// Returns the slots that begin `count` after the first free slot, up to the end of the buffer.
-    /// Only as many of them are free as the deque has room for.
+    /// The caller must not fill more of them than the deque has room for.
     #[inline(always)]
     pub(crate) fn free_slots(&self, count: usize) -> &[Slot<T>] {
         let slots = self.slots();
         &slots[place(after(self.bottom(), count)) & (slots.len() - 1)..]
     }
 
-    /// Pushes the items that were stored in the first `count` free slots, so that they are popped
-    /// in the order of the slots.
+    /// Publishes the items that the caller stored in the first `count` free slots. The deque pops
+    /// them in the order of the slots, whatever its flavor.
     pub(crate) fn take_in_stored(&self, count: usize) {
         if self.flavor == Flavor::Lifo {
             reverse(self, count);

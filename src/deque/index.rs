@@ -1,4 +1,4 @@
-//! Indices, and the state that `top` holds beside its index.
+//! Indices, and the word in `top`, in which a state stands beside the index.
 //!
 //! An index is a counter that wraps, in steps of [`ONE`]: its two lowest bits are free. `bottom`
 //! leaves them zero. In `top` of a LIFO deque they are a state:
@@ -17,9 +17,9 @@
 //!                                                     the owner withdrew it
 //! ```
 //!
-//! No transition leads back to an earlier word: at most three words share an index, in this order,
-//! and indices only grow. So a compare-exchange on `top` succeeds only if nothing has happened to
-//! `top` since it was read.
+//! No transition leads back to an earlier word. At most three words share an index, in this order,
+//! and indices only grow. So a compare-exchange on `top` succeeds only if `top` has not changed
+//! since the thread read it.
 
 use crate::sync::{Index, STEPS_TO_THE_WRAP};
 
@@ -27,8 +27,8 @@ const STATE_BITS: u32 = 2;
 
 /// One step of an index.
 const ONE: Index = 1 << STATE_BITS;
-/// Where indices start: a little below their wrap, so that every deque soon passes it, on every
-/// user's machine and in every test.
+/// The first index, a little below the wrap. So every deque soon passes the wrap, on users'
+/// machines as in tests.
 pub(super) const FIRST: Index = Index::MIN.wrapping_sub(STEPS_TO_THE_WRAP * ONE);
 
 const STATE: Index = ONE - 1;
@@ -46,13 +46,13 @@ impl Top {
         self.0 & !STATE
     }
 
-    /// Returns whether a batch may be announced: none was announced at this index before.
+    /// Returns whether a thief may announce a batch at this index: none was announced here before.
     #[inline(always)]
     pub(super) fn is_open(self) -> bool {
         self.0 & STATE == 0
     }
 
-    /// Returns whether a batch is announced, so that a thief may take several items at once.
+    /// Returns whether a batch is announced. Then a thief may take several items at once.
     #[inline(always)]
     pub(super) fn is_announced(self) -> bool {
         self.0 & ANNOUNCED != 0
@@ -61,7 +61,7 @@ impl Top {
     /// Returns whether there are at most `few` items, in index steps, from this index to `bottom`.
     #[inline(always)]
     pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
-        // The state takes less than a step off the difference, and so does not change the answer.
+        // The state is less than one step, so it does not change the answer.
         bottom.wrapping_sub(self.0) <= few
     }
 
@@ -71,7 +71,7 @@ impl Top {
         self.index() == before(bottom)
     }
 
-    /// Returns the word without the mark `ANNOUNCED`, if it has that.
+    /// Returns the word without the mark `ANNOUNCED`.
     #[inline(always)]
     pub(super) fn unannounced(self) -> Top {
         Top(self.0 & !ANNOUNCED)
@@ -123,7 +123,7 @@ pub(super) fn distance(from: Index, to: Index) -> usize {
     signed_distance(from, to).max(0) as usize
 }
 
-/// Returns the number of an index's slot, which the caller masks by the capacity.
+/// Returns the number of an index's slot before the caller masks it by the capacity.
 #[inline(always)]
 pub(super) fn place(index: Index) -> usize {
     (index >> STATE_BITS) as usize

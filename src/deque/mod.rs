@@ -16,25 +16,25 @@
 //!
 //! - **I1** Only the owner writes `bottom`, `buffer` and the slots of the current buffer.
 //! - **I2** Every slot in `top..bottom` holds an item that is not taken.
-//! - **I3** `top` only grows, and the thread that makes it grow owns the items it passed.
+//! - **I3** `top` only grows, and the thread that moves `top` past an item owns that item.
 //! - **I4** While the owner of a LIFO deque takes an item without touching `top`, no thief reaches
-//!   that item. A single steal does not, because one of the two threads sees the other
-//!   (`LAST_ITEM`). A batch does not, because it is announced in `top` first and takes at most
-//!   `MAX_ANNOUNCED` items. The owner withdraws the announcement before it takes an item within
-//!   that reach (`index.rs`).
-//! - **I5** A slot is written only while its index is at or above `bottom`, and not before `top`
-//!   has passed the index that used it last. So a copy is whole if `top` is still at its index, or
-//!   below, after the copy was made.
-//! - **I6** A buffer that has been replaced is never written again. It is freed with the deque. If
-//!   the deque shrinks, it is freed earlier, through epoch, and every thread that uses it is
-//!   pinned.
+//!   that item. A thief that takes one item does not reach it, because one of the two threads sees
+//!   the other's write (`LAST_ITEM`). A batch does not reach it, because the thief announces the
+//!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. The owner withdraws the
+//!   announcement before it takes an item within that range (`index.rs`).
+//! - **I5** The owner writes a slot only while the slot's index is at or above `bottom`. By then
+//!   `top` has passed the index that used the slot last. So a copy is whole if `top`, read after
+//!   the copy, has not passed the copied index.
+//! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
+//!   frees replaced buffers when it is dropped. A deque that shrinks frees them through epoch, and
+//!   each of its thieves is pinned while using a buffer.
 //! - **I7** `bottom - top` is at most the capacity of the current buffer, which is a power of two.
 //!
 //! # Orderings
 //!
 //! The constants below are the only orderings here stronger than `Relaxed`. `proofs/orderings.md`
-//! argues each under its name. `cargo xtask orderings` weakens each use of a name, and says which
-//! model fails; `loom-tests/unwitnessed.md` lists the uses where none does, and why.
+//! argues each under its name. `cargo xtask orderings` weakens each use of a constant, and reports
+//! the model that fails. `loom-tests/unwitnessed.md` explains the uses for which no model fails.
 //!
 //! # Sources
 //!
@@ -77,15 +77,16 @@ use index::{FIRST, Top, after};
 
 /// A thief that sees an index below `bottom` also sees the item stored there.
 ///
-/// Every store that leaves items below `bottom` releases. That includes the store by which `pop`
-/// reserves the newest: a thief may learn about the older items from that one alone.
+/// Every store that leaves items below `bottom` releases. So does the store by which `pop` reserves
+/// the newest item, because a thief may learn about the older items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// A thread that sees `top` beyond an index knows that the taker has made its copy, and sees the
-/// `bottom` and the `buffer` that the taker saw.
+/// A thread that sees `top` beyond an index knows that the taker has made its copy. The thread also
+/// sees the `bottom` and the `buffer` that the taker saw.
 ///
 /// The owner needs the finished copy before it writes the slot again. Thieves and `pop` need the
-/// `bottom` that the taker saw, so that Empty is not an answer from the past.
+/// `bottom` that the taker saw. With an older `bottom` they could answer Empty for a deque that was
+/// not empty during the call.
 const CLAIM: Pair = Pair::named("deque::CLAIM");
 
 /// A thief that sees a new buffer also sees the items that were copied into it.
@@ -107,7 +108,8 @@ struct DequeState<T> {
 
 struct RarelyWritten<T> {
     buffer: AtomicPtr<Protected<Buffer<T>>>,
-    /// The domain that frees replaced buffers if the deque shrinks; `None` if they are kept.
+    /// The domain that frees replaced buffers of a deque that shrinks. `None` if the deque keeps
+    /// them.
     domain: Option<Domain>,
 }
 
@@ -160,7 +162,7 @@ impl<T> Drop for DequeState<T> {
                     *top = after(index, 1);
                     // SAFETY: I1 — only the owner writes slots, and this is the last handle.
                     let copy = unsafe { self.buffer.slot(index).peek() };
-                    // SAFETY: I2 — it was between `top` and `bottom`, so it is not taken.
+                    // SAFETY: I2 — the item was between `top` and `bottom`, so it is not taken.
                     drop(unsafe { copy.assume_init() });
                 }
             }
@@ -172,10 +174,11 @@ impl<T> Drop for DequeState<T> {
             }
         }
 
-        // Relaxed, all: this is the last handle, and `Arc` has ordered the others before it.
+        // Relaxed, all: this is the last handle, and `Arc` has ordered the other handles' accesses
+        // before it.
         let chain = Chain(self.rarely_written.buffer.load(Relaxed));
         let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
-        // SAFETY: I6 — it is the current buffer, and `chain` outlives the borrow.
+        // SAFETY: I6 — this is the current buffer, and `chain` outlives the borrow.
         let buffer = unsafe { &*chain.0 };
         let mut rest = RestOfDeque { buffer, indices };
         rest.drop_all();

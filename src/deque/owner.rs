@@ -1,5 +1,5 @@
-//! The owner's end: push and pop. Only the owner writes `bottom` (I1). It changes `top` only to
-//! claim an item, or to withdraw an announcement.
+//! The owner's end: push and pop. Only the owner writes `bottom` (I1). The owner changes `top` only
+//! to claim an item, or to withdraw an announcement.
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
@@ -22,7 +22,7 @@ impl<T> Worker<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the deque has a maximum capacity and has reached it; the item is dropped (see
+    /// Panics if the deque is at its maximum capacity; the item is dropped (see
     /// [`try_push`](Self::try_push)). Panics with "capacity overflow" if the buffer would take more
     /// than `isize::MAX` bytes.
     ///
@@ -42,9 +42,9 @@ impl<T> Worker<T> {
         self.put(item);
     }
 
-    /// Pushes an item, as [`push`](Self::push) does, for a caller that has just made it of several
-    /// words. Where there is room, no code here can panic, so the words stay in registers. `push`
-    /// may store them to the stack and load them back in pairs, which waits for the stores.
+    /// Pushes an item as [`push`](Self::push) does, and keeps its words in registers if there is
+    /// room. On that path no code can panic, so the compiler need not store the item on the stack.
+    /// `push` may store the words and load them back in pairs, which waits for the stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -61,7 +61,7 @@ impl<T> Worker<T> {
         self.push(item);
     }
 
-    /// Pushes an item to the bottom, unless the deque has a maximum capacity and has reached it.
+    /// Pushes an item to the bottom, unless the deque is at its maximum capacity.
     ///
     /// Progress and ordering are those of [`push`](Self::push).
     ///
@@ -95,8 +95,8 @@ impl<T> Worker<T> {
     /// Pushes an item to the bottom, and returns whether the deque was empty.
     ///
     /// `true` is certain: this item was the only one. `false` may be out of date when it arrives,
-    /// because thieves take at any time. So the answer can save a wake-up that would be one of
-    /// many. It cannot replace the check of a thread that is about to sleep.
+    /// because thieves take at any time. So a caller may skip a wake-up on `false`. The answer does
+    /// not replace the check that a thread makes before it sleeps.
     ///
     /// Progress, ordering and panics are those of [`push`](Self::push).
     ///
@@ -109,7 +109,7 @@ impl<T> Worker<T> {
     /// ```
     #[inline]
     pub fn push_was_empty(&self, item: T) -> bool {
-        // Asked before the push: a thief may take the item as soon as it is published.
+        // Before the push, because a thief may take the item as soon as `push` publishes it.
         let was_empty = self.is_empty();
         self.push(item);
         was_empty
@@ -133,8 +133,9 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        // A release store costs a plain store, so publishing each item loses nothing. No item waits
-        // in an unpublished slot, so the iterator may push into this very deque.
+        // A release store costs no more than a plain store, so the loop publishes each item at
+        // once. The iterator may even push into this very deque, because no item waits in an
+        // unpublished slot.
         let items = items.into_iter();
         self.reserve(items.size_hint().0);
         items.for_each(|item| self.push(item));
@@ -146,9 +147,9 @@ impl<T> Worker<T> {
     ///
     /// # Progress
     ///
-    /// LIFO: wait-free, one locked instruction. FIFO: lock-free, a compare-exchange that is
-    /// repeated if a thief took an item meanwhile. A deque built with
-    /// [`shrinking`](super::Builder::shrinking) may allocate and copy, amortised O(1).
+    /// LIFO: wait-free, one locked instruction. FIFO: lock-free, one compare-exchange, repeated
+    /// whenever a thief was quicker. A deque built with [`shrinking`](super::Builder::shrinking)
+    /// may allocate and copy, amortised O(1).
     ///
     /// # Examples
     ///
@@ -160,19 +161,19 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.pop(), Some(2));
     /// assert_eq!(worker.pop(), None);
     /// ```
-    // Inlined whatever its size: each branch taken costs half a nanosecond on some processors.
+    // Inlined at any size, because each taken branch costs half a nanosecond on some processors.
     #[inline(always)]
     pub fn pop(&self) -> Option<T> {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let read = |slot: &Slot<T>| unsafe { slot.peek() };
         // SAFETY: I2, I3, I4 — `take_next` calls this only once the item is ours. The copy is
-        // opened where it is: each further move of a large item would take as much of the stack
-        // again.
+        // opened in place, because each further move of a large item would need its size on the
+        // stack again.
         self.take_next(read, |copy| unsafe { copy.assume_init() })
     }
 
-    /// Takes the next item, as [`pop`](Self::pop) does, but reads it word by word. If the item was
-    /// just pushed, a load of two words at once would wait until their two stores are in the cache.
+    /// Takes the next item as [`pop`](Self::pop) does, but reads the item word by word. If the item
+    /// was just pushed, a load of two words at once would wait until both stores are in the cache.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn pop_by_words(&self) -> Option<T> {
@@ -187,12 +188,12 @@ impl<T> Worker<T> {
         self.bottom()
     }
 
-    /// Shows the items to `look`, the oldest first, for as long as that returns `true`.
+    /// Shows the items to `look`, the oldest first, until `look` returns `false`.
     ///
-    /// `look` gets each item's index and words. Thieves may take the item meanwhile.
+    /// `look` gets each item's index and words. A thief may take the item meanwhile.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn look_through(&self, mut look: impl FnMut(Index, &MaybeUninit<T>) -> bool) {
-        // Relaxed: from any `top` on, the slots up to `bottom` are written, and by this thread.
+        // Relaxed: this thread itself wrote every slot between any value of `top` and `bottom`.
         let mut place = Top(self.shared.top.load(Relaxed)).index();
         while place != self.bottom()
             && self.slot(place).copy().words().is_some_and(|words| look(place, words))
@@ -201,8 +202,9 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Takes the newest item out of a LIFO deque, if it is at this index, and forgets it. Returns
-    /// `Some(false)` if a thief has taken it, and `None` if the newest item is at another index.
+    /// Drops the newest item of a LIFO deque without running its destructor, if it is at this
+    /// index. Returns `Some(false)` if a thief has taken the item. Returns `None` if the newest
+    /// item is at another index.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, place: Index) -> Option<bool> {
@@ -212,22 +214,22 @@ impl<T> Worker<T> {
         Some(self.take_next(|_| (), |()| ()).is_some())
     }
 
-    /// Takes the next item: reads it, makes sure that it is ours, and applies `give` to it.
+    /// Takes the next item: reads it, makes it the owner's, and applies `give` to it.
     ///
-    /// The common path reaches the fence or the claim without a call. After a call the item is read
-    /// again: a copy kept across the call would have to be saved in every `pop`.
+    /// On the common path no call comes before the fence or the claim. After a call, the item is
+    /// read again. A copy kept across the call would have to be saved on the stack in every `pop`.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
-        // `top_seen` may be out of date, but then `top` has grown: there are at most as many items
-        // as it shows.
+        // `top_seen` may be out of date, but `top` only grows. So the deque has at most the items
+        // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
-            // Read before the fence: behind it each load would wait for the one before.
+            // Before the fence, because after the fence each load would wait for the one before.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
-            // I2, I4: if `top` has not changed, thieves have older items to take first, and none
-            // has announced a batch. Otherwise `settle` decides.
+            // I2, I4: if `top` has not changed, thieves have older items to take first, and no
+            // thief has announced a batch. Otherwise `settle` decides.
             if top == seen {
                 return Some(give(copy));
             }
@@ -235,8 +237,8 @@ impl<T> Worker<T> {
         }
         let mut top = seen;
         if self.is_to_be_claimed(seen, bottom) {
-            // `top` alone decides about this item (I3), without a reservation and its fence. If
-            // `seen` is out of date, the claim fails and returns the present `top`.
+            // `top` alone decides about this item (I3), so neither a reservation nor its fence is
+            // needed. If `seen` is out of date, the claim fails and returns the present `top`.
             let copy = read(self.slot(seen.index()));
             match self.advance(seen, seen.taken(1)) {
                 Ok(()) => return Some(give(copy)),
@@ -247,15 +249,15 @@ impl<T> Worker<T> {
         Some(give(read(self.slot(index))))
     }
 
-    /// Returns whether `pop` claims the item at `top`, where it does not reserve the newest. If
-    /// not, the deque is empty, or its buffer is to be halved first.
+    /// Returns whether `pop` is to claim the item at `top`. If not, the deque is empty, or its
+    /// buffer must be halved first.
     #[inline(always)]
     fn is_to_be_claimed(&self, top: Top, bottom: Index) -> bool {
         !top.is_near(bottom, self.sparse.get()) || top.is_below(bottom)
     }
 
-    /// Takes the next item if the deque may be empty, or its buffer may have to be halved. Returns
-    /// the item's index. `top` is the last value that the owner saw.
+    /// Returns the index of the next item, taken. Handles the rare cases: an empty deque, and a
+    /// buffer to be halved. `top` is the last value that the owner saw.
     #[cold]
     fn take_slow(&self, mut top: Top, bottom: Index) -> Option<Index> {
         loop {
@@ -281,13 +283,13 @@ impl<T> Worker<T> {
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
         LAST_ITEM.fence();
-        // LAST_ITEM orders this load. It acquires for the sake of `push`, which relies on the
-        // remembered `top`.
+        // LAST_ITEM orders this load. The load acquires because `push` relies on the remembered
+        // `top`.
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
-    /// Returns whether the reserved item is the owner's: thieves may be close to it, or have taken
-    /// it.
+    /// Returns whether the owner gets the reserved item. Thieves may be close to the item, or have
+    /// taken it.
     #[cold]
     fn settle(&self, mut top: Top, bottom: Index) -> bool {
         let newest = before(bottom);
@@ -306,14 +308,15 @@ impl<T> Worker<T> {
                 Err(moved) => top = moved,
             }
         };
-        // The deque is empty, and `bottom` returns to where it was before the reservation.
+        // The deque is empty. `bottom` returns to its value before the reservation.
         self.own_bottom.set(bottom);
         // Relaxed: there is nothing below `bottom` to publish.
         self.shared.bottom.store(bottom, Relaxed);
         last
     }
 
-    /// Changes `top` to `next` if it is unchanged. Either way the owner learns its present value.
+    /// Changes `top` to `next` if `top` is unchanged. In both cases the owner remembers the present
+    /// value of `top`.
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
         let success = both(CLAIM.acquire(), CLAIM.release());
@@ -327,8 +330,8 @@ impl<T> Worker<T> {
         result
     }
 
-    /// Remembers `top`, but not whether a batch is announced. So while one is announced,
-    /// `take_next` finds `top` changed, and calls `settle`.
+    /// Remembers `top` without the mark of an announced batch. So while a batch is announced,
+    /// `take_next` finds that `top` has changed, and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {
         self.top_seen.set(top.unannounced());
@@ -339,7 +342,7 @@ impl<T> Worker<T> {
         self.top_seen.get().is_near(self.bottom(), self.room.get()) || self.make_room(1) > 0
     }
 
-    /// Stores an item for which there is room, and publishes it.
+    /// Stores and publishes an item. The caller has made room.
     #[inline(always)]
     fn put(&self, item: T) {
         let bottom = self.bottom();
@@ -347,7 +350,7 @@ impl<T> Worker<T> {
         self.publish(after(bottom, 1));
     }
 
-    /// Stores `bottom`, so that thieves see the items below it.
+    /// Stores `bottom`. Thieves then see the items below it.
     #[inline(always)]
     pub(super) fn publish(&self, bottom: Index) {
         self.own_bottom.set(bottom);

@@ -1,5 +1,5 @@
-//! Room in a deque: growing, shrinking, limits. The owner replaces the buffer here, and sets the
-//! limits by which `push` and `pop` do without reading `top`.
+//! Room in a deque: growing, shrinking, limits. The owner replaces the buffer here. The owner also
+//! sets the limits that let `push` and `pop` work without reading `top`.
 
 use super::buffer::{Buffer, copy_slots};
 use super::index::{Top, after, before, distance};
@@ -21,8 +21,7 @@ impl<T> Worker<T> {
         self.buffer().capacity()
     }
 
-    /// Returns the most items that the deque holds, if [`Builder::max_capacity`](super::Builder)
-    /// set a maximum.
+    /// Returns the maximum capacity, if [`Builder::max_capacity`](super::Builder) set one.
     ///
     /// # Examples
     ///
@@ -37,12 +36,12 @@ impl<T> Worker<T> {
         (self.max_capacity < usize::MAX).then_some(self.max_capacity)
     }
 
-    /// Makes room for `additional` more items, within the maximum capacity, so that pushing them
-    /// does not allocate.
+    /// Makes room for `additional` more items, within the maximum capacity. Pushing these items
+    /// then does not allocate.
     ///
     /// # Panics
     ///
-    /// Panics with "capacity overflow" if that takes more than `isize::MAX` bytes.
+    /// Panics with "capacity overflow" if the slots would take more than `isize::MAX` bytes.
     ///
     /// # Examples
     ///
@@ -57,10 +56,11 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Gives back the memory that the present items do not need.
+    /// Gives back memory that the present items do not need.
     ///
-    /// A deque that shrinks gives back every buffer that its stealers no longer use. Any other
-    /// deque keeps its buffers while a [`Stealer`](super::Stealer) exists: then this does nothing.
+    /// A deque built with `shrinking` gives back every buffer that its stealers no longer use. Any
+    /// other deque keeps its buffers while a [`Stealer`](super::Stealer) exists, so this call does
+    /// nothing then.
     ///
     /// # Examples
     ///
@@ -90,8 +90,7 @@ impl<T> Worker<T> {
         self.set_limits();
     }
 
-    /// Moves the items to a new buffer, and frees the old one with the buffers that it had
-    /// replaced.
+    /// Moves the items to a new buffer. Frees the old buffer and the buffers that it had replaced.
     ///
     /// # Safety
     ///
@@ -108,8 +107,8 @@ impl<T> Worker<T> {
         drop(Chain(old));
     }
 
-    /// Makes room for up to `wanted` more items, within the maximum capacity. Returns for how many
-    /// there is room.
+    /// Makes room for up to `wanted` more items, within the maximum capacity. Returns the number of
+    /// items for which there is room.
     #[cold]
     pub(crate) fn make_room(&self, wanted: usize) -> usize {
         let (top, bottom) = (self.see_top(), self.bottom());
@@ -122,15 +121,15 @@ impl<T> Worker<T> {
         wanted.min(needed - len)
     }
 
-    /// Reads `top`, and remembers it. The takers have made their copies of all items below it
-    /// (CLAIM), so those slots are free.
+    /// Reads `top`, and remembers it. All slots below it are free, because the takers have made
+    /// their copies (CLAIM).
     fn see_top(&self) -> Index {
         let top = Top(self.shared.top.load(CLAIM.acquire()));
         self.see(top);
         top.index()
     }
 
-    /// Sets the limits that `push` and `pop` compare with: `room`, `few` and `sparse` of
+    /// Sets the limits with which `push` and `pop` compare: `room`, `few` and `sparse` of
     /// [`Worker`].
     pub(super) fn set_limits(&self) {
         let capacity = self.capacity();
@@ -151,7 +150,7 @@ impl<T> Worker<T> {
         self.set_limits();
     }
 
-    /// Moves the items to a buffer of another capacity, which is at least `bottom - top`.
+    /// Moves the items to a buffer of another capacity. `capacity` is at least `bottom - top`.
     fn replace(&self, capacity: usize, top: Index, bottom: Index) {
         debug_assert!(distance(top, bottom) <= capacity, "I7");
         let old = self.buffer.get();
@@ -164,8 +163,8 @@ impl<T> Worker<T> {
         self.set_buffer(new);
         self.shared.rarely_written.buffer.store(new, GROWN.release());
         if let Some(domain) = domain {
-            // SAFETY: I6 — the store above has unlinked it, and it is never written again. Its
-            // items have been copied, and a buffer does not drop any.
+            // SAFETY: I6 — the store above has unlinked the old buffer, and no thread writes it
+            // again. The items have been copied, and a buffer does not drop items.
             unsafe { domain.pin().retire(old) };
         }
     }

@@ -1,5 +1,5 @@
-//! The thieves' end: `Stealer`. A thief copies the oldest item, then claims it by a
-//! compare-exchange of `top`. If that fails, it discards the copy.
+//! The thieves' end: `Stealer`. A thief copies the oldest item, then claims the item by a
+//! compare-exchange of `top`. If the exchange fails, the thief discards the copy.
 
 use super::buffer::Buffer;
 use super::index::{Top, distance};
@@ -16,7 +16,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A thief's handle of a deque: takes the oldest items.
 ///
-/// Any number of threads may use and clone it. The deque lives as long as its last handle.
+/// Any number of threads may use and clone a `Stealer`. The deque lives as long as its last handle.
 ///
 /// # Examples
 ///
@@ -52,19 +52,19 @@ impl<T> Stealer<T> {
         (top, bottom)
     }
 
-    /// Reads `bottom`, after all that this thread knows of `top`.
+    /// Reads `bottom`. LAST_ITEM orders the read after this thread's reads of `top`.
     #[inline(always)]
     pub(super) fn look_at_bottom(&self) -> Index {
         // The owner of a FIFO deque takes by compare-exchange, as thieves do, and never lowers
-        // `bottom`. So an old `bottom` shows fewer items than there are, and does no other harm.
+        // `bottom`. So an old `bottom` can only hide items.
         if self.flavor == Flavor::Lifo {
             LAST_ITEM.light_fence();
         }
         self.shared.bottom.load(LAST_ITEM.strong(PUBLISH.acquire()))
     }
 
-    /// Reads the buffer. To be called after each read of `bottom`: an older buffer lacks items that
-    /// were pushed after it was replaced (RUSTSEC-2021-0093).
+    /// Reads the buffer. The caller has read `bottom` before, because an older buffer lacks items
+    /// that were pushed into its replacement (RUSTSEC-2021-0093).
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
         let buffer = self.shared.rarely_written.buffer.load(GROWN.acquire());
@@ -82,18 +82,18 @@ impl<T> Stealer<T> {
 
     /// Takes the oldest item.
     ///
-    /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: it took that
-    /// item, or announced or withdrew a batch there. There may be more items.
+    /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: that thread took
+    /// the item, or announced or withdrew a batch there. The deque may still have items.
     ///
     /// # Progress
     ///
-    /// Wait-free: one compare-exchange, or two loads if there is nothing to take. A loop that
-    /// repeats on `Retry` is lock-free. Each `Retry` is due to another thread's success, or to one
-    /// of two marks: an index can get each once, when a batch is announced there.
+    /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
+    /// `Retry` is lock-free. Each `Retry` is due to another thread's success, or to a mark for a
+    /// batch. An index gets at most two such marks.
     ///
     /// # Ordering
     ///
-    /// The owner's writes before the push happen before this returns the item.
+    /// The owner's writes before the push happen before this call returns the item.
     ///
     /// # Examples
     ///
@@ -126,8 +126,8 @@ impl<T> Stealer<T> {
     /// Takes the item that was seen at `top`, if `top` is unchanged.
     #[inline(always)]
     fn take(&self, top: Top) -> Steal<T> {
-        // Copied before the claim, because the owner may write the slot again after it. The copy
-        // may be torn unless the claim succeeds (I5).
+        // Before the claim, because the owner may write the slot again after the claim. Until the
+        // claim succeeds, the copy may be torn (I5).
         let copy = self.buffer().slot(top.index()).copy();
         if !self.claim(top, 1) {
             return Steal::Retry;
@@ -179,7 +179,7 @@ impl<T> Stealer<T> {
 
     /// Returns the number of items in the deque at some moment during this call.
     ///
-    /// Lock-free: repeats if an item was taken meanwhile.
+    /// Lock-free: repeats if a thread took an item meanwhile.
     ///
     /// # Examples
     ///
@@ -192,8 +192,8 @@ impl<T> Stealer<T> {
     pub fn len(&self) -> usize {
         loop {
             let (top, bottom) = self.look();
-            // Relaxed: `bottom` has shown the `top` that the owner knew when it pushed the last
-            // item.
+            // Relaxed: `bottom` has shown this thread the `top` that the owner knew at its last
+            // push.
             let now = Top(self.shared.top.load(Relaxed));
             if now.index() == top.index() {
                 return distance(top.index(), bottom);

@@ -13,8 +13,8 @@ use core::ptr;
 
 /// The owner's handle of a deque: pushes and pops.
 ///
-/// One thread at a time holds it: it is `Send` but not `Sync`. Other threads take items through a
-/// [`Stealer`](super::Stealer).
+/// One thread at a time holds a `Worker`, which is `Send` but not `Sync`. Other threads take items
+/// through a [`Stealer`](super::Stealer).
 ///
 /// # Examples
 ///
@@ -47,33 +47,35 @@ pub struct Worker<T> {
     slots: Cell<*const [Slot<T>]>,
     /// The value of `bottom` (I1: only the owner changes it).
     pub(super) own_bottom: Cell<Index>,
-    /// The newest `top` that the owner has seen, without announcements: the present one or an
-    /// earlier (I3). It was read with acquire. It saves `pop` a load that would wait for the locked
-    /// instruction before it, and `push` the load of a line that thieves write.
+    /// The newest `top` that the owner has read with acquire, without announcements. The present
+    /// `top` is the same or further on (I3). The field saves `pop` a load that would wait for the
+    /// locked instruction before it. It saves `push` the load of a line that thieves write.
     pub(super) top_seen: Cell<Top>,
-    /// The most items, by `top_seen` and in index steps, at which `push` has room for another.
+    /// The greatest length at which `push` has room for another item. Lengths are from `top_seen`
+    /// to `bottom`, in index steps.
     pub(super) room: Cell<Index>,
-    /// The most items, counted likewise, at which `pop` claims the oldest. With more it reserves
-    /// the newest. One for a LIFO deque, or `sparse` if that is more; any number for a FIFO deque.
+    /// The greatest length at which `pop` claims the oldest item. At a greater length `pop`
+    /// reserves the newest item. For a LIFO deque this is 1, or `sparse` if that is more. For a
+    /// FIFO deque this is `Index::MAX`.
     pub(super) few: Cell<Index>,
-    /// The most items, counted likewise, at which the buffer is to be halved, unless there is only
-    /// one. A quarter of the capacity, or none if the deque does not shrink.
+    /// The greatest length at which `pop` halves the buffer, unless only one item is left. A
+    /// quarter of the capacity, or zero if the deque does not shrink.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
 }
 
 // SAFETY: I1 — the right to write `bottom` and the slots moves with the handle. `T: Send` is
-// needed, since another thread then pops what this one pushed. `T: Sync` is not: no two threads see
-// one item.
+// needed, since another thread then pops items that this thread pushed. `T: Sync` is not: no two
+// threads see one item.
 unsafe impl<T: Send> Send for Worker<T> {}
 // No method runs code of the user's while an invariant is broken.
 impl<T> UnwindSafe for Worker<T> {}
 impl<T> RefUnwindSafe for Worker<T> {}
 
 impl<T> Worker<T> {
-    /// Creates a deque of `min_capacity` slots, a power of two, below which `pop` does not shrink
-    /// it.
+    /// Creates a deque with `min_capacity` slots, a power of two. `pop` never shrinks the deque
+    /// below that.
     pub(super) fn make(
         flavor: Flavor,
         min_capacity: usize,
@@ -101,7 +103,7 @@ impl<T> Worker<T> {
         worker
     }
 
-    /// Returns the buffer. It is not freed while the borrow lives: only `replace` retires it.
+    /// Returns the buffer. Only `replace` retires it, so the borrow stays valid.
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
         // SAFETY: I6 — it is the current buffer, and only the owner replaces it.
@@ -114,14 +116,13 @@ impl<T> Worker<T> {
         slot_in(self.slots(), index)
     }
 
-    /// Returns the buffer's slots, which stay as long as it does.
+    /// Returns the slots of the current buffer.
     #[inline(always)]
     pub(super) fn slots(&self) -> &[Slot<T>] {
         // SAFETY: I6 — they are the current buffer's, and only the owner replaces it.
         unsafe { &*self.slots.get() }
     }
 
-    /// Makes a buffer the current one of this handle.
     pub(super) fn set_buffer(&self, buffer: *mut Protected<Buffer<T>>) {
         self.buffer.set(buffer);
         self.slots.set(self.buffer().slots());
@@ -131,7 +132,8 @@ impl<T> Worker<T> {
     ///
     /// # Safety
     ///
-    /// The item is ours (I2): it was claimed, or no thief can reach it, or it is not published.
+    /// The item is ours (I2): this thread has claimed it, or no thief can reach it, or it is not
+    /// published.
     #[inline(always)]
     pub(super) unsafe fn take(&self, index: Index) -> T {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
@@ -160,7 +162,7 @@ impl<T> Worker<T> {
 
     /// Returns the number of items in the deque.
     ///
-    /// Items that thieves are taking at this moment may be counted. Wait-free: two loads.
+    /// Items that thieves are just taking may be counted. Wait-free: two loads.
     ///
     /// # Examples
     ///
@@ -171,7 +173,8 @@ impl<T> Worker<T> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        // Relaxed: `top` only grows, so an old one counts items that are gone, as documented.
+        // Relaxed: `top` only grows. So an old `top` only counts items that are already taken, as
+        // the documentation says.
         distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
     }
 
@@ -195,8 +198,8 @@ impl<T> Worker<T> {
 
     /// Returns an iterator that pops until the deque is empty.
     ///
-    /// Thieves go on stealing meanwhile. Items that the iterator has not given when it is dropped
-    /// stay in the deque.
+    /// Thieves may steal meanwhile. Items that the iterator has not returned before its drop stay
+    /// in the deque.
     ///
     /// # Examples
     ///

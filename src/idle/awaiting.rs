@@ -1,4 +1,5 @@
-//! Futures that sleep on an event count: the list of sleepers gets a waker, and no thread blocks.
+//! Futures that sleep on an event count: their waker is in the list of sleepers, and no thread
+//! blocks.
 
 use super::EventCount;
 use super::prepared::{Asleep, Awake};
@@ -10,11 +11,11 @@ use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Returns a future that is ready once `holds` has returned true.
+/// Returns a future that becomes ready once `holds` has returned true.
 ///
-/// `holds` is called at the first poll, and at each notification of `events`. Each change that may
-/// make `holds` true must be followed by a notification of all sleepers. A condition that holds
-/// only between two calls is missed.
+/// The future calls `holds` at its first poll. Later, each notification of `events` calls it. A
+/// change that may make `holds` true must be followed by a notification of all sleepers. A
+/// condition that holds only between two calls is missed.
 pub(crate) fn until<O>(
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -34,9 +35,9 @@ where
 /// The future of [`until`].
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
-/// The condition of an `until`, which sleeps on the event count in place of its future. The thread
-/// that notifies calls `holds`. The next poll would be too late: the condition may be that no
-/// future is being polled.
+/// The condition of an `until`. It sleeps on the event count in place of its future, and the
+/// notifying thread calls `holds`. The next poll would be too late, since the condition may be that
+/// no future is being polled.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -70,11 +71,12 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Under the lock: the new sleeper may be told at once, and then another thread looks.
+            // Under the lock, because the new sleeper may be told at once. Then another thread
+            // looks.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,
-                // The task is woken to poll again, so that others run in between.
+                // Wakes the task to poll again, so that other tasks run in between.
                 Err(Awake::NoRoom) => {
                     let before = mem::replace(&mut *state, AwaitedState::New);
                     drop(state);
@@ -84,8 +86,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
         }
     }
 
-    /// Wakes the task. Catches a panic of the waker, which is the user's: the notifier has others
-    /// to tell.
+    /// Wakes the task. Catches a panic of the user's waker, because the notifier has others to
+    /// tell.
     fn wake_task(state: AwaitedState) {
         if let AwaitedState::Watching(waker, _) = state {
             thread::completes(|| waker.wake());
@@ -117,7 +119,7 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
             AwaitedState::Over => return Poll::Ready(()),
         };
         drop(state);
-        // Not under the lock: the waker's destructor is the user's code.
+        // Outside the lock, because the waker's destructor is the user's code.
         drop(before);
         Poll::Pending
     }

@@ -12,36 +12,36 @@ use crossbeam_utils::CachePadded;
 
 /// Lets threads sleep until a change may have given them something to do.
 ///
-/// An event count does not know the threads' condition, which may be about one queue, several, or a
-/// flag. A thread *prepares*, looks once more at its condition, and then *commits* or *cancels*. A
-/// notifier changes something first, then notifies. Either the thread's look sees the change, or
-/// the notification sees the prepared thread, which then does not sleep, or is woken.
+/// An event count does not know the threads' condition, which may concern a queue, several queues,
+/// or a flag. A thread *prepares*, looks once more at its condition, and then *commits* or
+/// *cancels*. A notifier changes something first, then notifies. Either the thread's look sees the
+/// change, or the notification sees the prepared thread. In the second case the thread does not
+/// sleep, or is woken.
 ///
 /// While no thread is prepared or asleep, a notification costs a fence and a load. It writes
 /// nothing, so notifiers do not contend with each other.
 ///
 /// # Which look may end in sleep
 ///
-/// The look after [`prepare`](Self::prepare) may end in sleep only if it has certainly found
-/// nothing. [`Steal::Retry`](crate::Steal::Retry) is not certain: a thread that sleeps on it may
-/// sleep while an item is there.
+/// The look after [`prepare`](Self::prepare) may end in sleep only if it certainly found nothing.
+/// [`Steal::Retry`](crate::Steal::Retry) is not certain: a thread that sleeps on it may leave an
+/// item untaken.
 ///
 /// # Which thread is notified
 ///
-/// A notification goes to a prepared thread if one is not notified yet, since that thread is awake.
-/// Otherwise it goes to the newest sleeper, whose caches are warm.
+/// A notification goes first to a prepared thread that is not notified yet, since that thread is
+/// awake. Otherwise the notification goes to the newest sleeper, whose caches are warm.
 ///
-/// A thread that prepares *after* a notification may get it in place of a thread that prepared
-/// before. One notified thread may answer several notifications. So
+/// A thread that prepares *after* a notification may get the notification in place of a thread that
+/// prepared before. One notified thread may answer several notifications. So
 /// [`notify_one`](Self::notify_one) and [`notify_many`](Self::notify_many) suit threads that all
-/// wait for the same things, such as items of one queue, and that look again whenever they are
-/// notified. If threads wait for different things, use [`notify_all`](Self::notify_all), or an
-/// event count for each of them.
+/// wait for the same things and look again after each notification. If threads wait for different
+/// things, use [`notify_all`](Self::notify_all), or an event count for each kind.
 ///
 /// # Progress
 ///
-/// Lock-free, except for the sleeping itself. A thread that is suspended inside one of these
-/// methods does not delay other threads' notifications.
+/// Lock-free, except for the sleeping itself. A thread that is suspended inside a method does not
+/// delay other threads' notifications.
 ///
 /// # Examples
 ///
@@ -95,7 +95,7 @@ impl EventCount {
     /// Makes an event count that moves the cost of a fence from notifiers to sleepers.
     ///
     /// While no thread is prepared or asleep, a notification costs a load and no fence. In return,
-    /// preparing calls `membarrier(2)`, which makes every running thread of the process execute a
+    /// preparing calls `membarrier(2)`, by which every running thread of the process executes a
     /// barrier. The call takes from a quarter of a microsecond to several microseconds.
     ///
     /// Where the system does not offer that call, this is [`new`](Self::new).
@@ -119,13 +119,13 @@ impl EventCount {
 
     /// Notifies one thread, if one is prepared or asleep. Call it after the change.
     ///
-    /// A prepared thread that is notified does not sleep; a sleeper wakes up. If a thread that
-    /// prepared before this call sleeps on, then another thread is notified after the call began,
-    /// and sees the change when it next prepares. That thread may have prepared after this call. If
-    /// each prepared thread is notified already, and no thread sleeps, the call adds nothing: those
-    /// threads answer it too.
+    /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. A
+    /// thread that prepared before this call may sleep on. Then another thread was notified after
+    /// the call began, and sees the change when it next prepares. If each prepared thread is
+    /// notified already, and no thread sleeps, the call adds nothing: those threads answer this
+    /// call too.
     ///
-    /// Lock-free. It costs a fence and a load while no thread is prepared or asleep.
+    /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
     /// # Examples
     ///
@@ -142,9 +142,9 @@ impl EventCount {
 
     /// Notifies one thread as [`notify_one`](Self::notify_one) does, if the condition holds.
     ///
-    /// The condition is evaluated only if a thread is prepared or asleep, and after the notifier's
-    /// fence. So its relaxed loads see what a thread wrote before it prepared. A scheduler's
-    /// condition is that no thread is searching for work already.
+    /// The condition is evaluated only if a thread is prepared or asleep, after the notifier's
+    /// fence. So the condition's relaxed loads see everything that the thread wrote before it
+    /// prepared. A scheduler's condition is typically that no thread is searching for work already.
     ///
     /// # Examples
     ///
@@ -169,7 +169,7 @@ impl EventCount {
         }
     }
 
-    /// Notifies up to `count` threads, or all that are prepared or asleep if these are fewer.
+    /// Notifies up to `count` threads that are prepared or asleep.
     ///
     /// The promise, progress and cost are those of [`notify_one`](Self::notify_one).
     ///
@@ -191,8 +191,8 @@ impl EventCount {
 
     /// Notifies every thread that is prepared or asleep.
     ///
-    /// Unlike [`notify_one`](Self::notify_one), this notifies each thread that prepared before the
-    /// call, whichever threads prepare afterwards. Progress and cost are the same.
+    /// Each thread that prepared before the call is notified, even if others prepare afterwards.
+    /// [`notify_one`](Self::notify_one) does not promise that. Progress and cost are the same.
     ///
     /// # Examples
     ///
@@ -248,7 +248,7 @@ impl EventCount {
             }
         };
         while number != 0 {
-            // Read before the waiter is taken off: afterwards another thread may use the waiter.
+            // Before the waiter is taken off, because another thread may use the waiter afterwards.
             let next = self.waiters.get(number).next();
             if let Some(waker) = self.waiters.taken_off(number) {
                 waker.wake();
@@ -257,8 +257,8 @@ impl EventCount {
         }
     }
 
-    /// Takes the newest sleeper off, if the word is still `word`. Returns its waker, unless the
-    /// sleeper has left.
+    /// Takes the newest sleeper off the list, if the word is still `word`. Returns its waker,
+    /// unless the sleeper has left.
     pub(super) fn take_off_top(&self, word: Word) -> Option<Waker> {
         let next = self.waiters.get(word.top()).next();
         if self.exchange(word, word.without_top(next)) {

@@ -1,9 +1,10 @@
 //! Sleeping until there is something to do, without losing a wake-up.
 //!
-//! A *prepared* thread has announced that it is about to sleep, and looks once more. A *sleeper* is
-//! in the list of sleepers, and blocks in its park. A *signal* tells one prepared thread to look
-//! again instead of sleeping. A thread is *told* when it takes a signal, when it finds another
-//! stamp than the one it prepared with, or when a notifier takes it off the list.
+//! A *prepared* thread has announced that it is about to sleep, and looks once more at its
+//! condition. A *sleeper* is in the list of sleepers, and blocks in its park. A *signal* tells one
+//! prepared thread to look again instead of sleeping. A thread is *told* when it takes a signal, or
+//! when a notifier takes it off the list. A thread is also told when it finds another stamp than
+//! the stamp at which it prepared.
 //!
 //! ```text
 //!  sleeper                                     notifier
@@ -21,18 +22,18 @@
 //!  Without the fences both can (store buffering), and the sleeper sleeps on work.
 //! ```
 //!
-//! Between 1 and 4 a thread is one of `prepared`; afterwards it is on the list. One exchange of one
-//! word makes the step. So a notifier that reads the word at c finds the thread in one place or the
-//! other.
+//! Between 1 and 4 a thread counts in `prepared`. Afterwards it is on the list. One exchange of one
+//! word makes this step, so a notifier that reads the word at c finds the thread in exactly one of
+//! the two.
 //!
 //! # Invariants
 //!
 //! - **I1** `prepared` is the number of threads between 1 and 4, and `signals` is at most that.
 //! - **I2** A signal leaves the word with a thread that looks again, or with a thread that cancels
-//!   and passes it on.
-//! - **I3** A prepared thread puts its waiter on the list in the exchange that takes the thread out
-//!   of `prepared`. The thread whose exchange moves `top` past a waiter has taken it off, alone.
-//! - **I4** Only its claimer touches a waiter that is `HELD`.
+//!   and passes the signal on.
+//! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list.
+//!   The thread whose exchange moves `top` past a waiter has taken that waiter off, alone.
+//! - **I4** Only the thread that claimed a `HELD` waiter touches it.
 //! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes its waker.
 //! - **I6** Waiters are freed with the event count, and not before.
 //!
@@ -40,8 +41,8 @@
 //!
 //! The three steps and the word are those of Eigen's `EventCount` (Vyukov, 2016), with its signals
 //! for prepared threads. Three things are ours: a stamp that also answers `notify_all`, sleepers
-//! that leave untold, and threads that pass a notification on when they cancel. The fences are
-//! Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986), with a counted pointer.
+//! that leave untold, and cancelling threads that pass a notification on. The fences are Dekker's
+//! pattern, as in Go's scheduler. The list is Treiber's (1986), with a counted pointer.
 //!
 //! # In a picture
 //!
@@ -68,18 +69,18 @@ pub use searchers::{Resting, Search, Searchers};
 use crate::sync::order::{FencePair, Pair};
 
 /// A notifier changes something, then reads the word. A sleeper counts itself in the word, then
-/// looks at everything. At least one of the two sees the other.
+/// looks at everything. At least one of the two sees the other's write.
 const LOOK_AGAIN: FencePair = FencePair::named("idle::LOOK_AGAIN");
 
 /// The last searcher finds something, takes itself off the count, then looks for more. A notifier
 /// changes something, then reads the count of searchers, behind the fence of LOOK_AGAIN. At least
-/// one of the two sees the other.
+/// one of the two sees the other's write.
 const SEARCHED: FencePair = FencePair::named("idle::SEARCHED");
 
-/// A thread that is told sees what the notifier did before the notification.
+/// A thread that is told sees everything that the notifier did before the notification.
 const TOLD: Pair = Pair::named("idle::TOLD");
 
-/// A thread that finds a waiter in the list sees what the waiter's owner put into it.
+/// A thread that finds a waiter in the list sees what the waiter's owner stored in the waiter.
 const LAIN: Pair = Pair::named("idle::LAIN");
 
 /// Each use of a waiter happens before the claim that begins its next use.

@@ -1,4 +1,4 @@
-//! Parks, in which threads block while they sleep.
+//! Parks: a worker may block in an I/O driver as well as in a plain parker.
 
 #[cfg(feature = "std")]
 use crate::sync::park::Parker;
@@ -11,8 +11,8 @@ use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
 
-/// The means by which one thread sleeps: its own parker, or an I/O driver, which also waits for
-/// other events.
+/// The means by which one thread sleeps: its own parker, or an I/O driver that also waits for other
+/// events.
 ///
 /// # Examples
 ///
@@ -42,21 +42,21 @@ use core::time::Duration;
 /// assert_eq!((is_told, park.1), (false, 1));
 /// ```
 pub trait Park {
-    /// Blocks until the park is unparked or `timeout` has passed. May return earlier, for any
-    /// reason.
+    /// Blocks until a waker unparks the park, or until `timeout` has passed. May return earlier,
+    /// for any reason.
     ///
-    /// Returns at once if the park was unparked since the last return.
+    /// Returns at once if a waker has unparked the park since the last return.
     fn park(&mut self, timeout: Option<Duration>);
 
-    /// Returns a waker that unparks this park from any thread. Waking must not panic: the panic
-    /// would reach the notifier.
+    /// Returns a waker that unparks this park from any thread. Waking must not panic, because the
+    /// panic would reach the notifier.
     fn unparker(&self) -> Waker;
 }
 
 /// A park that blocks the thread and waits for nothing but its waker.
 ///
-/// Like crossbeam-utils' `Parker` it has one token. Unparking makes the token available, and the
-/// next [`park`](Park::park) takes it and returns at once.
+/// Like crossbeam-utils' `Parker`, a `ThreadPark` has one token. Unparking makes the token
+/// available. The next [`park`](Park::park) takes the token and returns at once.
 ///
 /// # Examples
 ///
@@ -96,11 +96,11 @@ impl ThreadPark {
             #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
-        // A new park, if the thread's storage is gone or its park is lent already.
+        // Makes a new park if the thread's storage is gone, or its park is already in use.
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);
-        // An error: the thread's storage is gone, so the park is dropped.
+        // An error means that the thread's storage is gone. Then the park is dropped.
         let _ = OWN.try_with(|place| place.set(Some(own)));
         result
     }

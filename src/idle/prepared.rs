@@ -28,14 +28,15 @@ impl EventCount {
     /// Announces that this thread is about to sleep. The caller looks once more, then commits or
     /// cancels.
     ///
-    /// That look sees every change whose notification came before, even by relaxed loads. At most
-    /// 16,383 threads can be asleep; a further thread returns from its commit without sleeping.
+    /// The caller's look sees every change whose notification came before, even by relaxed loads.
+    /// At most 16,383 threads can be asleep; a further thread returns from its commit without
+    /// sleeping.
     ///
     /// Lock-free: a compare-exchange and a fence.
     ///
     /// # Panics
     ///
-    /// Panics if 4,095 threads are prepared already.
+    /// Panics if 4,095 other threads are prepared.
     ///
     /// # Examples
     ///
@@ -61,14 +62,14 @@ impl EventCount {
                 Err(now) => word = Word(now),
             }
         }
-        // Made before the fence: if the fence panics, the drop takes this thread off the count.
+        // Before the fence: if the fence panics, the drop takes this thread off the count.
         let prepared = Prepared::new(self, word.stamp());
         LOOK_AGAIN.heavy_fence(self.barrier);
         prepared
     }
 
     /// Sleeps until the condition holds, or until the deadline. Returns whether the condition
-    /// holds. Changes of the condition must be notified.
+    /// holds. Each change of the condition must be followed by a notification.
     #[cfg(feature = "std")]
     pub(crate) fn wait_until(&self, deadline: Option<Instant>, holds: impl Fn() -> bool) -> bool {
         loop {
@@ -93,9 +94,9 @@ impl<'a> Prepared<'a> {
 
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// A notification since [`prepare`](EventCount::prepare) may be left without a prepared thread
-    /// to answer it. Then this call passes it on to a sleeper, because the caller may have found
-    /// something else. Lock-free.
+    /// If this thread was notified after [`prepare`](EventCount::prepare), this call may pass the
+    /// notification on to a sleeper. It does so if no other prepared thread is left to answer,
+    /// because the caller may have found something else. Lock-free.
     ///
     /// # Examples
     ///
@@ -110,12 +111,12 @@ impl<'a> Prepared<'a> {
         drop(self);
     }
 
-    /// Sleeps until this thread is notified. Returns at once if that has happened since
+    /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, it returns without a notification. The writes before the notification that reached
-    /// this thread happen before this returns. Another notification may have found this thread
-    /// notified already, and added nothing: its changes are seen after the next
+    /// Rarely, returns without a notification. The notifier's earlier writes happen before this
+    /// returns. Another notification may have found this thread notified already, and added
+    /// nothing. The changes before that notification are seen after the next
     /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
@@ -185,8 +186,8 @@ impl<'a> Prepared<'a> {
 
     /// Sleeps in a park of the caller's, such as an I/O driver.
     ///
-    /// Calls [`Park::park`] once, unless this thread has been notified, and returns whether it has
-    /// been. On `false`, the park has returned for its own reason, such as the timeout.
+    /// Calls [`Park::park`] once, unless this thread was notified. Returns whether this thread was
+    /// notified. On `false`, the park has returned for its own reason, such as the timeout.
     ///
     /// # Examples
     ///
@@ -209,7 +210,8 @@ impl<'a> Prepared<'a> {
         !sleep.go()
     }
 
-    /// Puts a waker on the list of sleepers, until it is woken or [leaves](EventCount::leave).
+    /// Puts a waker on the list of sleepers, until a notifier wakes it or it
+    /// [leaves](EventCount::leave).
     #[cfg(feature = "std")]
     pub(super) fn commit_as(self, waker: Waker) -> Result<Asleep, Awake> {
         let sleep = self.lie_down(waker)?;
@@ -222,12 +224,12 @@ impl<'a> Prepared<'a> {
     fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
-            // All waiters are in use, so this thread cannot sleep. Dropping `self` passes a
-            // notification on.
+            // All waiters are in use, so this thread cannot sleep. Dropping `self` passes on any
+            // notification.
             relax();
             return Err(Awake::NoRoom);
         };
-        // SAFETY: I4 — claimed above, and this is the only call.
+        // SAFETY: I4 — we claimed the waiter above, and this is the only call.
         let this = unsafe { waiter.lie_down(waker) };
         events.waiters.listed();
         loop {
@@ -240,7 +242,7 @@ impl<'a> Prepared<'a> {
                 }
                 mem::forget(self);
                 events.waiters.not_listed();
-                // SAFETY: I4 — claimed above, and not put on the list.
+                // SAFETY: I4 — we claimed the waiter above, and have not put it on the list.
                 drop(unsafe { waiter.get_up(this) });
                 return Err(Awake::Told);
             }
@@ -254,13 +256,14 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Takes this thread off the count of prepared threads. Returns whether it takes a signal
-    /// along, because no other prepared thread is left to answer that signal.
+    /// Takes this thread off the count of prepared threads. Returns whether it took a signal along.
+    /// That happens if no other prepared thread is left to answer the signal.
     fn leave(&self) -> bool {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {
             let (less, is_signalled) = word.one_less();
-            // Relaxed, both: this thread reads nothing by it, and `tell` reads the word again.
+            // Relaxed, both: this thread reads nothing that the word orders, and `tell` reads the
+            // word again.
             match self.events.word.compare_exchange(word.0, less.0, Relaxed, Relaxed) {
                 Ok(_) => return is_signalled,
                 Err(now) => word = Word(now),
@@ -272,7 +275,7 @@ impl<'a> Prepared<'a> {
 impl Drop for Prepared<'_> {
     fn drop(&mut self) {
         if self.leave() {
-            // Without a fence: the notifier whose signal this is has passed its own.
+            // No fence is needed here: the notifier that sent this signal has passed its own fence.
             self.events.tell(1);
         }
     }
@@ -309,9 +312,9 @@ impl Sleeping<'_> {
         went
     }
 
-    /// Takes this sleeper off the list if it is the newest. Otherwise its waiter stays there as
-    /// `GONE`, until a notifier takes it off or many such are cleared away. Returns `false` if this
-    /// thread was told before.
+    /// Takes this sleeper off the list if it is the newest. Otherwise its waiter stays in the list
+    /// as `GONE`, until a notifier takes it off or many such waiters are cleared away. Returns
+    /// `false` if this thread was told before.
     fn leave(&self) -> bool {
         if !self.is_asleep() {
             return false;
@@ -322,12 +325,13 @@ impl Sleeping<'_> {
             return false;
         }
         if word.top() == self.number && events.take_off_top(word).is_some() {
-            // Our waiter in this use: by the stamp, none was taken off since we read the word.
+            // The stamp shows that no waiter was taken off since the word was read, so this is
+            // still our use.
             return true;
         }
         let went = events.waiters.go(self.number, self.this);
         if events.waiters.are_many_gone() {
-            // This wakes all sleepers for nothing, but rarely, and clears the list.
+            // Wakes all sleepers in order to clear the list. That is rare.
             events.tell_all();
         }
         went
@@ -335,7 +339,7 @@ impl Sleeping<'_> {
 }
 
 impl Drop for Sleeping<'_> {
-    /// Leaves the list if `park` panics, and for [`EventCount::leave`].
+    /// Leaves the list, also if `park` panics.
     fn drop(&mut self) {
         self.leave();
     }

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! A thread that has prepared goes back to 1, even if it has found an item or was told. Two
-//! notifiers may count on it: one relied on it while it searched, and another told it afterwards.
-//! If it took one item and looked no further, the other item would be forgotten
+//! notifiers may count on it: one notifier relied on it while it searched, and another told it
+//! afterwards. If the thread took one item and looked no further, the other item would be forgotten
 //! (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
@@ -30,10 +30,10 @@ use crossbeam_utils::CachePadded;
 /// An [`EventCount`] that skips a wake-up while another thread is already searching.
 ///
 /// Waking a thread costs microseconds, and often an awake thread is about to find the change
-/// anyway. A thread that has run out of work *searches*. While at least one thread searches,
-/// [`notify_one`](Self::notify_one) wakes none and relies on the searchers. The last searcher to
-/// find something looks whether there is more, and wakes another thread if there is. A searcher
-/// that finds nothing prepares for sleep and looks once more, as with an event count.
+/// anyway. A thread that has run out of work *searches*. While a thread searches,
+/// [`notify_one`](Self::notify_one) wakes no thread and relies on the searchers. When the last
+/// searcher finds something, it looks for more work, and wakes another thread if there is more. A
+/// searcher that finds nothing prepares for sleep and looks once more, as with an event count.
 ///
 /// # Examples
 ///
@@ -102,9 +102,9 @@ impl Searchers {
         Searchers { events: EventCount::asymmetric(), ..Searchers::new() }
     }
 
-    /// Returns whether a thread sleeps or is about to, after a fence as in
-    /// [`notify_one`](Self::notify_one). A change that was made before is seen by a thread that
-    /// prepares later.
+    /// Returns whether a thread sleeps or is about to sleep, after a fence as in
+    /// [`notify_one`](Self::notify_one). A thread that prepares later sees every change that the
+    /// caller made before.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn is_any_resting(&self) -> bool {
@@ -114,7 +114,7 @@ impl Searchers {
     /// Notifies one thread that is prepared or asleep, unless a thread searches. Call it after the
     /// change.
     ///
-    /// Lock-free. It costs a fence and a load, and a second load if a thread is prepared or asleep.
+    /// Lock-free. Costs a fence and a load, and a second load if a thread is prepared or asleep.
     ///
     /// # Examples
     ///
@@ -169,7 +169,7 @@ impl Searchers {
     /// ```
     #[inline]
     pub fn search(&self) -> Search<'_> {
-        // Relaxed: a notifier that misses this wakes a thread for nothing, and no more.
+        // Relaxed: a notifier that misses this searcher only wakes a thread needlessly.
         let others = self.searching.fetch_add(1, Relaxed);
         Search { searchers: self, is_alone: others == 0 }
     }
@@ -177,7 +177,7 @@ impl Searchers {
 
 /// A thread that searches: [`Searchers::search`].
 ///
-/// Dropping it has the effect of [`found`](Self::found) with `true`.
+/// Dropping a `Search` has the effect of [`found`](Self::found) with `true`.
 #[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
@@ -208,8 +208,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns whether no other thread searched when this one began. Then a longer search is worth
-    /// its time.
+    /// Returns whether no other thread searched when this search began. If so, a longer search is
+    /// worth its time.
     ///
     /// # Examples
     ///
@@ -223,8 +223,8 @@ impl<'a> Search<'a> {
         self.is_alone
     }
 
-    /// Ends the search, because this thread has found nothing, and prepares it for sleep. The
-    /// caller looks once more, then commits or cancels.
+    /// Ends the search, because this thread has found nothing, and prepares the thread for sleep.
+    /// The caller looks once more, then commits or cancels.
     ///
     /// # Panics
     ///
@@ -253,8 +253,8 @@ impl<'a> Search<'a> {
 /// A searcher that is about to sleep: [`Search::prepare`].
 ///
 /// Committing and cancelling both return a new [`Search`], because the thread may owe several
-/// looks. One notification may stand for several changes, and other notifiers relied on this thread
-/// while it searched. A thread that leaves for good drops the value.
+/// looks. One notification may stand for several changes. Other notifiers may have relied on this
+/// thread while it searched. A thread that leaves for good drops the value.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,

@@ -1,6 +1,7 @@
 //! Waiters: the records by which notifiers find and wake sleeping threads.
 //!
-//! The thread that has claimed a waiter is its *owner*. The state says who may touch the waiter:
+//! The thread that has claimed a waiter is its *owner*. The state says which thread may touch the
+//! waiter:
 //!
 //! ```text
 //!                 claim                lie_down               (the word: on top)
@@ -15,8 +16,9 @@
 //! ```
 //!
 //! The state also counts uses, so an owner cannot mistake the next use for its own. Waiters are
-//! freed with the event count. If a waiter is taken off while a thread reads its `next`, the value
-//! may be old. Then the exchange of that thread fails, because the stamp in the word has changed.
+//! freed with the event count. A thread may read a waiter's `next` just after another thread took
+//! the waiter off. The value may then be old, but the thread's exchange fails, because the stamp in
+//! the word has changed.
 
 use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};
@@ -57,7 +59,7 @@ pub(super) struct WaiterCell {
     waker: Place<Waker>,
 }
 
-/// Whether a waiter still had its owner when it was taken off.
+/// Whether a waiter still had its owner when a notifier took it off.
 enum There {
     /// The owner slept, and this wakes it.
     Sleeper(Waker),
@@ -77,7 +79,7 @@ enum Went {
     TakenOff,
 }
 
-/// One use of a waiter, by the thread that sleeps there.
+/// One use of a waiter, by the thread that sleeps with it.
 #[derive(Clone, Copy)]
 pub(super) struct Use(usize);
 
@@ -89,7 +91,7 @@ impl WaiterCell {
 
     /// Returns the number of the next older sleeper, or 0.
     pub(super) fn next(&self) -> usize {
-        self.next.load(Relaxed) // Relaxed: LAIN has ordered it, or the stamp fails the exchange
+        self.next.load(Relaxed) // Relaxed: LAIN orders the load. If not, the stamp fails the exchange.
     }
 
     /// Links the waiter to the next older sleeper. Its owner calls this before it puts the waiter
@@ -131,11 +133,12 @@ impl WaiterCell {
         waker
     }
 
-    /// Leaves the waiter untold, unless its owner has been told after all. Either way the caller no
+    /// Leaves the waiter untold, unless a notifier has told its owner. In both cases the caller no
     /// longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
-        // Relaxed: the owner takes back its own waker. On failure TOLD: it was told.
+        // Relaxed, on success: the owner takes back its own waker. TOLD, on failure: a notifier has
+        // told the owner.
         let touched = idle + TOUCHED;
         if self.state.compare_exchange(this.0, touched, Relaxed, TOLD.acquire()).is_err() {
             return Went::Woken;
@@ -143,7 +146,7 @@ impl WaiterCell {
         // SAFETY: I5 — we made it `TOUCHED`, so a notifier that takes it off leaves the waker to
         // us.
         let waker = unsafe { self.waker.take() };
-        // Relaxed, on failure: the waiter was taken off, and the owner releases it.
+        // Relaxed, on failure: a notifier took the waiter off, and the owner releases it.
         let went =
             match self.state.compare_exchange(touched, idle + GONE, HANDED.release(), Relaxed) {
                 Ok(_) => Went::LeftBehind,
@@ -168,8 +171,9 @@ impl WaiterCell {
                 GONE => (FREE + USE, Some(There::NobodyForLong)),
                 other => unreachable!("a waiter in the list in state {other}"),
             };
-            // Relaxed, on failure: the next round decides by the new state alone. On success the
-            // release sequence of the last owner's HANDED goes on, for the next claim to acquire.
+            // Relaxed, on failure: the next round decides by the new state alone. A success
+            // continues the release sequence of the last owner's HANDED, which the next claim
+            // acquires.
             let (next_state, order) = (idle.wrapping_add(next), TOLD.release());
             match self.state.compare_exchange(state, next_state, order, Relaxed) {
                 Ok(_) => {
@@ -185,7 +189,7 @@ impl WaiterCell {
         }
     }
 
-    /// Gives the waiter up: the next claim may have it.
+    /// Gives the waiter up for the next claim.
     fn release(&self, idle: usize) {
         self.state.store(idle.wrapping_add(FREE + USE), HANDED.release());
     }
@@ -221,8 +225,8 @@ impl Waiters {
         }
     }
 
-    /// Claims a free waiter, which then is the caller's alone (I4). Returns it with its number, or
-    /// `None` if all are in use.
+    /// Claims a free waiter, which then belongs to the caller alone (I4). Returns the waiter with
+    /// its number, or `None` if all are in use.
     pub(super) fn claim(&self) -> Option<(usize, &WaiterCell)> {
         (0..CHUNKS).find_map(|chunk| {
             let first = 1 << chunk;
@@ -232,7 +236,7 @@ impl Waiters {
         })
     }
 
-    /// Returns the waiter of this number. Some thread has claimed it before, so its chunk is there.
+    /// Returns the waiter of this number. A thread has claimed it before, so its chunk exists.
     pub(super) fn get(&self, number: usize) -> &WaiterCell {
         let chunk = number.ilog2() as usize;
         &self.chunk(chunk)[number - (1 << chunk)]
@@ -250,7 +254,7 @@ impl Waiters {
         self.listed.fetch_add(1, Relaxed); // Relaxed: a statistic
     }
 
-    /// Uncounts a waiter that was not put on the list after all.
+    /// Takes back the count of a waiter that its owner did not put on the list.
     pub(super) fn not_listed(&self) {
         self.listed.fetch_sub(1, Relaxed); // Relaxed: a statistic
     }
@@ -268,9 +272,11 @@ impl Waiters {
         }
     }
 
-    /// Lets the owner of a waiter in the list leave. Returns `false` if it was told before.
+    /// Lets the owner of a waiter in the list leave. Returns `false` if a notifier has told the
+    /// owner before.
     pub(super) fn go(&self, number: usize, this: Use) -> bool {
-        // Relaxed, both: a statistic. Counted before the owner leaves, so that it is never too low.
+        // Relaxed, both: a statistic. The addition comes before the owner leaves, so that the count
+        // is never too low.
         self.gone.fetch_add(1, Relaxed);
         let went = self.get(number).go(this);
         if !matches!(went, Went::LeftBehind) {
@@ -279,8 +285,8 @@ impl Waiters {
         !matches!(went, Went::Woken)
     }
 
-    /// Returns whether at least `MANY_GONE` waiters, and more than half of the list, are without an
-    /// owner.
+    /// Returns whether the owners of many waiters in the list have left: at least `MANY_GONE`, and
+    /// more than half of the list.
     pub(super) fn are_many_gone(&self) -> bool {
         // Relaxed, both: statistics.
         let gone = self.gone.load(Relaxed);

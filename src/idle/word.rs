@@ -1,4 +1,4 @@
-//! The word that decides which thread sleeps and which looks again: its layout and its transitions.
+//! The word that decides which thread sleeps and which looks again.
 //!
 //! ```text
 //!  │ stamp: 26 │ signals: 12 │ prepared: 12 │ top: 14 │
@@ -11,10 +11,10 @@
 //! - *stamp*: counts each exchange that takes sleepers off, and each `notify_all`.
 //!
 //! The stamp serves two ends. First, a thread that takes the newest sleeper off reads the next
-//! older one before it exchanges the word. An unchanged stamp proves that none was taken off in
-//! between. Second, a thread that prepared before a `notify_all` finds another stamp when it
-//! commits. The stamp wraps: it deceives a thread only if exactly 67,108,864 wake-ups pass between
-//! two of its instructions, which takes at least a minute.
+//! older sleeper before it exchanges the word. An unchanged stamp proves that no sleeper was taken
+//! off in between. Second, a thread that prepared before a `notify_all` finds another stamp when it
+//! commits. The stamp wraps. It deceives only a thread between two of whose instructions exactly
+//! 67,108,864 wake-ups pass, which takes at least a minute.
 
 const TOP_BITS: u32 = 14;
 const COUNT_BITS: u32 = 12;
@@ -42,8 +42,8 @@ pub(super) struct Word(pub(super) u64);
 pub(super) struct Stamp(u64);
 
 impl Word {
-    /// No thread is prepared or asleep. The stamp starts just below its wrap, so that every use
-    /// crosses it.
+    /// No thread is prepared or asleep. The stamp starts just below its wrap, so that every event
+    /// count soon crosses the wrap.
     pub(super) const START: Word = Word(u64::MAX << STAMP_SHIFT);
 
     /// Returns whether no thread is prepared or asleep.
@@ -75,15 +75,15 @@ impl Word {
     }
 
     /// Returns the word after a prepared thread has left without sleeping. If each prepared thread
-    /// had a signal, one signal leaves with it, and the second value is `true`.
+    /// had a signal, one signal leaves with the thread, and the second value is `true`.
     pub(super) fn one_less(self) -> (Word, bool) {
         let is_signalled = self.signals() == self.prepared();
         let signals = if is_signalled { ONE_SIGNAL } else { 0 };
         (Word(self.0 - ONE_PREPARED - signals).checked(), is_signalled)
     }
 
-    /// Returns the word after a thread that prepared at the stamp `since` was told, by another
-    /// stamp or by a signal. Returns `None` if that thread may sleep.
+    /// Returns the word after a thread was told, by a signal or by another stamp than `since`. The
+    /// thread prepared at the stamp `since`. Returns `None` if the thread may sleep.
     pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
         if self.stamp() != since {
             return Some(self.one_less().0);
@@ -91,14 +91,14 @@ impl Word {
         (self.signals() > 0).then(|| Word(self.0 - ONE_PREPARED - ONE_SIGNAL).checked())
     }
 
-    /// Returns the word after a prepared thread has gone to sleep. There is no signal.
+    /// Returns the word after a prepared thread has gone to sleep. The caller has found no signal.
     pub(super) fn one_asleep(self, waiter: usize) -> Word {
         debug_assert!(self.signals() == 0 && waiter != 0);
         Word((self.0 - ONE_PREPARED) & !TOP | waiter as u64).checked()
     }
 
-    /// Adds up to `most` signals, at most one for each prepared thread. Also returns how many it
-    /// added.
+    /// Adds up to `most` signals, at most one for each prepared thread. Also returns the number of
+    /// signals added.
     pub(super) fn signalled(self, most: usize) -> (Word, usize) {
         let free = self.prepared() - self.signals();
         let count = free.min(most as u64);

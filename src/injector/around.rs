@@ -1,4 +1,4 @@
-//! Going around a producer that has been stopped.
+//! Going around a stopped producer: consumers take later items, while its slot waits as an orphan.
 //!
 //! ```text
 //!  consumer X, which claimed slot i             consumer Y
@@ -14,13 +14,14 @@
 //!  3 and b are read-modify-writes of one word. If b comes first, 4 sees what Y saw.
 //! ```
 //!
-//! An orphan is *held* until X has looked again, and then *open*. It is *spoken for* once one
-//! consumer has to take its item. While `head` counts orphans, consumers look at them before
-//! anything else.
+//! X is the consumer that gave the slot up. An orphan is *held* until X has looked at the slot
+//! again, and then *open*. An orphan is *spoken for* once some consumer must take its item. While
+//! `head` counts orphans, consumers look at the orphans before anything else.
 //!
-//! A consumer takes the item of an open orphan. If it finds an item in a held one, it only marks
-//! that orphan as spoken for, so that 5 fails. X, which may have looked too early, then looks again
-//! and takes the item. The finder must not take it: it may already have taken a later item.
+//! A consumer takes the item of an open orphan. A consumer that finds an item in a held orphan
+//! marks it as spoken for, so that step 5 fails. X then looks again and takes the item, in case its
+//! first look came too early. The finder must not take the item itself, because it may already have
+//! taken a later one.
 
 use super::segment::{Content, Segment};
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -33,39 +34,38 @@ use crate::sync::{AtomicPtr, AtomicU8, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
 
-/// The consumer that gave the slot up has still to look at it again.
+/// The consumer that gave the slot up will look at the slot once more.
 const HELD: u8 = 0;
 /// Any consumer may take the item.
 const OPEN: u8 = 1;
 /// One consumer has to take the item.
 const SPOKEN_FOR: u8 = 2;
 
-/// A claimed slot whose consumer did not wait for the producer.
+/// A claimed slot whose consumer stopped waiting for the producer.
 pub(super) struct Orphan<T> {
     segment: *mut Segment<T>,
     offset: usize,
     /// Leaves `HELD` once, and `SPOKEN_FOR` never.
     state: AtomicU8,
     pub(super) watch: Watch,
-    /// Only the sweeper changes it once the orphan is in the list.
+    /// Once the orphan is in the list, only the sweeper changes this link.
     pub(super) next: AtomicPtr<Orphan<T>>,
     /// Only the sweeper uses it.
     pub(super) next_resolved: AtomicPtr<Orphan<T>>,
 }
 
 impl<T> Orphan<T> {
-    /// Makes sure that some consumer takes the item. Returns whether the caller has to take it. If
-    /// not, a consumer that was called before does: the holder, or the consumer that claimed the
-    /// open orphan.
+    /// Makes sure that some consumer takes the item. Returns `true` if that is the caller.
+    /// Otherwise the orphan's holder takes it, or a consumer that claimed the open orphan earlier.
     fn claim(&self) -> bool {
-        // Relaxed, on failure: the orphan is not held any more, and the next exchange decides.
+        // Relaxed, on failure: the orphan is no longer held, and the next exchange decides.
         let told = self.state.compare_exchange(HELD, SPOKEN_FOR, SPOKEN.release(), Relaxed).is_ok();
         let (success, failure) = (SPOKEN.release(), SPOKEN.acquire());
         !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, success, failure).is_ok()
     }
 
-    /// Opens a held orphan, unless another consumer has already seen an item in it. Returns whether
-    /// it did.
+    /// Opens a held orphan. Returns `false` if another consumer has already seen an item in the
+    /// orphan.
     fn open(&self) -> bool {
         // Relaxed, on success: the count in `head` has published the orphan.
         self.state.compare_exchange(HELD, OPEN, Relaxed, SPOKEN.acquire()).is_ok()
@@ -79,7 +79,7 @@ impl<T> Orphan<T> {
     ///
     /// # Safety
     ///
-    /// The caller is a visitor that has found the orphan unclaimed (I5).
+    /// The caller is a visitor, and has found the orphan unclaimed (I5).
     unsafe fn look(&self) -> Content {
         self.watch.used();
         // SAFETY: I5 — the slot was not settled when the visit began, so its segment stays.
@@ -88,15 +88,16 @@ impl<T> Orphan<T> {
 }
 
 impl Head {
-    /// Returns whether the count has room for one more orphan, and for those that other consumers
-    /// are about to add.
+    /// Returns whether the count has room for one more orphan. Orphans that other consumers are
+    /// about to add are allowed for.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2
     }
 }
 
 impl<T> Injector<T> {
-    /// Gives a claimed slot up as an orphan. Returns its item if that has come at the last moment.
+    /// Gives a claimed slot up as an orphan. Returns the slot's item if the producer has put it
+    /// there meanwhile.
     ///
     /// # Safety
     ///
@@ -112,7 +113,8 @@ impl<T> Injector<T> {
             next: AtomicPtr::new(ptr::null_mut()),
             next_resolved: AtomicPtr::new(ptr::null_mut()),
         }));
-        // SAFETY: I5 — it was ours alone until we linked it, and our visit began before that.
+        // SAFETY: I5 — the orphan was ours alone until we linked it, and our visit began before
+        // that.
         let orphan = unsafe { &*orphan };
         orphan.watch.changed();
         let list = &self.shelf.orphans;
@@ -131,11 +133,11 @@ impl<T> Injector<T> {
         if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        // Relaxed: the only value that another consumer may write there is the same.
+        // Relaxed: any other consumer would write the same value here.
         orphan.state.store(SPOKEN_FOR, Relaxed);
         // SAFETY: I5 — the orphan was never open, so only we settle its slot.
         let content = unsafe { orphan.look() };
-        // SAFETY: I3 — the slot is ours. SPOKEN shows its mark if we had not seen that ourselves.
+        // SAFETY: I3 — the slot is ours. SPOKEN shows its mark to us if our own look had not.
         unsafe { self.settle(orphan, content) }
     }
 
@@ -143,8 +145,8 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The caller is a visitor and has claimed the orphan. `content` is what its slot showed, and
-    /// is not `Nothing`.
+    /// The caller is a visitor and has claimed the orphan. `content` is the result of a look at the
+    /// slot, and is not `Nothing`.
     unsafe fn settle(&self, orphan: &Orphan<T>, content: Content) -> Option<T> {
         // SAFETY: I4 — the slot is not settled: only the caller may do that.
         let slot = unsafe { Segment::slot(orphan.segment, orphan.offset) };
@@ -155,7 +157,7 @@ impl<T> Injector<T> {
         item
     }
 
-    /// Tries to take an item while there are orphans. Returns `Retry` if there are none any more.
+    /// Tries to take an item while there are orphans. Returns `Retry` if no orphan is left.
     #[cold]
     pub(super) fn pop_around(&self) -> Steal<T> {
         loop {
@@ -175,7 +177,7 @@ impl<T> Injector<T> {
             }
             let position = head.position(Self::SLOTS);
             if position.distance(tail, Self::SLOTS) == 0 {
-                // Looks at `tail` again: an item that was taken meanwhile may have had a successor.
+                // A second look at `tail`, because a taken item may have had a successor meanwhile.
                 if position.distance(self.tail_position(), Self::SLOTS) == 0 {
                     return Steal::Empty;
                 }
@@ -198,16 +200,16 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims the first orphan in the list whose slot is marked. If this returns `None`, each
-    /// marked orphan has a taker already. The caller is a visitor.
+    /// Claims the first orphan in the list whose slot is marked. Returns `None` if every marked
+    /// orphan has a taker already. The caller is a visitor.
     ///
-    /// For the order of items any marked orphan would do. For Empty it must be the first. Then an
-    /// orphan that was filled after this thread had passed it is taken before those behind it
-    /// (proofs/orderings.md, *Orphans*).
+    /// For the order of items, any marked orphan would do. For the answer Empty, it must be the
+    /// first. An orphan may be filled after this thread has passed it. The next call then takes
+    /// that orphan before those behind it (proofs/orderings.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {
-            // SAFETY: I5 — the caller is a visitor, and has found it in the list.
+            // SAFETY: I5 — the caller is a visitor, and has found the orphan in the list.
             let orphan = unsafe { &*next };
             next = orphan.next.load(LINKED.acquire());
             if orphan.is_claimed() {

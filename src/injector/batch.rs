@@ -28,13 +28,13 @@ impl<T> Injector<T> {
 
     /// Moves about half of the items, at most `limit`, into a deque.
     ///
-    /// Returns `Success(())` if items have moved, and [`Steal::Empty`] if there was nothing. A
-    /// batch ends where its segment ends. `dest` pops it oldest first, whatever the flavor of
-    /// `dest`. If `dest` is at its maximum capacity, nothing moves, and `Success(())` means that
-    /// `dest` has items to pop.
+    /// Returns `Success(())` if items have moved, and [`Steal::Empty`] if the injector was empty. A
+    /// batch ends where its segment ends. `dest` pops the batch oldest first, whatever its flavor.
+    /// If `dest` is at its maximum capacity, nothing moves. `Success(())` then means that `dest`
+    /// has items to pop.
     ///
-    /// A batch pays when there is a backlog: all of it costs one compare-exchange. In a stream that
-    /// is nearly empty a batch has one item, and [`steal`](Self::steal) is quicker.
+    /// A batch pays when there is a backlog, because the whole batch costs one compare-exchange. If
+    /// items come one by one, a batch has one item, and [`steal`](Self::steal) is quicker.
     ///
     /// # Progress
     ///
@@ -61,7 +61,7 @@ impl<T> Injector<T> {
         self.move_batch(dest, limit, false).map(drop)
     }
 
-    /// Takes about half of the items, at most 32: returns the oldest, and moves the others into a
+    /// Takes about half of the items, at most 32. Returns the oldest, and moves the others into a
     /// deque.
     ///
     /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a
@@ -80,11 +80,11 @@ impl<T> Injector<T> {
         self.steal_batch_with_limit_and_pop(dest, MAX_BATCH)
     }
 
-    /// Takes about half of the items, at most `limit`: returns the oldest, and moves the others
+    /// Takes about half of the items, at most `limit`. Returns the oldest, and moves the others
     /// into a deque.
     ///
-    /// Otherwise the same as [`steal_batch_with_limit`](Self::steal_batch_with_limit). If `dest` is
-    /// at its maximum capacity, this takes one item.
+    /// If `dest` is at its maximum capacity, this call takes one item. In all else it does the same
+    /// as [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Panics
     ///
@@ -114,7 +114,7 @@ impl<T> Injector<T> {
             let head = self.head();
             let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
             if head.orphans() > 0 || there == 0 {
-                // `steal` takes one item from among orphans, or makes sure that there is none.
+                // `steal` takes one item from among the orphans, or makes sure that there is none.
                 return self.steal().map(|item| dest.take_in(item, and_pop));
             }
             if head.offset() == Self::SLOTS {
@@ -134,12 +134,12 @@ impl<T> Injector<T> {
             if let Some(found) = claimed.move_to(dest, and_pop) {
                 return Steal::Success(found);
             }
-            // All slots of the claim were void or have become orphans: try again.
+            // Every slot of the claim was void or has become an orphan, so this loop tries again.
         }
     }
 }
 
-/// Slots that one claim of a consumer passed, which it receives from the oldest on.
+/// Slots that a consumer has claimed together. It receives the oldest first.
 struct Claimed<'a, T> {
     injector: &'a Injector<T>,
     segment: *mut Segment<T>,
@@ -151,15 +151,15 @@ struct Claimed<'a, T> {
 }
 
 impl<T> Claimed<'_, T> {
-    /// Moves the items into `dest`, which has room for them. With `and_pop` the oldest is not
-    /// moved. Returns `None` if there is no item at all. Otherwise returns the oldest item, or
-    /// `Some(None)` without `and_pop`.
+    /// Moves the items into `dest`, which has room for them. Returns `None` if there is no item at
+    /// all. With `and_pop`, returns the oldest item instead of moving it. Without `and_pop`,
+    /// returns `Some(None)`.
     fn move_to(mut self, dest: &Worker<T>, and_pop: bool) -> Option<Option<T>> {
         let oldest = if and_pop { Some(self.receive()?) } else { None };
         let mut len = 0;
         while self.next < self.count {
             len += self.move_run(dest.free_slots(len));
-            // The run ends here, where `dest` goes around, or before a slot that has no item yet.
+            // The run ends where `dest` wraps around, or before a slot that has no item yet.
             let Some(item) = self.receive() else { break };
             dest.free_slots(len)[0].store(item);
             len += 1;
@@ -171,8 +171,8 @@ impl<T> Claimed<'_, T> {
         Some(oldest)
     }
 
-    /// Moves items into free slots of a deque, until either row of slots ends or an item is not
-    /// there yet. Returns how many.
+    /// Moves items into free slots of a deque. Stops where either row of slots ends, or before a
+    /// slot without an item. Returns the number of items moved.
     #[inline(always)]
     fn move_run(&mut self, free: &[Slot<T>]) -> usize {
         let (offset, left) = (self.head.offset() + self.next, self.count - self.next);
@@ -191,7 +191,7 @@ impl<T> Claimed<'_, T> {
         moved
     }
 
-    /// Takes the next item, and waits for it if its producer is about to put it there.
+    /// Takes the next item. Waits for the item if its producer is about to put it there.
     fn receive(&mut self) -> Option<T> {
         while self.next < self.count {
             let (injector, further) = (self.injector, self.next);

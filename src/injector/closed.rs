@@ -6,14 +6,14 @@ use crate::sync::order::both;
 use core::fmt;
 
 impl<T> Injector<T> {
-    /// Closes the injector: every later push is refused. Items that are in it can still be taken.
+    /// Closes the injector: every later push is refused. Consumers can still take the items in it.
     ///
     /// Returns whether this call closed it. Wait-free.
     ///
-    /// Items of earlier pushes may still be on their way, and a steal goes around a stopped
-    /// producer. So [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will
-    /// come. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if
-    /// both are true, no further item will come.
+    /// Items of earlier pushes may still come, and a steal goes around a stopped producer. So
+    /// [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will come. To drain,
+    /// check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if both are true,
+    /// no further item will come.
     ///
     /// # Examples
     ///

@@ -4,10 +4,10 @@ use super::Injector;
 use core::fmt;
 
 impl<T> Injector<T> {
-    /// Returns an iterator that takes items until there is none.
+    /// Returns an iterator that takes items until the injector is empty.
     ///
-    /// Other threads may push and take meanwhile. Items that the iterator has not given when it is
-    /// dropped stay in the injector.
+    /// Other threads may push and take meanwhile. Items that the iterator has not returned before
+    /// its drop stay in the injector.
     ///
     /// # Examples
     ///
@@ -22,7 +22,7 @@ impl<T> Injector<T> {
     }
 }
 
-/// An iterator that takes items until there is none: [`Injector::drain`].
+/// An iterator that takes items until the injector is empty: [`Injector::drain`].
 pub struct Drain<'a, T>(&'a Injector<T>);
 
 impl<T> fmt::Debug for Drain<'_, T> {
@@ -60,7 +60,8 @@ impl<T> Iterator for IntoIter<T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // A slot that a refused push has made void counts until a consumer comes across it.
+        // The upper bound also counts slots that refused pushes have made void, until a consumer
+        // reaches them.
         (0, Some(self.0.len()))
     }
 }

@@ -13,37 +13,37 @@
 //! ```
 //!
 //! A producer claims a slot by adding to `tail`, puts its item there, and marks the slot. A
-//! consumer claims a slot by advancing `head`, at most as far as `tail`, waits for the mark, and
-//! takes the item. Each claim is one atomic instruction and touches no segment. A claimed slot
-//! keeps its segment alive, so threads need no pin.
+//! consumer claims a slot by advancing `head`, at most as far as `tail`. It then waits for the
+//! mark, and takes the item. Each claim is one atomic instruction and touches no segment. A claimed
+//! slot keeps its segment alive, so threads need no pin.
 //!
-//! If the mark does not come within some microseconds, the producer has been stopped between its
-//! two steps. The consumer gives the slot up as an *orphan*. While `head` counts orphans, every
-//! consumer looks at them before it claims a slot (`around.rs`).
+//! If the mark does not come within some microseconds, the producer was stopped between its two
+//! steps. The consumer then gives the slot up as an *orphan*. While `head` counts orphans, every
+//! consumer looks at the orphans before it claims a slot (`around.rs`).
 //!
-//! A slot is *settled* once it has been `TAKEN`. A *visitor* uses segments and orphans in which it
-//! owns no slot, and counts itself meanwhile. The *sweeper* holds the flag `sweeping`, resets
-//! settled slots, and takes segments of such slots back (`sweep.rs`). A *lasting* segment lives as
-//! long as the injector.
+//! A slot is *settled* once it is marked `TAKEN`. A *visitor* is a thread that uses segments or
+//! orphans without owning a slot there; a counter counts the visitors. The *sweeper* is the thread
+//! that holds the flag `sweeping`. It resets settled slots, and takes back segments of such slots
+//! (`sweep.rs`). A *lasting* segment lives as long as the injector.
 //!
 //! # Invariants
 //!
 //! - **I1** `tail` only grows, apart from its closed bit. `head` only grows, apart from its count
 //!   of orphans, and never passes `tail`.
-//! - **I2** A slot that an addition to `tail` passed belongs to the producer that added, until it
-//!   marks it `FULL` or `VOID`.
-//! - **I3** A slot that a compare-exchange of `head` passed belongs to the consumer that exchanged,
-//!   until it marks it `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
+//! - **I2** A producer owns the slots that its addition to `tail` passed, until it marks them
+//!   `FULL` or `VOID`.
+//! - **I3** A consumer owns the slots that its compare-exchange of `head` passed, until it marks
+//!   them `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when `head` is in a later one and every slot of it is
 //!   settled. So the owner of a slot may use its segment.
 //! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
 //!   found the segment or orphan after its visit began.
-//! - **I6** Only the sweeper reuses or frees what was unlinked, once it has found, after the
-//!   unlinking, that there is no visitor.
-//! - **I7** The segment pointer beside each word points to the segment of the word's number, or to
-//!   the next if that segment is used up. So the pointer that a consumer reads between `head` and
-//!   its claim points to the claimed slot's segment. The one that a producer reads after its claim
-//!   points to that segment, or to a later one.
+//! - **I6** Only the sweeper reuses or frees what was unlinked. It does so after it has found,
+//!   later than the unlinking, that there is no visitor.
+//! - **I7** The pointer beside each word points to the segment of the word's number, or to the next
+//!   if that segment is used up. So a pointer that a consumer reads between `head` and its claim
+//!   points to the claimed slot's segment. A pointer that a producer reads after its claim points
+//!   to that segment or a later one.
 //! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
 //! - **I9** The items of a chunk from `next` to `len` are initialised, and are not pushed yet.
 //!
@@ -56,9 +56,9 @@
 //!
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. There, a
-//! consumer makes the slot of a late producer unusable, and every push pays another locked
-//! instruction for that. Two points are ours: orphans, and claiming a slot before looking into it.
-//! The words are crossbeam's index, widened.
+//! consumer makes the slot of a late producer unusable, so every push pays for another locked
+//! instruction. Two points are ours: orphans, and claiming a slot before looking into it. The words
+//! are crossbeam's index, widened.
 
 mod around;
 mod batch;
@@ -89,48 +89,55 @@ use word::{FIRST, Head, Position, Tail, end_of};
 /// A thread that sees a slot marked also sees the item in it.
 const FILLED: Pair = Pair::named("injector::FILLED");
 
-/// A sweeper sees a slot settled only when its consumer no longer touches it.
+/// A sweeper that sees a slot settled knows that its consumer no longer touches the slot.
 const SETTLED: Pair = Pair::named("injector::SETTLED");
 
-/// A thread that sees `tail` at a position also sees its segment, and the writes of the producers
-/// before that position. So no item is taken while one that was pushed before it is overlooked.
+/// A thread that sees `tail` at a position also sees that position's segment. It also sees the
+/// writes of the producers before that position. So no thread takes an item and overlooks an item
+/// that was pushed before.
 const PUSHED: Pair = Pair::named("injector::PUSHED");
 
-/// A thread that sees `head` at a position also sees its segment, the orphans that it counts, and
-/// the `tail` that the consumers before that position saw.
+/// A thread that sees `head` at a position also sees that position's segment and the orphans that
+/// `head` counts. It also sees the `tail` that the consumers before that position saw.
 ///
-/// Conversely, a consumer that registers an orphan sees all that was seen by each consumer whose
-/// read-modify-write of `head` came before. So it finds an item that was in the slot by then.
+/// A consumer registers an orphan by a read-modify-write of `head`. It then sees everything that
+/// consumers with an earlier read-modify-write of `head` saw. So it finds an item that was in the
+/// slot by then.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that finds its orphan spoken for sees the mark of the slot. Any other consumer that
-/// finds an orphan spoken for sees the items that were pushed before its taker was called.
+/// A holder that finds its orphan spoken for sees the slot's mark. Another consumer may find an
+/// orphan spoken for. That consumer sees all items that were pushed before the marking consumer's
+/// call began.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
-/// A thread that follows a pointer to a segment or an orphan sees it as it was linked.
+/// A thread that follows a pointer to a segment or an orphan sees its fields as they were when it
+/// was linked.
 const LINKED: Pair = Pair::named("injector::LINKED");
 
-/// A producer that takes a spare segment sees it as it was reset.
+/// A producer that takes a spare segment sees the segment as it was reset.
 const SPARED: Pair = Pair::named("injector::SPARED");
 
-/// A thread that reads `settled` sees what the takers of all items before it saw, `tail` included.
+/// A thread that reads `settled` sees everything that the takers of the settled items saw, `tail`
+/// included.
 const QUIET: Pair = Pair::named("injector::QUIET");
 
 /// A sweeper sees what the previous one wrote.
 const SWEPT: Pair = Pair::named("injector::SWEPT");
 
-/// A producer that is refused without adding to `tail` sees `tail` closed.
+/// A producer that is refused because of this flag sees `tail` closed.
 const CLOSED: Pair = Pair::named("injector::CLOSED");
 
-/// A visitor counts itself, then follows a pointer; the sweeper unlinks, then reads the count. At
+/// A visitor counts itself, then follows a pointer. The sweeper unlinks, then reads the count. At
 /// least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
-/// All that visitors did happens before a sweeper that counts none takes anything back.
+/// A sweeper that counts no visitor takes memory back only after everything that earlier visitors
+/// did.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
 /// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
-/// to sleep has advanced `head`, fences, and reads `tail`. They cannot both miss.
+/// to sleep has advanced `head`, fences, and reads `tail`. At least one of the two sees the other's
+/// write.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
 /// The most bytes of segments that an injector keeps, unless one segment is larger.
@@ -138,22 +145,23 @@ const KEPT: usize = 64 << 10;
 
 /// A FIFO queue of tasks that any thread pushes to and takes from.
 ///
-/// Allocates nothing until the first push, reuses its segments, and keeps at most 64 KiB, or one
-/// segment if that is larger.
+/// Allocates nothing until the first push, and reuses its segments. Keeps at most 64 KiB, or one
+/// segment if a segment is larger.
 ///
 /// # Progress
 ///
-/// Pushing is lock-free: one fetch-add, and once per segment (256 small items) a few steps that any
-/// producer can complete. Taking is lock-free except for one bounded wait. If a producer is stopped
-/// between claiming a slot and filling it, the slot's consumer waits for 15 µs, and then goes
-/// around it. No thread waits for a consumer.
+/// Pushing is lock-free. A push is one fetch-add, and once per segment (256 small items) a few
+/// steps that any producer can complete. Taking is lock-free except for one bounded wait. If a
+/// producer is stopped between claiming a slot and filling it, the slot's consumer waits for 15 µs.
+/// Then the consumer goes around the slot. No thread waits for a consumer.
 ///
-/// A thread that is stopped in a call only delays the reuse of its segment and later ones.
+/// A thread that is stopped inside a call only delays the reuse of its segment and of later
+/// segments.
 ///
 /// # Ordering
 ///
 /// The queue is linearizable, Empty answers included. A producer's writes before its push happen
-/// before the taker's use of the item.
+/// before the consumer's use of the item.
 ///
 /// # Panics
 ///
@@ -184,7 +192,8 @@ pub struct Injector<T> {
 struct HeadLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A [`Spot`] at which `tail` once was. It saves consumers most looks at the producers' line.
+    /// A [`Spot`] at which `tail` once was. It spares consumers most reads of the cache line that
+    /// producers write.
     tail_seen: AtomicU64,
     /// Every slot before this [`Spot`] is settled, and reset.
     settled: AtomicU64,
@@ -194,9 +203,9 @@ struct HeadLine<T> {
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A copy of the word's closed bit, set a little later. A producer that it refuses has added
-    /// nothing. Reading it does not wait for the producer's own last addition, as reading the word
-    /// would.
+    /// A copy of the closed bit in `tail`, set a little later. A producer that this flag refuses
+    /// has added nothing to `tail`. A read of `tail` itself would wait for the producer's own last
+    /// addition.
     is_closed: AtomicBool,
 }
 
@@ -206,14 +215,14 @@ struct InjectorShelf<T> {
     first: AtomicPtr<Segment<T>>,
     /// The oldest linked segment: the one in which `settled` lies. Only the sweeper writes it.
     oldest: AtomicPtr<Segment<T>>,
-    /// The oldest unlinked segment that has not been taken back. Only the sweeper uses it.
+    /// The oldest unlinked segment that the sweeper has not taken back. Only the sweeper uses it.
     unlinked: AtomicPtr<Segment<T>>,
-    /// First the entries of lasting segments, one for each; then those of the others.
+    /// One entry for each lasting segment, then the entries for other segments.
     spares: [AtomicPtr<Segment<T>>; MAX_LASTING + MAX_OTHERS],
     /// The number of lasting segments. Producers that race for the last one may count more.
     lasting: AtomicUsize,
     orphans: AtomicPtr<Orphan<T>>,
-    /// Orphans that are out of the list. Only the sweeper uses it.
+    /// Settled orphans that are out of the list. Only the sweeper uses it.
     resolved: AtomicPtr<Orphan<T>>,
     visitors: AtomicUsize,
     sweeping: AtomicBool,
@@ -224,7 +233,7 @@ struct InjectorShelf<T> {
 unsafe impl<T: Send> Send for Injector<T> {}
 // SAFETY: I2 and I3 — as for `Send`: each slot has one owner, however many threads have `&self`.
 unsafe impl<T: Send> Sync for Injector<T> {}
-// No method runs code of the user's while it owns a slot.
+// No method runs the user's code while this thread owns a slot.
 impl<T> UnwindSafe for Injector<T> {}
 impl<T> RefUnwindSafe for Injector<T> {}
 
@@ -269,15 +278,15 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Begins a visit: a segment or orphan whose pointer is read from now on stays (I5).
+    /// Begins a visit: a segment or orphan stays if its pointer is read from now on (I5).
     fn visit(&self) -> Visit<'_> {
         self.shelf.visitors.fetch_add(1, Relaxed); // Relaxed: VISIT orders it
         VISIT.fence();
         Visit(&self.shelf.visitors)
     }
 
-    /// Returns the number of a segment, and its link to the next. Null stands for the segment
-    /// before the first.
+    /// Returns the number of a segment, and its link to the next. Null stands for the position
+    /// before the first segment.
     ///
     /// # Safety
     ///
@@ -301,8 +310,9 @@ impl<T> Injector<T> {
         Tail(self.tail.word.load(PUSHED.acquire()))
     }
 
-    /// Returns the pointer beside `head`, to be read before a claim (I7). It may be newer than
-    /// `head` was, so a look into the segment without a claim needs LINKED.
+    /// Returns the pointer beside `head`. A caller that will claim reads it before the claim (I7).
+    /// The pointer may be newer than the `head` that was read, so a look into the segment without a
+    /// claim needs LINKED.
     #[inline(always)]
     fn head_segment(&self) -> Tagged<T> {
         Tagged(self.head.segment.load(LINKED.acquire()))
@@ -315,9 +325,8 @@ impl<T> Injector<T> {
 
     /// Returns the number of items at some moment during this call.
     ///
-    /// Counts items that are being pushed at that moment, and those whose consumer has given up
-    /// waiting for them. Lock-free: repeats while other threads push. Each round is a locked
-    /// instruction on the consumers' line.
+    /// The count includes items that are just being pushed, and orphans. Lock-free: repeats while
+    /// other threads push. Each round is a locked instruction on the consumers' line.
     ///
     /// # Examples
     ///
@@ -330,7 +339,8 @@ impl<T> Injector<T> {
     pub fn len(&self) -> usize {
         loop {
             let tail = self.tail();
-            // The addition orders us with consumers that give up a slot: `is_surely_empty`.
+            // The addition of zero orders this call with consumers that give up a slot:
+            // `is_surely_empty`.
             let order = both(CLAIMED.acquire(), CLAIMED.release());
             let head = Head(self.head.word.fetch_add(0, order));
             if tail == self.tail() {
@@ -343,7 +353,8 @@ impl<T> Injector<T> {
 
     /// Returns whether there was nothing to take at some moment during this call.
     ///
-    /// Returns `false` while an item is being pushed. Lock-free; three loads if it stays empty.
+    /// Returns `false` while another thread is pushing an item. Lock-free; three loads if the
+    /// injector stays empty.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
 //! The producers' end. A producer claims slots by an addition to `tail`, then fills them. If the
-//! segment is used up, the producer first links the next one.
+//! segment is used up, the producer first links the next segment.
 
 use super::closed::Closed;
 use super::segment::{Segment, SegmentSlot};
@@ -40,11 +40,13 @@ impl<T> Claim<T> {
         unsafe { self.slot().fill(item) };
     }
 
-    /// Moves items into the slots of this claim until each is filled. Returns how many.
+    /// Moves items into the slots of this claim until each slot is filled. Returns the number of
+    /// items moved.
     ///
     /// # Safety
     ///
-    /// The items are initialised, and no fewer than the slots. The caller forgets the moved ones.
+    /// The items are initialised, and there are at least as many as slots. The caller forgets the
+    /// moved items.
     #[inline(always)]
     unsafe fn fill_with(mut self, items: &[MaybeUninit<T>]) -> usize {
         let count = self.end - self.next;
@@ -62,8 +64,8 @@ impl<T> Claim<T> {
 }
 
 impl<T> Drop for Claim<T> {
-    /// Makes the slots that are left void, so that no consumer waits for them. There are some if
-    /// the injector was closed before the claim.
+    /// Makes the remaining slots void, so that no consumer waits for them. Slots remain if the
+    /// injector was closed before the claim.
     #[inline(always)]
     fn drop(&mut self) {
         while self.next < self.end {
@@ -74,10 +76,11 @@ impl<T> Drop for Claim<T> {
 
 /// The most items of a batch that share a fetch-add.
 const CHUNK: usize = 32;
-/// The item size in bytes above which copying items into a chunk costs more than it saves.
+/// The item size in bytes from which pushing items one by one is cheaper than copying them into a
+/// chunk.
 const LARGE: usize = 64;
 
-/// Items that an iterator has given, of which some may be pushed already (I9).
+/// Items that an iterator has returned. Items before `next` are pushed already (I9).
 struct Chunk<'a, T> {
     injector: &'a Injector<T>,
     items: [MaybeUninit<T>; CHUNK],
@@ -102,7 +105,7 @@ impl<T> Chunk<'_, T> {
         while self.next < self.len {
             let items = &self.items[self.next..self.len];
             let Some(claim) = self.injector.claim(items.len()) else { return false };
-            // SAFETY: I9 — they are initialised, and `next` moves past those that have a slot.
+            // SAFETY: I9 — the items are initialised, and `next` moves past those that have a slot.
             self.next += unsafe { claim.fill_with(items) };
         }
         true
@@ -112,13 +115,13 @@ impl<T> Chunk<'_, T> {
     fn take_rest(&mut self) -> Vec<T> {
         let rest = mem::replace(&mut self.next, self.len)..self.len;
         let items = self.items[rest].iter_mut().map(|it| mem::replace(it, MaybeUninit::uninit()));
-        // SAFETY: I9 — these were the items from `next` on, which has moved past them.
+        // SAFETY: I9 — these items were at `next` and above, and `next` has moved past them.
         items.map(|item| unsafe { item.assume_init() }).collect()
     }
 }
 
 impl<T> Drop for Chunk<'_, T> {
-    /// Pushes the items that the iterator gave before it panicked, if it did. Drops them if the
+    /// If the iterator panicked, pushes the items that it returned before. Drops them if the
     /// injector is closed.
     fn drop(&mut self) {
         self.push();
@@ -154,8 +157,8 @@ impl<T> Injector<T> {
     /// # Errors
     ///
     /// Returns the item in [`Closed`] if the injector is closed. A push and a concurrent
-    /// [`close`](Self::close) take effect one after the other: either the item is refused, or a
-    /// consumer can take it.
+    /// [`close`](Self::close) take effect one after the other. Either the push is refused, or a
+    /// consumer can take the item.
     ///
     /// # Examples
     ///
@@ -174,15 +177,15 @@ impl<T> Injector<T> {
         Ok(())
     }
 
-    /// Pushes an item, and returns whether every earlier item had been claimed by then.
+    /// Pushes an item. Returns whether consumers had claimed every earlier item by then.
     ///
-    /// Meant for producers that wake sleepers only when a queue becomes non-empty. The answer costs
-    /// a fence.
+    /// Meant for producers that wake sleeping consumers only when a queue becomes non-empty. The
+    /// answer costs a fence.
     ///
-    /// The push and the answer are two steps. `true` means that at some moment during this call
-    /// every earlier item had been claimed. By then this item was there, and others may have been
-    /// behind it. `false` means that some consumer is awake, provided that each consumer does a
-    /// `SeqCst` fence between its last successful steal and the Empty on which it goes to sleep.
+    /// The push and the answer are two steps. `true` means that at some moment during this call the
+    /// item was there, and every earlier item had been claimed. `false` means that some consumer is
+    /// awake, under one condition. Each consumer must do a `SeqCst` fence between its last
+    /// successful steal and the Empty on which it goes to sleep.
     ///
     /// # Panics
     ///
@@ -209,18 +212,18 @@ impl<T> Injector<T> {
 
     /// Pushes every item of an iterator.
     ///
-    /// The iterator gives up to 32 items before any slot is claimed. Then one fetch-add claims
-    /// slots for those of them for which the segment has room. Items of more than 64 bytes are
-    /// pushed one by one. If the iterator panics, the items that it gave before are in the queue.
+    /// The iterator returns up to 32 items before the injector claims any slot. Then one fetch-add
+    /// claims slots for the items that fit into the segment. Items of more than 64 bytes are pushed
+    /// one by one. If the iterator panics, the items that it returned before are in the queue.
     ///
-    /// Items that share a fetch-add are pushed together, not one after the other. They are taken in
-    /// their order, with one exception. If their producer is stopped between two of them, and a
-    /// consumer goes around it, a later item may be taken before an earlier one.
+    /// Items that share a fetch-add are pushed together, and consumers take them in their order,
+    /// with one exception. If the producer is stopped between two of them, and a consumer goes
+    /// around it, a later item may be taken before an earlier item.
     ///
     /// # Panics
     ///
-    /// Panics if the injector is closed, even if the iterator is empty. Items that the iterator
-    /// gave, and that were not pushed by then, are dropped.
+    /// Panics if the injector is closed, even if the iterator is empty. Items that the iterator has
+    /// returned, and that are not pushed by then, are dropped.
     ///
     /// # Examples
     ///
@@ -235,13 +238,13 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Pushes every item of an iterator as [`push_batch`](Self::push_batch) does, and gives back
-    /// those that were refused.
+    /// Pushes every item of an iterator as [`push_batch`](Self::push_batch) does, and returns the
+    /// refused items.
     ///
     /// # Errors
     ///
-    /// Returns the items that were not pushed, in their order, in [`Closed`], if the injector was
-    /// closed before all were pushed. The iterator has then been run to its end.
+    /// Returns [`Closed`] if the injector was closed before all items were pushed. It holds the
+    /// refused items in their order. The iterator has then been run to its end.
     ///
     /// # Examples
     ///
@@ -260,7 +263,7 @@ impl<T> Injector<T> {
             .map_err(|Closed(refused)| Closed(refused.into_iter().chain(items).collect()))
     }
 
-    /// Pushes every item of an iterator, or returns the items that it gave and that were refused.
+    /// Pushes every item of an iterator, or returns the refused items.
     fn offer(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         if size_of::<T>() > LARGE {
             return items.try_for_each(|item| {
@@ -281,7 +284,8 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
         while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // The word is not read first: the read would wait for our last addition.
+            // No read of `tail` comes first, because the read would wait for this producer's last
+            // addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
             let (number, next) = (tail.number(), tail.offset());
@@ -293,7 +297,8 @@ impl<T> Injector<T> {
                 }
             }
             if tail.is_closed() {
-                // So that no producer adds here twice. `claim`, if any, has made its slots void.
+                // The flag keeps this producer and others from adding again. `claim`, if any, has
+                // made its slots void.
                 self.tail.is_closed.store(true, CLOSED.release());
                 return None;
             }
@@ -308,11 +313,12 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn entered(&self, number: u64) -> *mut Segment<T> {
         let newest = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4 and I7 — it is ours or a later one, so it stays while our slot is unsettled.
+        // SAFETY: I4 and I7 — the segment is ours or a later one, so it stays while our slot is
+        // unsettled.
         if unsafe { &*newest }.number() == number { newest } else { self.find(number) }
     }
 
-    /// Finds the segment of this number, where the newest is a later one.
+    /// Finds the segment of this number if it is no longer the newest.
     #[cold]
     fn find(&self, wanted: u64) -> *mut Segment<T> {
         let _visit = self.visit();
@@ -329,7 +335,7 @@ impl<T> Injector<T> {
     }
 
     /// Moves `tail` past the segment of this number, which is used up. Each producer that comes
-    /// here completes the steps that are left, so none waits for another.
+    /// here completes the remaining steps, so no producer waits for another.
     #[cold]
     fn add_segment(&self, number: u64) {
         let _visit = self.visit();
@@ -361,20 +367,21 @@ impl<T> Injector<T> {
     /// Links a segment of this number, or returns the one that another producer has linked.
     fn link_new(&self, link: &AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
         let new = self.spare().unwrap_or_else(|| Segment::allocate(self.may_last()));
-        // SAFETY: I6 — it is fresh or spare, so only we have it.
+        // SAFETY: I6 — the segment is fresh or spare, so only we have it.
         unsafe { &*new }.set_number(number);
         let order = both(LINKED.acquire(), LINKED.release());
         match link.compare_exchange(ptr::null_mut(), new, order, LINKED.acquire()) {
             Ok(_) => new,
             Err(theirs) => {
-                // SAFETY: I6 — it was not linked, so only we have it, and its slots are empty.
+                // SAFETY: I6 — the segment was not linked, so only we have it, and its slots are
+                // empty.
                 unsafe { self.keep(new) };
                 theirs
             }
         }
     }
 
-    /// Returns whether one more segment may last, and counts it.
+    /// Returns whether one more segment may be lasting, and counts it.
     fn may_last(&self) -> bool {
         // Relaxed, both: only a count.
         let lasting = &self.shelf.lasting;
@@ -383,7 +390,7 @@ impl<T> Injector<T> {
 
     fn spare(&self) -> Option<*mut Segment<T>> {
         self.shelf.spares.iter().find_map(|place| {
-            // Relaxed: only a first look; the exchange decides.
+            // Relaxed: this is only a first look, and the exchange decides.
             if place.load(Relaxed).is_null() {
                 return None;
             }

@@ -16,7 +16,7 @@ const EMPTY: u8 = 0;
 const FULL: u8 = 1;
 /// The slot's producer will never put an item there.
 const VOID: u8 = 2;
-/// Settled: the item is taken, and no thread touches the slot any more.
+/// Settled: the item is taken, and no thread touches the slot until it is reset.
 const TAKEN: u8 = 3;
 
 /// The result of a look at a slot.
@@ -50,7 +50,8 @@ impl<T> SegmentSlot<T> {
         self.state.store(FULL, FILLED.release());
     }
 
-    /// Marks the slot void: no item will come. Called in place of `fill`.
+    /// Marks the slot void: the producer will put no item there. The producer calls this in place
+    /// of `fill`.
     pub(super) fn make_void(&self) {
         self.state.store(VOID, FILLED.release());
     }
@@ -122,7 +123,8 @@ pub(super) struct Segment<T> {
 
 /// A pointer to a segment, whose lowest bit says whether the segment lasts (I8).
 ///
-/// A thread may look into a lasting segment without owning a slot in it, and without a visit.
+/// For a lasting segment, a thread may look into its slots without owning a slot in it, and without
+/// a visit.
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {
@@ -142,17 +144,17 @@ impl<T> Tagged<T> {
         self.0.wrapping_byte_sub(self.0 as usize & 1)
     }
 
-    /// Returns whether an item is at this offset already. Returns `false` without a look if the
-    /// segment does not last.
+    /// Returns whether the slot at this offset has an item. Returns `false` without a look if the
+    /// segment is not lasting.
     #[inline(always)]
     pub(super) fn has_item_at(&self, offset: usize) -> bool {
         if self.0 as usize & 1 == 0 {
             return false;
         }
         let segment = self.segment();
-        // SAFETY: I8 — it lasts, so it is freed only with the injector.
+        // SAFETY: I8 — the segment is lasting, so it is freed only with the injector.
         unsafe { &*segment }.alive.used();
-        // SAFETY: I8 — it lasts, and the offset of a plain `head` is below `SLOTS`.
+        // SAFETY: I8 — the segment is lasting, and the offset of a plain `head` is below `SLOTS`.
         unsafe { Segment::slot(segment, offset) }.look() == Content::Item
     }
 }
@@ -178,8 +180,8 @@ impl<T> Segment<T> {
     pub(super) const BYTES: usize =
         size_of::<SegmentSlot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 
-    /// Allocates a segment with empty slots. They are made in place: an item may be larger than the
-    /// stack (crossbeam #1146).
+    /// Allocates a segment with empty slots. The slots are made in place, because an item may be
+    /// larger than the stack (crossbeam #1146).
     pub(super) fn allocate(is_lasting: bool) -> *mut Self {
         let (layout, _) = Self::layout();
         // SAFETY: the layout has more than 0 bytes: it begins with the header.

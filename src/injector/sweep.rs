@@ -1,8 +1,8 @@
-//! Reusing segments, and freeing those that are left over.
+//! Reusing segments, and freeing surplus ones, without a thread that still uses them.
 //!
-//! One thread at a time sweeps; a thread that finds another sweeping returns at once. The sweeper
-//! keeps unlinked segments and orphans until it finds, at some later moment, that there is no
-//! visitor.
+//! One thread at a time sweeps. A thread that finds another thread sweeping returns at once. The
+//! sweeper keeps unlinked segments and orphans until it finds, at some later moment, that there is
+//! no visitor.
 
 use super::around::Orphan;
 use super::segment::Segment;
@@ -28,11 +28,11 @@ impl<T> Injector<T> {
         if Self::FIT < most { Self::FIT } else { most }
     };
 
-    /// Resets settled slots, unlinks segments and orphans that are done, and takes back those that
-    /// no thread uses any more.
+    /// Resets settled slots, and unlinks segments and orphans that are no longer needed. Takes back
+    /// those that no thread uses any more.
     pub(super) fn sweep(&self) {
         let sweeping = &self.shelf.sweeping;
-        // Relaxed: only a first look; the exchange decides.
+        // Relaxed: this is only a first look, and the exchange decides.
         if sweeping.load(Relaxed) || sweeping.swap(true, SWEPT.acquire()) {
             return;
         }
@@ -42,10 +42,10 @@ impl<T> Injector<T> {
         sweeping.store(false, SWEPT.release());
     }
 
-    /// Advances `settled`, and moves `oldest` past the segments that are settled as a whole.
+    /// Advances `settled`, and moves `oldest` past segments in which every slot is settled.
     fn unlink_settled(&self) {
         let shelf = &*self.shelf;
-        // Relaxed, for all that only the sweeper writes: SWEPT orders it.
+        // Relaxed, for all words that only the sweeper writes: SWEPT orders them.
         let mut oldest = shelf.oldest.load(Relaxed);
         if oldest.is_null() {
             oldest = shelf.first.load(LINKED.acquire());
@@ -60,8 +60,8 @@ impl<T> Injector<T> {
         loop {
             // SAFETY: I6 — we sweep, and have not unlinked this segment.
             let (number, next) = unsafe { self.link(oldest) };
-            // Not beyond `head`: a look there takes the cache line from a producer that is about to
-            // fill the slot.
+            // No look beyond `head`: the look would take the cache line from a producer that is
+            // about to fill the slot.
             let start = Position::of(number, 0, Self::SLOTS);
             let end = start.distance(head, Self::SLOTS).min(Self::SLOTS);
             let mut offset = settled.offset_in(number);
@@ -71,13 +71,13 @@ impl<T> Injector<T> {
                 if !slot.is_settled() {
                     break;
                 }
-                // Reset at once, while its cache line is at hand. No sweep looks at the slot again
-                // before it is used.
+                // Reset at once, while the slot's cache line is at hand. No later sweep looks at
+                // the slot again until it has been used.
                 slot.reset();
                 offset += 1;
             }
             settled = Spot::of(number, offset);
-            // I4: unlinks only a segment that is settled as a whole and that `head` has left.
+            // I4: a segment is unlinked only when all its slots are settled and `head` has left it.
             if offset < Self::SLOTS || self.head().number() == number {
                 break;
             }
@@ -103,8 +103,8 @@ impl<T> Injector<T> {
                 continue;
             }
             let next = orphan.next.load(LINKED.acquire());
-            // Consumers link at the front only. Relaxed, on failure: a consumer has just done so,
-            // and this orphan stays for the next sweep.
+            // Consumers link at the front only. Relaxed, on failure: a consumer has just linked
+            // another orphan, and this orphan stays for the next sweep.
             if link.compare_exchange(this, next, LINKED.release(), Relaxed).is_err() {
                 return;
             }
@@ -127,11 +127,11 @@ impl<T> Injector<T> {
             return;
         }
         while segment != end {
-            // SAFETY: I6 — it was unlinked before we found that there is no visitor.
+            // SAFETY: I6 — the segment was unlinked before we found that there is no visitor.
             let (_, next) = unsafe { self.link(segment) };
             // Relaxed: `unlink_settled` has followed this link before.
             let next = next.load(Relaxed);
-            // SAFETY: I6 — unlinked and without a visitor, so only we have it.
+            // SAFETY: I6 — the segment is unlinked and there is no visitor, so only we have it.
             unsafe { Segment::reset(segment) };
             // SAFETY: I6 — only we have it, and `unlink_settled` has reset its slots.
             unsafe { self.keep(segment) };
@@ -139,7 +139,7 @@ impl<T> Injector<T> {
         }
         shelf.unlinked.store(end, Relaxed);
         while !orphan.is_null() {
-            // SAFETY: I6 — unlinked and without a visitor, so only we have it.
+            // SAFETY: I6 — the orphan is unlinked and there is no visitor, so only we have it.
             let resolved = unsafe { Box::from_raw(orphan) };
             resolved.watch.changed();
             orphan = resolved.next_resolved.load(Relaxed);
@@ -160,7 +160,7 @@ impl<T> Injector<T> {
             if is_lasting { (for_lasting, MAX_LASTING) } else { (for_others, MAX_OTHERS) };
         loop {
             for place in places.iter().take(most) {
-                // Relaxed, also on failure: only whether it is null matters.
+                // Relaxed, also on failure: only whether the pointer is null matters.
                 let is_free = place.load(Relaxed).is_null();
                 if is_free {
                     let order = SPARED.release();
@@ -172,8 +172,8 @@ impl<T> Injector<T> {
             if !is_lasting {
                 break;
             }
-            // I8: each lasting segment has an entry, so one is free. Another thread has just taken
-            // one segment out and put another one back.
+            // I8: each lasting segment has an entry, so one entry is free. The loop missed it
+            // because another thread has just moved a segment from one entry to another.
         }
         // SAFETY: I6 — the caller alone has the segment, and every lasting one has left the loop
         // above.
@@ -188,7 +188,7 @@ impl<T> Drop for Injector<T> {
 
         impl<T> Drop for RestOfInjector<'_, T> {
             fn drop(&mut self) {
-                // Takes the items that are left if a destructor has panicked.
+                // Takes the remaining items if a destructor has panicked.
                 while self.0.pop().is_some() {}
                 let shelf = &*self.0.shelf;
                 // Relaxed, all: only this thread still has the injector.

@@ -1,5 +1,5 @@
-//! The consumers' end: one item at a time. A consumer claims the slot at `head`, waits until its
-//! producer has marked it, and takes the item.
+//! The consumers' end: one item at a time. A consumer claims the slot at `head`, waits until the
+//! producer has marked the slot, and takes the item.
 
 use super::segment::{Content, Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};
@@ -9,20 +9,21 @@ use crate::sync::Relaxed;
 use crate::sync::order::both;
 use crate::sync::spin::{Contention, LOOKS, Patience, again};
 
-/// The number of items that consumers find by a look at the slot between two looks at `tail`.
+/// The number of items that consumers may find by looking at slots before they look at `tail`
+/// again.
 const REFRESH: usize = 32;
 
 impl<T> Injector<T> {
     /// Takes the oldest item.
     ///
-    /// Returns `None` only if there was nothing to take at some moment during the call. A caller
-    /// need not retry: if another consumer is quicker, this call backs off for a few microseconds
-    /// and tries again.
+    /// Returns `None` only if the injector was empty at some moment during the call. A caller need
+    /// not retry. If another consumer is quicker, this call backs off for a few microseconds and
+    /// tries again.
     ///
     /// # Progress
     ///
-    /// Lock-free, except that it may wait for 15 µs for a producer that was stopped in the middle
-    /// of its push. Three loads if there is nothing.
+    /// Lock-free, except that the call may wait for 15 µs for a producer that was stopped in the
+    /// middle of its push. Three loads if the injector is empty.
     ///
     /// # Examples
     ///
@@ -118,8 +119,8 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // Items are arriving. If we went after the first, we and its producer would only wait
-            // for each other's cache lines.
+            // Producers are adding items just now. A consumer that went after the first item would
+            // only exchange cache lines with the item's producer.
             contention.wait();
             return Steal::Retry;
         }
@@ -140,8 +141,8 @@ impl<T> Injector<T> {
 
     /// Returns whether a producer is known to have claimed the slot at this plain `head`.
     ///
-    /// Avoids `tail`: if this thread has just added to it, a read waits as long as the addition
-    /// takes.
+    /// Avoids a read of `tail`. If this thread has just added to `tail`, the read would wait for
+    /// the addition.
     #[inline(always)]
     fn is_something_at(&self, head: Head, segment: &Tagged<T>) -> bool {
         let seen = Spot(self.head.tail_seen.load(PUSHED.acquire()));
@@ -157,21 +158,21 @@ impl<T> Injector<T> {
 
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
-    /// `tail` is read after `settled`. So it counts all items that were pushed before the last of
-    /// the settled items was taken (QUIET). `tail` is read only if `settled` has reached `head`,
-    /// which it has not while items come and go.
+    /// `tail` is read after `settled`, so it counts every item that was pushed before the last
+    /// settled item was taken (QUIET). `tail` is read only if `settled` has reached `head`. That is
+    /// not so while items come and go.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
         settled == head.0 && settled == self.tail().spot().0
     }
 
-    /// Returns whether there is nothing to take. Takes into account consumers that are about to
-    /// give up a slot.
+    /// Returns whether there is nothing to take. Allows for consumers that are about to give up a
+    /// slot.
     ///
-    /// The addition of nothing orders this call with them. An orphan that is registered before it
-    /// is counted. A consumer that registers one after it finds all that was pushed before this
-    /// call (CLAIMED).
+    /// The addition of zero orders this call with those consumers. If an orphan was registered
+    /// before the addition, `head` counts it. A consumer that registers an orphan later finds every
+    /// item that was pushed before this call (CLAIMED).
     #[cold]
     pub(super) fn is_surely_empty(&self) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
@@ -182,13 +183,12 @@ impl<T> Injector<T> {
             return false;
         }
         self.sweep();
-        // The queue was empty at the read of `tail`. If an item came since, another try pays.
+        // The queue was empty at the read of `tail`. If an item has come since, another try pays.
         !again(|| self.tail() != tail)
     }
 
-    /// Claims the next `count` slots, which are in one segment and before `tail`. Returns whether
-    /// `head` was unchanged. The segment is the one whose pointer the caller read before this call
-    /// (I7).
+    /// Claims the next `count` slots, which are in one segment and before `tail`. Returns `false`
+    /// if `head` had changed. The caller has read the segment's pointer before this call (I7).
     #[inline(always)]
     pub(super) fn claim_slots(&self, head: Head, count: usize) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
@@ -197,7 +197,8 @@ impl<T> Injector<T> {
     }
 
     /// Takes the item from the claimed slot that is `further` slots after `head`. Returns `None` if
-    /// the slot is void, or is now an orphan because its producer took too long.
+    /// the slot is void. Also returns `None` if the producer took too long, and the slot is now an
+    /// orphan.
     ///
     /// # Safety
     ///
@@ -225,8 +226,8 @@ impl<T> Injector<T> {
         unsafe { slot.settle(content) }
     }
 
-    /// Moves `head` past the segment of this number, and sweeps. All its slots are claimed, and the
-    /// producers have left it.
+    /// Moves `head` past the segment of this number, and sweeps. All slots of the segment are
+    /// claimed, and `tail` is in a later segment.
     #[cold]
     pub(super) fn leave_segment(&self, number: u64) {
         let visit = self.visit();
@@ -239,7 +240,7 @@ impl<T> Injector<T> {
         if current == number {
             let next = link.load(LINKED.acquire());
             debug_assert!(!next.is_null(), "the producers link a segment before they enter it");
-            // SAFETY: I5 — linked behind a segment that was linked after our visit began.
+            // SAFETY: I5 — `next` is linked behind a segment that was linked after our visit began.
             let next = unsafe { Tagged::of(next) };
             // Relaxed, on failure: another consumer has moved it on.
             let (success, failure) = (LINKED.release(), Relaxed);

@@ -1,4 +1,4 @@
-//! The two words that decide everything: how far consumers and producers have claimed.
+//! The two words that decide which slots are claimed: `head` by consumers, `tail` by producers.
 //!
 //! ```text
 //!  head   │ number of the segment: 40 │ orphans: 14 │ offset: 10 │
@@ -6,13 +6,13 @@
 //! ```
 //!
 //! The offset of `head` ends at `slots`; then the segment is used up. The offset of `tail` may go
-//! beyond, since producers add before they look. An addition that begins at or beyond `slots`
-//! claims nothing. A producer that has made one adds the next segment, unless another has, before
-//! it adds to `tail` again. So each thread makes at most one such addition in a segment. It adds at
-//! most 32, so the field has room for 262,000 threads.
+//! beyond `slots`, since producers add before they look. An addition that begins at or beyond
+//! `slots` claims nothing. A producer that has made such an addition makes sure that the next
+//! segment is linked before it adds to `tail` again. So each thread makes at most one such addition
+//! in a segment. It adds at most 32, so the field has room for 262,000 threads.
 //!
-//! Numbers wrap after 2⁴⁰ segments. A wrap deceives a thread only if it is stopped while exactly
-//! that many segments go by: for three days, at 256 slots and a nanosecond an item.
+//! Numbers wrap after 2⁴⁰ segments. A wrap deceives only a thread that is stopped while exactly
+//! that many segments go by. That takes three days, at 256 slots and a nanosecond an item.
 
 /// The number of bits in a segment's number.
 const NUMBER_BITS: u32 = 40;
@@ -27,8 +27,8 @@ pub(super) const ORPHAN: u64 = 1 << 10;
 /// The most orphans that `head` can count.
 pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
 
-/// The number of a segment that never existed, and counts as used up in a new injector. It is just
-/// below the wrap, so that every user crosses it.
+/// The number of a segment that never existed. A new injector counts it as used up. The number is
+/// just below the wrap, so every injector soon crosses the wrap.
 pub(super) const FIRST: u64 = NUMBERS - 2;
 
 /// Returns the number after this one.
@@ -106,8 +106,8 @@ impl Tail {
         self.0 >> NUMBER_SHIFT
     }
 
-    /// Returns the offset of the first slot that is not claimed. At or beyond `slots` there is
-    /// none.
+    /// Returns the offset of the first unclaimed slot. An offset at or beyond `slots` means that
+    /// none is left.
     #[inline(always)]
     pub(super) const fn offset(self) -> usize {
         (self.0 & TAIL_OFFSET) as usize
@@ -147,8 +147,8 @@ impl Spot {
         Spot((number << NUMBER_SHIFT) | offset as u64)
     }
 
-    /// Returns the offset, if the spot is in the segment of this number. If not, the spot is in the
-    /// segment before; returns 0.
+    /// Returns the offset if the spot is in the segment of this number. Returns 0 if the spot is in
+    /// the segment before.
     #[inline(always)]
     pub(super) const fn offset_in(self, number: u64) -> usize {
         if self.0 >> NUMBER_SHIFT == number { (self.0 & TAIL_OFFSET) as usize } else { 0 }
@@ -163,7 +163,7 @@ impl Position {
     /// Returns the position of an offset. The end of one segment is the start of the next.
     #[inline(always)]
     pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
-        // `slots` is a power of two, so that the shift drops what has wrapped.
+        // `slots` is a power of two, so the shift drops the wrapped bits.
         Position((number << NUMBER_SHIFT).wrapping_add(Position::unit(slots) * offset as u64))
     }
 
