@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Between 1 and 4 a thread counts in `prepared`. Afterwards it is on the list. One exchange of one
-//! word makes this step, so a notifier that reads the word at c finds the thread in exactly one of
+//! word makes this step. So a notifier that reads the word at c finds the thread in exactly one of
 //! the two.
 //!
 //! # Invariants

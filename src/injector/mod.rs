@@ -92,9 +92,8 @@ const FILLED: Pair = Pair::named("injector::FILLED");
 /// A sweeper that sees a slot settled knows that its consumer no longer touches the slot.
 const SETTLED: Pair = Pair::named("injector::SETTLED");
 
-/// A thread that sees `tail` at a position also sees that position's segment. It also sees the
-/// writes of the producers before that position. So no thread takes an item and overlooks an item
-/// that was pushed before.
+/// A thread that sees `tail` at a position also sees that position's segment, and the earlier
+/// producers' writes. So no thread takes an item and overlooks an earlier one.
 const PUSHED: Pair = Pair::named("injector::PUSHED");
 
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
@@ -105,20 +104,17 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// slot by then.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that finds its orphan spoken for sees the slot's mark. Another consumer may find an
-/// orphan spoken for. That consumer sees all items that were pushed before the marking consumer's
-/// call began.
+/// A holder that finds its orphan spoken for sees the slot's mark. Another consumer that finds it
+/// spoken for sees all items that were pushed before the marking consumer's call began.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
-/// A thread that follows a pointer to a segment or an orphan sees its fields as they were when it
-/// was linked.
+/// A thread that follows a pointer to a segment or an orphan sees it as it was linked.
 const LINKED: Pair = Pair::named("injector::LINKED");
 
 /// A producer that takes a spare segment sees the segment as it was reset.
 const SPARED: Pair = Pair::named("injector::SPARED");
 
-/// A thread that reads `settled` sees everything that the takers of the settled items saw, `tail`
-/// included.
+/// A thread that reads `settled` sees what the takers of the settled items saw, `tail` included.
 const QUIET: Pair = Pair::named("injector::QUIET");
 
 /// A sweeper sees what the previous one wrote.
@@ -131,13 +127,11 @@ const CLOSED: Pair = Pair::named("injector::CLOSED");
 /// least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
-/// A sweeper that counts no visitor takes memory back only after everything that earlier visitors
-/// did.
+/// All that visitors did happens before a sweeper that counts no visitor takes memory back.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
 /// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
-/// to sleep has advanced `head`, fences, and reads `tail`. At least one of the two sees the other's
-/// write.
+/// to sleep has advanced `head`, fences, and reads `tail`. At least one sees the other's write.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
 /// The most bytes of segments that an injector keeps, unless one segment is larger.
@@ -155,8 +149,7 @@ const KEPT: usize = 64 << 10;
 /// producer is stopped between claiming a slot and filling it, the slot's consumer waits for 15 µs.
 /// Then the consumer goes around the slot. No thread waits for a consumer.
 ///
-/// A thread that is stopped inside a call only delays the reuse of its segment and of later
-/// segments.
+/// A thread that is stopped inside a call only delays the reuse of its own and later segments.
 ///
 /// # Ordering
 ///
@@ -192,8 +185,7 @@ pub struct Injector<T> {
 struct HeadLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A [`Spot`] at which `tail` once was. It spares consumers most reads of the cache line that
-    /// producers write.
+    /// A [`Spot`] at which `tail` once was. Spares consumers most reads of the producers' line.
     tail_seen: AtomicU64,
     /// Every slot before this [`Spot`] is settled, and reset.
     settled: AtomicU64,
@@ -203,9 +195,8 @@ struct HeadLine<T> {
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A copy of the closed bit in `tail`, set a little later. A producer that this flag refuses
-    /// has added nothing to `tail`. A read of `tail` itself would wait for the producer's own last
-    /// addition.
+    /// A late copy of the closed bit in `tail`. A producer that this flag refuses has added
+    /// nothing. A read of `tail` would wait for the producer's own last addition.
     is_closed: AtomicBool,
 }
 
@@ -285,8 +276,8 @@ impl<T> Injector<T> {
         Visit(&self.shelf.visitors)
     }
 
-    /// Returns the number of a segment, and its link to the next. Null stands for the position
-    /// before the first segment.
+    /// Returns the number of a segment, and its link to the next. Null stands before the first
+    /// segment.
     ///
     /// # Safety
     ///

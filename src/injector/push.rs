@@ -40,13 +40,11 @@ impl<T> Claim<T> {
         unsafe { self.slot().fill(item) };
     }
 
-    /// Moves items into the slots of this claim until each slot is filled. Returns the number of
-    /// items moved.
+    /// Moves items into the slots of this claim until each is filled. Returns how many.
     ///
     /// # Safety
     ///
-    /// The items are initialised, and there are at least as many as slots. The caller forgets the
-    /// moved items.
+    /// The items are initialised, and no fewer than the slots. The caller forgets moved ones.
     #[inline(always)]
     unsafe fn fill_with(mut self, items: &[MaybeUninit<T>]) -> usize {
         let count = self.end - self.next;
@@ -76,8 +74,7 @@ impl<T> Drop for Claim<T> {
 
 /// The most items of a batch that share a fetch-add.
 const CHUNK: usize = 32;
-/// The item size in bytes from which pushing items one by one is cheaper than copying them into a
-/// chunk.
+/// The item size in bytes above which copying items into a chunk costs more than it saves.
 const LARGE: usize = 64;
 
 /// Items that an iterator has returned. Items before `next` are pushed already (I9).
@@ -179,8 +176,7 @@ impl<T> Injector<T> {
 
     /// Pushes an item. Returns whether consumers had claimed every earlier item by then.
     ///
-    /// Meant for producers that wake sleeping consumers only when a queue becomes non-empty. The
-    /// answer costs a fence.
+    /// Meant for producers that wake sleepers only when a queue becomes non-empty. Costs a fence.
     ///
     /// The push and the answer are two steps. `true` means that at some moment during this call the
     /// item was there, and every earlier item had been claimed. `false` means that some consumer is
@@ -213,8 +209,8 @@ impl<T> Injector<T> {
     /// Pushes every item of an iterator.
     ///
     /// The iterator returns up to 32 items before the injector claims any slot. Then one fetch-add
-    /// claims slots for the items that fit into the segment. Items of more than 64 bytes are pushed
-    /// one by one. If the iterator panics, the items that it returned before are in the queue.
+    /// claims slots for the items that fit into the segment. Larger items than 64 bytes are pushed
+    /// one by one. If the iterator panics, the items before that are in the queue.
     ///
     /// Items that share a fetch-add are pushed together, and consumers take them in their order,
     /// with one exception. If the producer is stopped between two of them, and a consumer goes
@@ -284,8 +280,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
         while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // No read of `tail` comes first, because the read would wait for this producer's last
-            // addition.
+            // Not read first, because a read would wait for this producer's last addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
             let (number, next) = (tail.number(), tail.offset());
@@ -313,8 +308,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn entered(&self, number: u64) -> *mut Segment<T> {
         let newest = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4 and I7 — the segment is ours or a later one, so it stays while our slot is
-        // unsettled.
+        // SAFETY: I4 and I7 — the segment is ours or later, so it stays until we settle our slot.
         if unsafe { &*newest }.number() == number { newest } else { self.find(number) }
     }
 
@@ -373,8 +367,7 @@ impl<T> Injector<T> {
         match link.compare_exchange(ptr::null_mut(), new, order, LINKED.acquire()) {
             Ok(_) => new,
             Err(theirs) => {
-                // SAFETY: I6 — the segment was not linked, so only we have it, and its slots are
-                // empty.
+                // SAFETY: I6 — `new` was not linked, so only we have it, and its slots are empty.
                 unsafe { self.keep(new) };
                 theirs
             }

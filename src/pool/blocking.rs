@@ -2,21 +2,21 @@
 
 use crate::task::current;
 
-/// Runs `f`, which may block for long. Meanwhile another thread takes the place of this one.
+/// Runs `f`, which may block for long. Meanwhile another thread takes this thread's place.
 ///
 /// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread takes the place. If there is
-/// none, and the pool has fewer than [`max_threads`](super::Builder::max_threads), it starts one.
-/// While the pool has too many threads, one that has had nothing to do for
-/// [`keep_alive`](super::Builder::keep_alive) ends. After `f`, one thread more than `num_threads`
-/// runs until one of them looks for its next job. On any other thread, and within another such
-/// section, `f` just runs.
+/// no spare thread, the pool starts one, up to [`max_threads`](super::Builder::max_threads). A
+/// surplus thread ends after it has had nothing to do for
+/// [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads` runs
+/// until one of them looks for its next job. On any other thread, and in a nested call, `f` just
+/// runs.
 ///
 /// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts
-/// down starts none, so no thread takes the place then.
+/// down starts no thread, so then no thread takes the place.
 ///
-/// In a task of a [queue](crate::fair::Queue), over any executor, the scheduler lets another thread
-/// of the executor serve in place of this one, if there is such a thread. While the task blocks, it
-/// still counts against its queue's [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
+/// In a task of a [queue](crate::fair::Queue), over any executor, another thread of the executor
+/// serves the scheduler in this thread's place, if there is one. While the task blocks, it still
+/// counts against its queue's [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
 ///
 /// # Examples
 ///

@@ -1,12 +1,12 @@
-//! Broadcasts: one job for each worker, which no other worker may run.
+//! Broadcasts: each worker gets a job that no other worker may run.
 //!
-//! A call of `broadcast` waits for the worker's next turn, since it is a stranger in the worker's
-//! waits. With `spawn_broadcast`, workers may wait for each other's calls: two workers that
-//! broadcast at once, from scopes, would wait for ever. So a worker makes such a call in a wait,
-//! too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These calls have a queue
-//! of their own (`Seat::urgent`), so that no call of `broadcast` is in front of them. The pool
-//! pushes a call, and then rings the worker's bell. A worker that is about to sleep in a wait looks
-//! into the queue after it has counted itself as asleep.
+//! A call of `broadcast` waits for the worker's next turn, because it is a stranger in the worker's
+//! waits. Calls of `spawn_broadcast` cannot do so. Two workers that broadcast at once, from scopes,
+//! would wait for each other for ever. So a worker makes such a call in a wait, too
+//! (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). Such calls have a queue of
+//! their own (`Seat::urgent`), so that no call of `broadcast` is in front of them. The pool pushes
+//! a call, and then rings the worker's bell. A worker that is about to sleep in a wait looks into
+//! the queue after it has counted itself as asleep.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;
@@ -23,12 +23,13 @@ impl ThreadPool {
     /// Runs a closure once on each thread of the pool, with the worker's index. Returns the results
     /// in the order of the indices.
     ///
-    /// Each worker runs it after its current job. Starts the threads if there are none yet.
+    /// Each worker runs the closure after its current job. Starts the threads if the pool has none
+    /// yet.
     ///
     /// # Errors
     ///
-    /// [`Reason::WouldDeadlock`], at once, on a thread of this pool; [`Reason::Closed`] after
-    /// [`shutdown`](Self::shutdown); [`Reason::Full`] if the system gives the pool no thread at
+    /// [`Reason::WouldDeadlock`], at once, on a thread of this pool. [`Reason::Closed`] after
+    /// [`shutdown`](Self::shutdown). [`Reason::Full`] if the system gives the pool no thread at
     /// all. The inner errors are those of single calls.
     ///
     /// # Examples
@@ -62,11 +63,11 @@ impl ThreadPool {
     }
 
     /// Spawns a closure that is called once on each thread of the pool, with the worker's index.
-    /// Does not wait for the calls. Any thread may spawn it.
+    /// Does not wait for the calls. Any thread may call this method.
     ///
-    /// A worker calls it before its next job, or in a wait, since no other thread can call it.
-    /// There it may be a stranger: if it wants a lock that the waiting thread holds, both wait for
-    /// ever. Starts the threads if there are none yet.
+    /// No other thread can make a worker's call, so the worker makes it before its next job, or in
+    /// a wait. In a wait, the call may want a lock that the waiting thread holds. Then the thread
+    /// waits for itself for ever. Starts the threads if the pool has none yet.
     ///
     /// # Errors
     ///
@@ -102,7 +103,8 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`ThreadPool::spawn_broadcast`]. Then the closure has not been called.
+    /// The errors of [`ThreadPool::spawn_broadcast`]. On an error, no thread has called the
+    /// closure.
     ///
     /// # Examples
     ///
@@ -140,7 +142,7 @@ impl Pool {
         &self,
         mut make: impl FnMut(&Seat, Option<Captured>) -> (&Injector<Job>, Job),
     ) -> Result<(), Reason> {
-        // Captured without the lock: the user's code may call the pool, or panic.
+        // Captured outside the lock, because the user's code may call the pool, or panic.
         let mut contexts = Vec::new();
         let bells: Vec<Waker> = loop {
             let crew = self.crew.lock();

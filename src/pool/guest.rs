@@ -1,16 +1,16 @@
-//! Threads outside that are workers for the length of a call.
+//! Outside threads that are workers for the length of a call.
 //!
-//! A guest (`take_part`) gets a seat, with a deque, and is counted as active and present from then
-//! on. It is none of the threads that the pool starts, discharges or replaces: these are what
-//! `alive`, `target` and `blocked` count. At the end it gives the jobs in its deque to the other
-//! workers, and leaves its seat. A closed pool may have no other worker left; then the guest runs
-//! the jobs itself, or drops them. No call of a broadcast is pinned to a guest, because it may stay
+//! A guest (`take_part`) gets a seat with a deque. From then on it counts as active and present. It
+//! does not count in `alive`, `target` and `blocked`, which are about the threads that the pool
+//! starts and discharges. At the end the guest gives the jobs in its deque to the other workers,
+//! and leaves its seat. A closed pool may have no other worker left. Then the guest runs the jobs
+//! itself, or drops them. No call of a broadcast is pinned to a guest, because the guest may stay
 //! in its own code for long.
 //!
-//! A thread that is a worker for life (`run_in_waits`, in `hosted.rs`) has a `Local` that its
-//! thread drops when it ends: then its seat goes, and others get its jobs. It counts among the
-//! threads, but not as present, so the pool ends without it. The last thread that goes drops the
-//! jobs that only the worker for life could run.
+//! A worker for life (`run_in_waits`, in `hosted.rs`) has a `Local` that its thread drops when it
+//! ends. Then its seat goes, and other workers get its jobs. It counts among the threads, but not
+//! as present, so the pool ends without it. The last thread that goes drops the jobs that only a
+//! worker for life could run.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;
@@ -18,26 +18,26 @@ use super::worker::local::{Local, Vacancy, worker_index};
 use crate::sync::{Arc, thread};
 use crate::task::{current, gate};
 
-/// A seat for the calling thread, which is outside.
+/// A seat for the calling thread, which is no worker yet.
 pub(super) struct Guest(Vacancy);
 
 impl ThreadPool {
     /// Calls `f` with this thread as a further worker of the pool, and returns the result.
     ///
-    /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without
-    /// waking another and waiting for it. Other workers steal from this thread. It runs jobs of the
-    /// pool only in its waits, by their rule, and in [`yield_now`](super::yield_now). At the end
-    /// its queued jobs go to the other workers.
+    /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without a
+    /// wake-up and a wait. Other workers steal from this thread. It runs jobs of the pool only in
+    /// its waits, by their rule, and in [`yield_now`](super::yield_now). At the end its queued jobs
+    /// go to the other workers.
     ///
     /// Meanwhile the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an
-    /// [index](super::worker_index) of its own; no hook is called for it, and no
+    /// [index](super::worker_index) of its own. The pool calls no hook for it, and no
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
     /// has returned, and its [`shutdown`](Self::shutdown) waits for that.
     ///
-    /// A thread that is a worker already, of this or of another pool, just calls `f`. So does any
-    /// thread if the pool is closed, or the system has no thread to start it with. To enter costs a
-    /// lock and a few allocations, so a main loop does it once.
+    /// A thread that is already a worker, of any pool, just calls `f`. So does any thread if the
+    /// pool is closed, or if the system has no thread with which to start it. The call costs a lock
+    /// and a few allocations, so a main loop calls it once.
     ///
     /// # Panics
     ///
@@ -59,7 +59,7 @@ impl ThreadPool {
         }
     }
 
-    /// Returns a seat for the calling thread, if the builder has said so.
+    /// Returns a seat for the calling thread, if the pool's callers take part.
     pub(super) fn guest(&self) -> Option<Guest> {
         let shared = self.shared();
         if shared.settings.callers_take_part { Guest::arrive(shared) } else { None }
@@ -77,7 +77,7 @@ impl Guest {
         (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
     }
 
-    /// Runs `f` as a worker does a job.
+    /// Runs `f` as a worker runs a job.
     pub(super) fn run<R>(self, f: impl FnOnce() -> R) -> R {
         let local = Local::new(self.0);
         Local::set_current(Some(&local));
@@ -95,8 +95,8 @@ impl Guest {
 }
 
 impl Local {
-    /// Leaves the seat, with no job left in the deque (I2). Jobs that a closed pool does not take
-    /// back run here, or are dropped.
+    /// Leaves the seat, with no job left in the deque (I2). Runs here, or drops, the jobs that a
+    /// closed pool does not take back.
     fn leave(&self) {
         let shared = &self.shared;
         while let Some(job) = self.deque.pop() {

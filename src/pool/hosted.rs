@@ -1,15 +1,15 @@
 //! Pools whose threads another layer starts, and waits in which a worker runs any job.
 //!
-//! Each thread of the host gets a `WorkerThread`, whose place in the pool is taken before the
-//! thread runs. From then until the worker has run, or the `WorkerThread` is dropped unrun, jobs
-//! can be pinned to the worker, and `present` counts it. Such a pool starts no thread for one that
-//! blocks, and each of its threads keeps its index.
+//! The host starts a thread for each `WorkerThread`, whose place in the pool is taken before the
+//! thread runs. From then on jobs can be pinned to the worker, and `present` counts it. That ends
+//! when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no thread
+//! for one that blocks, and each of its threads keeps its index.
 //!
-//! A worker that must wait for something with which it cannot help, such as another pool, calls
-//! `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one job
-//! at a time, since a batch would lie above the floor of the job that the worker runs (I9). Such a
-//! job is a stranger to the tasks inside which it runs (`current::as_stranger`): their queue is not
-//! its current queue, and their cancellation does not reach it.
+//! A worker may have to wait for something with which it cannot help, such as another pool. Then it
+//! calls `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one
+//! job at a time, since a batch would lie above the floor of the job that the worker runs (I9).
+//! Such a job is a stranger to the tasks inside which it runs (`current::as_stranger`). Their queue
+//! is not its current queue, and their cancellation does not reach it.
 
 use super::data::idle::Waited;
 use super::data::pool::{MISSING, Pool};
@@ -31,17 +31,17 @@ use core::task::Waker;
 use std::io;
 
 impl Builder {
-    /// Makes a pool whose threads are started by `host`. It gets each worker, and calls
-    /// [`run`](WorkerThread::run) on the thread that is to be the worker: a thread of a runtime, a
-    /// scoped thread, a thread with a name of its own.
+    /// Makes a pool whose threads `host` starts. `host` gets each worker, and calls
+    /// [`run`](WorkerThread::run) on the thread that becomes the worker. That may be a thread of a
+    /// runtime, a scoped thread, or a thread with a name of its own.
     ///
-    /// The pool has exactly these threads: it starts none for a thread that blocks, and cannot be
+    /// The pool has exactly these threads. It starts no thread for one that blocks, and cannot be
     /// [resized](ThreadPool::resize).
     ///
     /// # Errors
     ///
-    /// The errors of [`build`](Self::build), and that of `host`: then the pool is closed, and the
-    /// threads that were started leave.
+    /// The errors of [`build`](Self::build), and that of `host`. On the latter the pool is closed,
+    /// and the threads that were started leave.
     ///
     /// # Examples
     ///
@@ -75,11 +75,11 @@ impl Builder {
     }
 }
 
-/// A worker of a pool whose threads are started by another layer:
+/// A worker of a pool whose threads another layer starts:
 /// [`Builder::build_with`](Builder::build_with).
 ///
-/// If it is dropped, the pool has one thread less. A pool that has none left refuses jobs with
-/// [`Reason::Full`](crate::executor::Reason::Full).
+/// Dropping a `WorkerThread` leaves the pool with one thread less. A pool without threads refuses
+/// jobs with [`Reason::Full`](crate::executor::Reason::Full).
 #[must_use = "the pool waits for the thread that runs it"]
 pub struct WorkerThread(Option<Box<Vacancy>>);
 
@@ -92,7 +92,7 @@ impl WorkerThread {
         more.map(one).map(|it| WorkerThread(Some(it))).collect()
     }
 
-    /// Returns the worker's index: from zero to the number of threads.
+    /// Returns the worker's index, from zero to the number of threads minus one.
     ///
     /// # Examples
     ///
@@ -112,11 +112,11 @@ impl WorkerThread {
         self.0.as_ref().map_or(0, |it| it.seat.index)
     }
 
-    /// Runs jobs on this thread, until the pool is shut down and has none left.
+    /// Runs jobs on this thread, until the pool is shut down and has no job left.
     ///
     /// # Panics
     ///
-    /// Panics on a thread that is a worker of a pool already.
+    /// Panics on a thread that is already a worker of a pool.
     pub fn run(mut self) {
         assert!(Local::current().is_none(), "this thread is a worker of a pool already");
         if let Some(vacancy) = self.0.take() {
@@ -125,20 +125,21 @@ impl WorkerThread {
         }
     }
 
-    /// Makes this thread the worker for the rest of its life, and returns. It is for a thread with
-    /// work of its own between its calls of the pool, such as a main loop.
+    /// Makes this thread the worker for the rest of its life, and returns. Suits a thread, such as
+    /// a main loop, that has work of its own between its calls of the pool.
     ///
-    /// It runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal what it
-    /// has spawned. A [broadcast](ThreadPool::broadcast) waits for its next wait. The pool is not
-    /// [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
+    /// The thread runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal
+    /// the jobs that it has spawned. A [broadcast](ThreadPool::broadcast) waits for the thread's
+    /// next wait. The pool is not [idle](ThreadPool::wait_idle) while the thread lives, and calls
+    /// no hooks for it.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
-    /// the pool has one less. If jobs are left at the end of the pool or of this thread, and no
-    /// other thread can run them, they are dropped, and their handles say so.
+    /// the pool has one thread less. At the end of the pool or of this thread, jobs may be left
+    /// that no other thread can run. They are dropped, and their handles say so.
     ///
     /// # Errors
     ///
-    /// Returns the worker on a thread that is a worker already, or runs a task.
+    /// Returns the worker as an error if this thread is already a worker, or runs a task.
     ///
     /// # Examples
     ///
@@ -230,8 +231,8 @@ impl Drop for WorkerThread {
 }
 
 impl Pool {
-    /// Notes that a thread, or a seat without one, is never active again. If an open pool has no
-    /// thread left, it refuses jobs from now on, and drops the queued ones.
+    /// Notes that a thread, or a seat without a thread, is never active again. An open pool without
+    /// threads refuses jobs from now on, and drops the queued jobs.
     fn rest_for_good(&self) {
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
@@ -261,10 +262,10 @@ pub enum Yield {
     Idle,
 }
 
-/// Runs a queued job of the pool, if a worker calls this. Returns `None` on a thread of no
+/// Runs a queued job of the pool, if the caller is a worker. Returns `None` on a thread of no
 /// [`ThreadPool`].
 ///
-/// The job may be a stranger: it may want a lock that this thread holds. If it panics, the
+/// The job may be a stranger, and may want a lock that this thread holds. If the job panics, the
 /// [panic handler](Builder::panic_handler) is called.
 ///
 /// # Examples
@@ -301,10 +302,10 @@ pub fn yield_local() -> Option<Yield> {
     Local::current().map(|local| local.run_some(local.take_own()))
 }
 
-/// Waits, and on a worker runs any queued job meanwhile. It is for a wait that can end only if
-/// those jobs run, on a thread that no other can replace.
+/// Waits. A worker runs any queued job meanwhile. Suits a wait that ends only if those jobs run, on
+/// a thread that no other thread can replace.
 ///
-/// `tell` gets a waker, which must be woken once `is_over` returns `true`.
+/// `tell` gets a waker. The caller wakes it once `is_over` returns `true`.
 ///
 /// # Examples
 ///
@@ -352,15 +353,15 @@ impl Local {
         self.offer_held();
         if self.shared.is_discarding() {
             // The thread that shuts the pool down may have emptied this deque before these jobs
-            // came. A half of a `join` that is dropped is its owner's again.
+            // came. A dropped half of a `join` goes back to its owner.
             let own = core::iter::from_fn(|| self.pop_above_floor());
             own.for_each(|job| self.shared.drop_unless_awaited(job));
         }
         self.take_urgent().or_else(|| self.pop_above_floor())
     }
 
-    /// Takes any job, and only one: a batch would lie above the floor of the job that this worker
-    /// runs (I9).
+    /// Takes a single job from anywhere. A batch would lie above the floor of the job that this
+    /// worker runs (I9).
     fn take_any(&self) -> Option<Job> {
         let own = self.take_own();
         if own.is_some() || self.shared.is_discarding() {

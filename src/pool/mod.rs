@@ -1,4 +1,4 @@
-//! Thread pools: a small work-stealing one, and the baseline it has to beat.
+//! Thread pools: a small work-stealing pool, and the baseline that it has to beat.
 //!
 //! ```text
 //!                          data/idle.rs: which workers search, sleep or are active
@@ -10,11 +10,11 @@
 //!                                    (data/registry.rs: whose deques there are)
 //! ```
 //!
-//! A worker takes the newest job of its own deque. If that is empty, it takes the oldest job of the
-//! injector. If that is empty too, it steals the oldest job of another worker's deque, and a batch
-//! after it. A half of a `join` or a job of a scope it steals alone, and runs at once. Every 61st
-//! turn it looks at the injector first. When it has found nothing for some microseconds it sleeps:
-//! [`Searchers`](crate::idle::Searchers).
+//! A worker takes the newest job of its own deque. If its deque is empty, it takes the oldest job
+//! of the injector. If that is empty too, it steals the oldest job of another worker's deque, and a
+//! batch after it. A half of a `join` or a job of a scope is stolen alone, and runs at once. Every
+//! 61st turn, the worker looks at the injector first. When it has found nothing for some
+//! microseconds it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!
@@ -45,32 +45,32 @@
 //!
 //! # Invariants
 //!
-//! - **I1** A job is accepted in one of three ways: by the injector while that is not closed; by a
-//!   worker, into its own deque, while it runs a job; or by the shelf, if it is for a scope whose
-//!   owner is a worker.
+//! - **I1** A job is accepted in one of three ways. The injector accepts it while the injector is
+//!   open. A worker that runs a job accepts it into its own deque. The shelf accepts it if it is
+//!   for a scope whose owner is a worker.
 //! - **I2** A worker leaves a closed pool only when its own deque and the shelf are empty and the
 //!   injector is closed and empty. Its deque and the injector then stay empty. Another worker that
 //!   puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives
-//!   its jobs to the injector. If the injector refuses them, because the pool is closing, a worker
+//!   its jobs to the injector. The injector refuses them if the pool is closing. Then a worker
 //!   stays for its jobs, and a guest runs them before it goes. So each accepted job is run, or
 //!   dropped by `shutdown(Cancel)`.
-//! - **I3** Other workers cannot see a job that moves, in a batch for example. The worker that has
-//!   moved it notifies them afterwards.
-//! - **I4** A worker is active unless it is about to sleep with nothing in its deque, asleep, or
-//!   gone. It becomes active before it takes a job.
+//! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. The
+//!   worker that has moved it notifies them afterwards.
+//! - **I4** A worker is active unless it has gone, is asleep, or is about to sleep with an empty
+//!   deque. It becomes active before it takes a job.
 //! - **I5** `CURRENT` points to a worker that is on this thread's stack, or belongs to the thread
 //!   until it ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
 //!   the lock of the crew.
-//! - **I7** A value that a job on a stack borrows stays until the job has run or was dropped: the
-//!   lender waits.
-//! - **I8** Three threads touch the frame of a `join`: its owner; a raider, while it keeps the
-//!   owner from letting go of the half; and the thread that has the half's job, until its mark is
-//!   `DONE` or `RETURNED`. The frame of a scope is touched by its owner, and by each of its jobs
-//!   until that has counted itself off.
-//! - **I9** The items in a worker's deque at or above the index where a service began were pushed
-//!   in that service.
-//! - **I10** The words of a `Closure` hold the closure that its table was made for, until that
+//! - **I7** A value that a job on a stack borrows stays until the job has run or was dropped,
+//!   because the lender waits.
+//! - **I8** Three threads touch the frame of a `join`. The first is its owner. The second is a
+//!   raider, while it keeps the owner from letting go of the half. The third is the thread that has
+//!   the half's job, until its mark is `DONE` or `RETURNED`. The frame of a scope is touched by its
+//!   owner, and by each of its jobs until that job has counted itself off.
+//! - **I9** The items in a worker's deque at or above the index where an open service began were
+//!   pushed in that service.
+//! - **I10** The words of a `Closure` hold the closure for which its table was made, until that
 //!   closure has run or was dropped.
 //!
 //! # Files
@@ -85,14 +85,14 @@
 //! | `handle` | `ThreadPool`, `LockedPool`, how they are made, and how they end |
 //! | `forks` | `join` and scopes |
 //!
-//! Four files stand beside the folders: `blocking.rs`, for sections that block; `broadcast.rs`, for
-//! calls that each worker makes; `guest.rs`, for threads outside that are workers for a call; and
-//! `hosted.rs`, for pools whose threads another layer starts.
+//! Four files stand beside the folders. `blocking.rs` has sections that block, and `broadcast.rs`
+//! has calls that each worker makes. `guest.rs` has outside threads that are workers for a call,
+//! and `hosted.rs` has pools whose threads another layer starts.
 //!
 //! # Sources
 //!
 //! The shape is that of Cilk and rayon. Two rules are from Go's scheduler and tokio: the regular
-//! look at the injector, and that a notifier wakes no worker while another one searches.
+//! look at the injector, and no wake-up while another worker searches.
 
 mod blocking;
 mod broadcast;
@@ -120,7 +120,7 @@ pub use handle::metrics::PoolMetrics;
 pub use hosted::{WorkerThread, Yield, run_until, yield_local, yield_now};
 pub use worker::local::worker_index;
 
-/// The parts that models test by themselves; not part of the public API.
+/// The parts that models test by themselves. Not part of the public API.
 #[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
@@ -132,28 +132,29 @@ pub mod for_models {
 
 use crate::sync::order::{FencePair, Pair};
 
-/// A thread that sees no worker active sees what the workers did.
+/// A thread that sees no worker active sees the workers' earlier writes.
 const RESTED: Pair = Pair::named("pool::RESTED");
 
-/// A thread that sees that another has gone sees what that one did.
+/// A thread that sees that another thread has gone sees that thread's writes.
 const GONE: Pair = Pair::named("pool::GONE");
 
 /// A thread that sees the pool closed sees the injector closed.
 const CALLED: Pair = Pair::named("pool::CALLED");
 
-/// The owner that sees a half of a `join` done sees its result. The owner that sees the jobs of a
-/// scope done sees their writes.
+/// An owner that sees a half of a `join` done sees the half's result. An owner that sees the jobs
+/// of a scope done sees their writes.
 const JOINED: Pair = Pair::named("pool::JOINED");
 
-/// A raider that finds a half that its owner holds sees its closure.
+/// A raider that finds a half that its owner holds sees the half's closure.
 const HELD: Pair = Pair::named("pool::HELD");
 
-/// The owner that lets go of a half, and its raiders, see what the raider before did.
+/// An owner that lets go of a half sees the writes of earlier raiders. So does the next raider.
 const KEPT_OUT: Pair = Pair::named("pool::KEPT_OUT");
 
-/// The owner lets go of a half, then looks for a raider; a raider comes, then looks at the halves.
+/// The owner lets go of a half, then looks for a raider. A raider announces itself, then looks at
+/// the halves. At least one of the two sees the other's write.
 const LET_GO: FencePair = FencePair::named("pool::LET_GO");
 
-/// A thread that sees a write from within a service sees that the service has begun; one that sees
-/// a write from after it sees that it has ended.
+/// A thread that sees a write from inside a service sees that the service has begun. A thread that
+/// sees a later write sees that the service has ended.
 const SERVED: Pair = Pair::named("pool::SERVED");

@@ -1,4 +1,4 @@
-//! References to tasks of any result type, and the gates that such tasks pass.
+//! References to tasks of any result type, and the gates by which a queue limits its tasks.
 
 use super::error::Cause;
 use super::frame::Home;
@@ -19,9 +19,9 @@ pub(super) struct Common {
     pub(super) watch: Watch,
     /// The executor that it was given to.
     pub(super) home: Home,
-    /// The gate that limits which threads may run it.
+    /// The gate that limits which threads may run the task.
     pub(super) limited: Option<Limited>,
-    /// The time from which on the task no longer begins.
+    /// From this time on, no thread begins the task.
     pub(super) deadline: Option<Instant>,
 }
 
@@ -47,10 +47,10 @@ pub(super) trait Unfinished: Send + Sync {
     /// 1. The caller has claimed the task.
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>);
 
-    /// Notes the cause before a canceller asks the task, which may be running, to end.
+    /// Notes the cause before a canceller asks the task to end. The task may be running.
     fn note_cause(&self, _cause: &Cause) {}
 
-    /// Called when the last reference goes. The task may not have ended.
+    /// Called when the last reference goes. The task may be unfinished.
     fn abandon(&self) {}
 
     /// Returns whether its deadline has passed.
@@ -82,13 +82,13 @@ pub(super) trait Unfinished: Send + Sync {
 }
 
 /// How the server of a queue takes a task off the queue's count (I8). `None` if another thread has
-/// claimed the task: then the gate takes it off.
+/// claimed the task: then the gate takes the task off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
 /// The executor of a task, and the queue that limits it.
 pub(super) type Kin = (Home, Home);
 
-/// A task of any result type, which a thread that waits for it or cancels it can claim.
+/// A task of any result type. A thread that waits for the task, or cancels it, can claim it.
 pub(crate) struct AnyTask(pub(super) Reference<dyn Unfinished>);
 
 impl AnyTask {
@@ -103,19 +103,19 @@ impl AnyTask {
         self.run_counted(None)
     }
 
-    /// Runs the task here, unless another thread has claimed it, for the server of its queue:
-    /// `count` takes the task off the queue's count. Returns whether it ran here.
+    /// Runs the task here on behalf of its queue's server, unless another thread has claimed the
+    /// task. `count` takes the task off the queue's count. Returns whether the task ran here.
     #[inline]
     pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
         self.0.run(count)
     }
 
-    /// Drops the closure, unless another thread has claimed it, for the server of its queue.
-    /// Returns whether this call dropped it.
+    /// Drops the closure on behalf of the queue's server, unless another thread has claimed the
+    /// task. Returns whether this call dropped the closure.
     pub(crate) fn drop_counted(&self, cause: Cause, count: Count<'_>) -> bool {
         let is_ours = self.state().claim();
         if is_ours {
-            // SAFETY: I1 — this call has just claimed it, and ends it once.
+            // SAFETY: I1 — this call has just claimed the task, and ends it once.
             unsafe { self.0.cancel_claimed(cause, count) };
         }
         is_ours
@@ -126,21 +126,21 @@ impl AnyTask {
         self.state().has_deadline() && self.0.is_late()
     }
 
-    /// Returns whether its queue counts it, or it has a deadline.
+    /// Returns whether the task's queue counts it, or it has a deadline.
     #[inline]
     pub(crate) fn wants_care(&self) -> bool {
         self.state().wants_care()
     }
 
-    /// Notes that the task was refused and its closure goes back to the caller. So no group is told
-    /// of its end.
+    /// Notes that the task was refused and its closure goes back to the caller. So the task's group
+    /// is not told of an end.
     pub(crate) fn hand_back(&self) {
         self.state().hand_back();
     }
 
-    /// Counts the task for this queue, and returns whether it is now counted. If so, its claimer
-    /// takes it off the count (I8). A task that was not given to this queue is counted only if the
-    /// caller has the last reference: then no other thread can claim it.
+    /// Counts the task for this queue. Returns whether the task is now counted, so that its claimer
+    /// takes it off the count (I8). A task that was given to another executor is counted only if
+    /// the caller has the last reference. Then no other thread can claim the task.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -155,8 +155,8 @@ impl AnyTask {
         self.state().is_counted()
     }
 
-    /// Notes that the caller has come to its job. Returns whether the caller must take the task off
-    /// the count.
+    /// Notes that the caller has come to the task's job. Returns whether the caller must take the
+    /// task off the count.
     pub(crate) fn is_left(&self) -> bool {
         self.state().is_left()
     }
@@ -172,18 +172,18 @@ impl AnyTask {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
-    /// Returns the executor that it was given to.
+    /// Returns the executor to which the task was given.
     pub(super) fn home(&self) -> Home {
         self.0.common().home
     }
 
-    /// Returns whether it has begun, or never will.
+    /// Returns whether the task has begun or was cancelled.
     pub(crate) fn is_claimed(&self) -> bool {
         self.state().is_claimed()
     }
 
-    /// Returns a key that is equal for all tasks that the same threads may run in their waits.
-    /// `None` if no thread may.
+    /// Returns a key that is equal for tasks that the same threads may run in their waits. Returns
+    /// `None` if no thread may run the task in a wait.
     pub(super) fn kin(&self) -> Option<Kin> {
         if self.is_future() {
             return None;
@@ -193,7 +193,7 @@ impl AnyTask {
         (kin.0.is_some() || limiter.is_some()).then_some(kin)
     }
 
-    /// Returns the gate that limits which threads may run it.
+    /// Returns the gate that limits which threads may run the task.
     pub(super) fn limited(&self) -> Option<&Limited> {
         self.0.common().limited.as_ref()
     }
@@ -232,8 +232,9 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
     }
 }
 
-/// The limit of an executor whose tasks run on the threads of another, such as a queue. A thread
-/// that waits for such a task runs it only within the limit. A *place* is room for one more.
+/// The limit of an executor, such as a queue, whose tasks run on the threads of another executor. A
+/// thread that waits for such a task runs it only within the limit. A *place* is the right to run
+/// one task at a time.
 pub(crate) trait Gate: Send + Sync {
     /// Returns the executor on whose threads the tasks run.
     fn base(&self) -> Home;
@@ -247,38 +248,37 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns whether a place is free.
     fn has_place(&self) -> bool;
 
-    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if there
-    /// is no place. In an ordered queue, the tasks before it run first.
+    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if no
+    /// place is free. In an ordered queue, the tasks in front of it run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
     /// Runs a task in the place that this thread holds further up its stack, unless another thread
     /// has claimed the task.
     fn run_inside(&self, task: &AnyTask);
 
-    /// Takes a counted task off the count, before a thread other than the server of the queue ends
-    /// it. `has_job` tells whether its job is still in the queue.
+    /// Takes a counted task off the count, before a thread other than the queue's server ends it.
+    /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
     /// Tells the queue that the task has ended.
     fn has_ended(&self);
 
-    /// Returns whether the queue holds as many tombstones as it may. Further ones stay in its
+    /// Returns whether the queue holds as many tombstones as it may. Further tombstones stay in its
     /// count.
     fn is_littered(&self) -> bool;
 
-    /// Registers a waker, which is woken whenever a place becomes free, and returns its number. The
-    /// caller then tries once more.
+    /// Registers a waker, and returns its number. The gate wakes the waker whenever a place becomes
+    /// free. The caller then tries once more.
     fn watch(&self, waker: Waker) -> usize;
 
     /// Takes the waker with this number back.
     fn unwatch(&self, number: usize);
 }
 
-/// How a [`Queue`](crate::fair::Queue) limits which threads may run its tasks while they wait for
-/// them.
+/// How a [`Queue`](crate::fair::Queue) limits which waiting threads may run its tasks.
 ///
-/// Only this crate makes a `Limited`. An executor of your own that wraps a queue returns the
-/// queue's, as [`Executor::limited`](crate::Executor::limited) shows.
+/// Only this crate makes a `Limited`. If you write an executor that wraps a queue, return the
+/// queue's `Limited`, as [`Executor::limited`](crate::Executor::limited) shows.
 #[derive(Clone)]
 pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 

@@ -4,10 +4,10 @@ use super::job::{Capture, Job, Kind, TAG};
 use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
-/// The tag of a job whose scope began on another thread than the one that has spawned the job.
+/// The tag of a job that was spawned on another thread than the one on which its scope began.
 const FOREIGN: usize = 1;
 
-/// The reference of a job to a record on the stack of the thread that waits for the job.
+/// The start of a record on the stack of the thread that waits for a job. The job refers to it.
 pub(crate) struct OnStack(pub(crate) &'static StackKind);
 
 /// The operations on such a record.
@@ -17,8 +17,8 @@ pub(crate) struct StackKind {
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
-/// The kind of jobs that hold a pointer to such a record. It is a static, because a job's kind is
-/// recognized by its address.
+/// The kind of jobs that hold a pointer to such a record. It is a static, because jobs of this kind
+/// are recognized by its address.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
@@ -64,7 +64,7 @@ impl Job {
     /// Returns whether this is the job of the record that begins with `head`.
     #[inline]
     pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
-        // SAFETY: I6 — it is called only on a job of this kind, whose words hold such a pointer.
+        // SAFETY: I6 — called only on a job of this kind, whose words hold such a pointer.
         let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
         self.is_half() && ptr::eq(ours(), head)
     }
@@ -86,13 +86,13 @@ impl Job {
         Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
     }
 
-    /// Returns whether it is a job of the scope that has this kind.
+    /// Returns whether this is a job of the scope that has this kind.
     #[inline]
     pub(crate) fn is_of(&self, scope: usize) -> bool {
         is_scoped(self.kind.as_ptr()) && self.kind().addr() == scope
     }
 
-    /// Returns the kind that is in its scope, if it is a job of a scope.
+    /// Returns the scope's kind, if this is a job of a scope.
     #[inline]
     pub(crate) fn scope(&self) -> Option<*const Kind> {
         is_scoped(self.kind.as_ptr()).then(|| self.kind())
@@ -104,49 +104,48 @@ impl Job {
         ptr::eq(self.kind.as_ptr(), &ON_STACK)
     }
 
-    /// Returns whether a frame on a stack waits for it, or will: it is a half, or a job of a scope.
+    /// Returns whether a frame on a stack waits for this job, or will. The job is then a half or a
+    /// job of a scope.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         self.is_half() || is_scoped(self.kind.as_ptr())
     }
 
-    /// Returns whether a copy, which may be of the words of several jobs, is that of a half or of a
-    /// job of a scope.
+    /// Returns whether copied words are those of a half or of a scope's job. The copy may be torn.
     #[inline]
     pub(crate) fn are_awaited(words: &MaybeUninit<Job>) -> bool {
         let kind = kind_of(words);
         ptr::eq(kind, &ON_STACK) || is_scoped(kind)
     }
 
-    /// Returns whether a copy, which may be of the words of several jobs, is that of a half, of a
-    /// job of this scope, or of a job of a scope that began in more services than `depth`.
+    /// Returns whether copied words are those of a half, of a job of this scope, or of an inner
+    /// scope's job. An inner scope began in more services than `depth`. The copy may be torn.
     pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
         let kind = kind_of(words);
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
         ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag > FOREIGN + 1 + depth)
     }
 
-    /// Returns whether a copy, which may be of the words of several jobs, is that of a job of this
-    /// scope.
+    /// Returns whether copied words are those of a job of this scope. The copy may be torn.
     pub(crate) fn are_of(words: &MaybeUninit<Job>, scope: usize) -> bool {
         let kind = kind_of(words);
         is_scoped(kind) && kind.addr() & !TAG == scope
     }
 
-    /// Returns whether a copy, which may be of the words of several jobs, is that of a job of a
-    /// scope that began on another thread than the one that has spawned the job.
+    /// Returns whether copied words are those of a job that was spawned on another thread than the
+    /// one on which its scope began. The copy may be torn.
     pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
         kind_of(words).addr() & TAG == FOREIGN
     }
 
-    /// Returns whether the copied words are those of a half. They may be torn between several jobs.
+    /// Returns whether copied words are those of a half. The copy may be torn.
     pub(crate) fn are_half(words: &MaybeUninit<Job>) -> bool {
         ptr::eq(kind_of(words), &ON_STACK)
     }
 }
 
-/// Returns the kind in a copy, which may be of the words of several jobs. So the kind is compared,
-/// and never followed.
+/// Returns the kind in a copy. The copy may be torn, that is, mix the words of several jobs. So a
+/// caller may compare the kind, but must not follow the pointer.
 #[inline]
 fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
     // SAFETY: I6 — the words are those of jobs, so this is within the copy.

@@ -1,5 +1,5 @@
-//! Cancellation tokens: each has a lock for its listeners, which are tokens, tasks and wakers. A
-//! canceller marks a token and all below it, and then tells their tasks and wakers.
+//! Cancellation tokens. Each token has a lock for its listeners: tokens, tasks and wakers. A
+//! canceller marks a token and all its descendants, and then tells their tasks and wakers.
 
 use super::CANCELLED;
 use super::any::AnyTask;
@@ -13,19 +13,19 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::{fmt, mem};
 
-/// Tells tasks and listeners that their work is no longer wanted, and the reason, if there is one.
+/// Tells tasks and listeners that their work is no longer wanted, and why.
 ///
-/// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and alone; a
-/// token can have several parents ([`any`](Self::any)). Cancelling a token reaches all descendants,
-/// even if every handle in between has been dropped. When a token goes, its parents forget it: a
-/// parent that lives as long as the process does not collect the tokens of requests.
+/// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and can be
+/// cancelled alone. A token can have several parents ([`any`](Self::any)). Cancelling a token
+/// reaches all descendants, even if the handles in between have been dropped. When a token goes,
+/// its parents forget it, so a long-lived parent does not collect the tokens of requests.
 ///
 /// # Progress
 ///
-/// [`is_cancelled`](Self::is_cancelled) is wait-free: a load. Linking a child, a task or a waker
-/// takes a lock for a few instructions, and so does its end. Cancelling takes the lock of each
-/// token below, one after another, and only to mark it. The canceller tells tasks and wakers
-/// outside of the locks. Nothing here recurses: a chain of tokens may have any length.
+/// [`is_cancelled`](Self::is_cancelled) is wait-free: one load. Linking a child, a task or a waker
+/// takes a lock for a few instructions, and so does unlinking. Cancelling takes the lock of each
+/// descendant in turn, only to mark it. The canceller tells tasks and wakers outside the locks. No
+/// method recurses, so a chain of tokens may have any length.
 ///
 /// # Examples
 ///
@@ -41,14 +41,14 @@ use core::{fmt, mem};
 #[derive(Clone)]
 pub struct CancelToken(Arc<Node>);
 
-/// A token, as its handles and the tokens below keep it. It keeps its parents.
+/// The token as its handles and its descendants keep it. A node keeps its parents.
 struct Node {
     /// Its registrations, one at each parent.
     links: Vec<CancelLink>,
     shared: Arc<TokenState>,
 }
 
-/// The part of a token that its parents refer to. They do not keep its [`Node`].
+/// The part of a token to which its parents refer. The parents do not keep its [`Node`].
 struct TokenState {
     /// Whether `fate` says that it is cancelled.
     is_cancelled: AtomicBool,
@@ -56,7 +56,7 @@ struct TokenState {
 }
 
 enum Fate {
-    /// The tokens, tasks and wakers that are to be told.
+    /// The tokens, tasks and wakers to tell of a cancellation.
     Open(Slots<Listener>),
     /// The reason of the cancellation, if one was given.
     Cancelled(Option<Text>),
@@ -68,7 +68,7 @@ enum Listener {
     Waker(Waker),
 }
 
-/// A listener's registration at a token. It keeps the token. Dropping it takes the listener off.
+/// A listener's registration at a token. Keeps the token; its drop removes the listener.
 pub(crate) struct CancelLink {
     /// `None` once it has been let go.
     token: Option<Arc<Node>>,
@@ -88,7 +88,7 @@ impl CancelToken {
         CancelToken::any(&[])
     }
 
-    /// Returns a token that is cancelled with this one, and that can be cancelled alone.
+    /// Returns a token that is cancelled with this token, and that can be cancelled alone.
     ///
     /// # Examples
     ///
@@ -105,8 +105,8 @@ impl CancelToken {
         CancelToken::any(&[self])
     }
 
-    /// Returns a token that is cancelled as soon as one of `parents` is. Cancelling the token
-    /// itself cancels none of them.
+    /// Returns a token that is cancelled as soon as any of `parents` is. Cancelling the new token
+    /// does not cancel its parents.
     ///
     /// # Examples
     ///
@@ -135,13 +135,13 @@ impl CancelToken {
         CancelToken(Arc::new(Node { links, shared }))
     }
 
-    /// Cancels the token and all tokens below it. Returns whether it was not cancelled before:
-    /// `true` for one call.
+    /// Cancels the token and all its descendants. Returns `true` for the one call that cancelled
+    /// it.
     ///
-    /// Marks all tokens first. Then it tells the tasks and the wakers of the tokens that it has
-    /// marked. A task that has not begun is done when this returns, and its closure has been
-    /// dropped on this thread. A task that runs is asked to end. If another call has marked a
-    /// token, that call tells the token's tasks and wakers, perhaps after this one returns.
+    /// Marks all tokens first, then tells the tasks and wakers of the tokens that it marked. A task
+    /// that has not begun is done when this returns, and its closure has been dropped on this
+    /// thread. A running task is asked to end. If another call has marked a token, that call tells
+    /// the token's tasks and wakers, perhaps after this call returns.
     ///
     /// # Panics
     ///
@@ -159,11 +159,12 @@ impl CancelToken {
         self.0.shared.cancel(None)
     }
 
-    /// Cancels the token like [`cancel`](Self::cancel), for this reason. The first reason stays.
+    /// Cancels the token as [`cancel`](Self::cancel) does, and gives a reason. The first reason
+    /// stays.
     ///
     /// # Panics
     ///
-    /// Resumes the first panic of a destructor or of a waker, like [`cancel`](Self::cancel).
+    /// Resumes the first panic of a destructor or of a waker, as [`cancel`](Self::cancel) does.
     ///
     /// # Examples
     ///
@@ -179,7 +180,7 @@ impl CancelToken {
 
     /// Returns whether the token is cancelled.
     ///
-    /// Everything done before the cancellation happens before this returns `true`.
+    /// The canceller's earlier writes happen before this returns `true`.
     ///
     /// # Examples
     ///
@@ -211,7 +212,7 @@ impl CancelToken {
         }
     }
 
-    /// Returns an error if the token is cancelled, so that no work begins under it.
+    /// Returns an error if the token is cancelled. A caller then begins no work.
     pub(crate) fn check(&self) -> Result<(), JoinError> {
         match self.is_cancelled() {
             false => Ok(()),
@@ -238,14 +239,14 @@ impl CancelToken {
         Cancelled { token: self.clone(), link: None }
     }
 
-    /// Registers a waker, to be woken when the token is cancelled. Returns the reason as an error
-    /// if the token is cancelled already.
+    /// Registers a waker, to be woken when the token is cancelled. If the token is cancelled
+    /// already, returns the reason as an error.
     pub(crate) fn link_waker(&self, waker: Waker) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Waker(waker))
     }
 
-    /// Registers a task, to be cancelled with the token. Returns the reason as an error if the
-    /// token is cancelled already.
+    /// Registers a task, to be cancelled with the token. If the token is cancelled already, returns
+    /// the reason as an error.
     pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
     }
@@ -286,8 +287,8 @@ impl TokenState {
         true
     }
 
-    /// Marks the token as cancelled, and returns its listeners. Returns `None` if it was cancelled
-    /// before.
+    /// Marks the token as cancelled, and returns its listeners. Returns `None` if the token was
+    /// cancelled before.
     fn close(&self, reason: Option<&Text>) -> Option<Vec<Listener>> {
         let mut fate = self.fate.lock();
         if matches!(*fate, Fate::Cancelled(_)) {
@@ -304,8 +305,8 @@ impl TokenState {
 }
 
 impl Listener {
-    /// Tells the listener. The caller holds no lock: a waker may be the user's, or take locks of
-    /// its own.
+    /// Tells the listener. The caller holds no lock, because a waker may be the user's, or take
+    /// locks of its own.
     fn tell(self, reason: Option<&Text>) {
         match self {
             Listener::Token(child) => _ = child.close(reason),
@@ -325,7 +326,7 @@ impl CancelLink {
             Fate::Open(listeners) => listeners.remove(self.index),
             Fate::Cancelled(_) => None,
         };
-        // Not under the lock: a waker is the user's.
+        // Outside the lock, because the waker may be the user's.
         drop(listener);
         Some(token)
     }
@@ -339,7 +340,7 @@ impl Drop for CancelLink {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // A list instead of recursion: more parents may go with it than the stack has room for.
+        // A list instead of recursion: dropping many parents in turn could overflow the stack.
         let mut links = mem::take(&mut self.links);
         while let Some(mut link) = links.pop() {
             if let Some(mut parent) = link.let_go().and_then(into_inner) {

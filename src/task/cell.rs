@@ -67,9 +67,9 @@ impl<T> TaskCore<T> {
         TaskCore { common, waker: Place::empty(), result: Place::empty() }
     }
 
-    /// Takes the task off the count of its queue, if it is counted (I8). Until the returned guard
-    /// is dropped, the queue is not idle. If a thread other than the queue's server ends the task,
-    /// `has_job` tells whether a job of the task is still in the queue.
+    /// Takes the task off its queue's count, if it is counted (I8). Until the returned guard is
+    /// dropped, the queue is not idle. A thread other than the queue's server says by `has_job`
+    /// whether the task's job is still in the queue.
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
         match (count, &self.limited) {
@@ -79,7 +79,7 @@ impl<T> TaskCore<T> {
                 gate.ends(how, has_job);
                 return Some(Counted(gate));
             }
-            (None, _) => {} // left to its job; or without a gate, so only the server claims it
+            (None, _) => {} // the thread that comes to the job, or the server, takes it off
         }
         None
     }
@@ -90,7 +90,7 @@ impl<T> TaskCore<T> {
     ///
     /// Resumes the panic of the closure if there is no handle to take it.
     pub(super) fn finish(&self, result: Result<T, JoinError>) {
-        // SAFETY: I1 — only its claimer finishes a task; the result is forgotten in the next line.
+        // SAFETY: I1 — only a task's claimer finishes it; the result is forgotten in the next line.
         unsafe { self.result.put(&result) };
         mem::forget(result);
         let finished = self.state.finish();
@@ -100,7 +100,8 @@ impl<T> TaskCore<T> {
             unsafe { self.waker.take() }.wake();
         }
         if !finished.is_held {
-            // SAFETY: I2 — no handle holds the result, so it is the claimer's, and was put above.
+            // SAFETY: I2 — no handle holds the result, so it is the claimer's, which put it there
+            // above.
             let result = unsafe { self.result.take() };
             match result {
                 Ok(result) => drop(result),
@@ -110,7 +111,7 @@ impl<T> TaskCore<T> {
     }
 }
 
-/// A task that has left the count, and has not come to its end yet.
+/// A task that has left the count, but has not ended yet.
 pub(super) struct Counted<'a>(&'a Unwatched<dyn Gate>);
 
 impl Drop for Counted<'_> {

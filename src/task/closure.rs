@@ -21,7 +21,7 @@ use core::ptr::{self, NonNull};
 /// The allocation of a closure's task.
 struct Cell<F, T> {
     core: TaskCore<T>,
-    /// The closure, which is the claimer's (I1), and its membership in a group.
+    /// The closure and its membership in a group. Both belong to the claimer (I1).
     closure: Place<(F, Option<Membership>)>,
 }
 
@@ -44,7 +44,7 @@ where
     let core = TaskCore::new(State::queued(deadline.is_some()), home, limited, deadline);
     let cell = Cell { core, closure: Place::empty() };
     let closure = (f, member);
-    // SAFETY: I1 — no other thread has it, and `closure` is forgotten in the next line.
+    // SAFETY: I1 — no other thread has the cell, and `closure` is forgotten in the next line.
     unsafe { cell.closure.put(&closure) };
     mem::forget(closure);
     let cell = NonNull::from(Box::leak(Box::new(cell)));
@@ -88,8 +88,8 @@ where
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
         let result = result.map_err(JoinError::panic);
         let _counted = self.core.count(count, Ended::of(&result), true);
-        // The membership ends after the queue has room for another task, and before the handle is
-        // told.
+        // The membership ends in between: the queue already has room for another task, and the
+        // handle is not told yet.
         self.core.finish(match member {
             Some(member) => member.end(result),
             None => result,
@@ -104,9 +104,10 @@ where
         let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
         let is_told = !self.core.state.is_handed_back();
         let member = member.map(|it| it.cancelled(is_told.then_some(error)));
-        // The waker may panic, and so may the closure: both at once would end the process.
+        // Caught separately, because the waker and the closure's destructor may both panic. Two
+        // panics at once would end the process.
         let told = thread::catch(|| self.core.finish(Err(JoinError::dropped(cause))));
-        // Within the membership, so that a destructor that waits for the group gets an error.
+        // As a member, so that a destructor that waits for the group gets an error.
         let dropped = thread::catch(|| match &member {
             Some(member) => current::as_member(member.group(), || drop(f)),
             None => drop(f),
@@ -143,8 +144,8 @@ impl Job {
 }
 
 impl TaskGroup {
-    /// Returns a handle to this group with a context. The context goes with each job that the
-    /// handle [makes](Self::job).
+    /// Returns a handle to this group with a context. Each job that the handle [makes](Self::job)
+    /// carries the context.
     ///
     /// The tasks of a [builder](crate::executor::TaskBuilder::group) have their executor's context.
     ///
@@ -173,10 +174,10 @@ impl TaskGroup {
 
     /// Makes a job that belongs to the group until it has run or is dropped.
     ///
-    /// A job that an executor refuses belongs to the group until the caller runs or drops it. A
-    /// thread that waits for the group does not run such jobs, since the group knows the executor
-    /// only of tasks that come by [`TaskBuilder::group`](crate::executor::TaskBuilder::group).
-    /// Allocates once; a context takes a box more.
+    /// A job that an executor refuses belongs to the group until the caller runs or drops the job.
+    /// A thread that waits for the group does not run such jobs. The group knows the executor only
+    /// of tasks that come by [`TaskBuilder::group`](crate::executor::TaskBuilder::group). Allocates
+    /// once, and once more for a context.
     ///
     /// # Examples
     ///
@@ -189,7 +190,8 @@ impl TaskGroup {
     /// group.wait().unwrap();
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        // A task and no bare job, so that it leaves its queue's count before it leaves the group.
+        // A task rather than a bare job, so that it leaves its queue's count before it leaves the
+        // group.
         let settings = TaskSettings { member: Some(self.group.join()), ..TaskSettings::default() };
         match &self.context {
             None => task_of(f, settings).0,

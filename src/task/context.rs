@@ -7,14 +7,15 @@ use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A value that belongs to the flow of control rather than to a thread: a tracing span, a request's
-/// identity, a locale. It is captured where a task is spawned, and entered where the task runs.
+/// identity, a locale. The executor captures it where a task is spawned, and enters it where the
+/// task runs.
 ///
-/// It also goes with jobs of a [scope](crate::ThreadPool::scope) and of a
-/// [broadcast](crate::ThreadPool::broadcast). A [`join`](crate::ThreadPool::join) captures it, and
-/// enters it if another thread runs the second closure. A bare [`Job`] has none.
+/// Jobs of a [scope](crate::ThreadPool::scope) and of a [broadcast](crate::ThreadPool::broadcast)
+/// carry the context too. A [`join`](crate::ThreadPool::join) captures the context, and enters it
+/// if another thread runs the second closure. A bare [`Job`] carries none.
 ///
 /// A pool has no context by default, and then a task pays nothing. With a context, each task
-/// allocates a box for it.
+/// allocates a box for the captured value.
 ///
 /// # Examples
 ///
@@ -51,18 +52,19 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// The captured context. A future is polled in a clone of it each time.
+    /// The captured context. Each poll of a future runs in a clone of it.
     type Snapshot: Clone + Send + 'static;
 
-    /// Captures it, on the thread that spawns. A panic goes to the caller, and nothing is spawned.
+    /// Captures the context, on the thread that spawns. A panic goes to the caller, and no task is
+    /// spawned.
     fn capture(&self) -> Self::Snapshot;
 
     /// Runs `run` in the context, on the thread that runs the task. If `run` panics, `enter` must
-    /// panic too, and must still leave the thread as it was.
+    /// restore the thread's state and panic too.
     fn enter<R>(snapshot: Self::Snapshot, run: impl FnOnce() -> R) -> R;
 }
 
-/// A [`ContextFlow`] whose type is erased. Executors keep theirs in this form.
+/// A [`ContextFlow`] whose type is erased. Executors keep their context in this form.
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
 //! The frames of the tasks that this thread runs: a list from the innermost frame outwards, whose
-//! head is a thread-local. Executors push frames; waits and cancellation read them.
+//! head is a thread-local. Executors push frames. Waits and cancellation read them.
 
 use super::frame::{Frame, NOTHING};
 pub(crate) use super::frame::{Home, Ticket};
@@ -13,13 +13,13 @@ use core::cell::Cell;
 use core::ptr;
 
 per_thread! {
-    /// The innermost frame; null if there is none (I5).
+    /// The innermost frame, or null (I5).
     static CURRENT: Cell<*const Frame> = Cell::new(ptr::null());
 }
 
 /// Returns the innermost frame of this thread; null if there is none.
 fn innermost() -> *const Frame {
-    // An error means that the thread's locals have been destroyed: then it has no frame.
+    // An error means that the thread's locals have been destroyed. Then the thread has no frame.
     CURRENT.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
@@ -34,7 +34,7 @@ pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnO
     let outer = innermost();
     // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task of no executor is a part of the frame that the thread has already.
+    // A task without an executor is a part of the thread's innermost frame.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)
@@ -45,27 +45,27 @@ per_thread! {
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
-/// Returns whether this is a thread of that executor, also while it starts and ends, to the last of
-/// its destructors; or a thread that drops the executor's jobs.
+/// Returns whether this thread is a worker of that executor, or drops the executor's jobs. A thread
+/// counts from its start until the last of its destructors.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
-    // A frame with neither a task nor a queue is that of a worker, or of a thread that drops jobs.
+    // A frame with neither a task nor a queue belongs to a worker, or to a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
     MEMBER_OF.try_with(Cell::get).unwrap_or(None) == Some(executor) || any(is_its)
 }
 
 per_thread! {
-    /// How many *strangers* run on this thread, one inside another: jobs that nothing further up
-    /// the stack waits for.
+    /// How many *strangers* run on this thread, nested. A stranger is a job for which no frame
+    /// further up the stack waits.
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static STRANGERS: Cell<usize> = Cell::new(0);
 }
 
-/// Returns how many strangers run on this thread, one inside another.
+/// Returns how many strangers run on this thread, nested.
 pub(crate) fn strangers() -> usize {
     STRANGERS.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Runs `f`, which is a stranger or drops jobs, as a worker of this executor would. It is no part
+/// Runs `f`, which is a stranger or drops jobs, as a worker of this executor would. `f` is no part
 /// of the task that this thread runs already.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     struct RestoreStrangers(usize);
@@ -82,15 +82,15 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
 
-/// Runs `f` as a member of this group, and otherwise under the settings of the innermost frame.
+/// Runs `f` as a member of this group. All other settings are those of the innermost frame.
 pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (ticket, waiter) = (None, ptr::null());
     enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
 }
 
-/// Runs `f` as a worker of this executor, whose thread this is from now on. `place` is the worker's
-/// place, if another thread can take it.
+/// Runs `f` as a worker of this executor. `place` is the worker's place, if another thread can take
+/// it.
 pub(crate) fn as_worker<R>(
     home: Home,
     place: Option<&(dyn Ticket + 'static)>,
@@ -101,7 +101,7 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, ..Frame::on(home) }, f)
 }
 
-/// Runs `f` as a worker of this executor, on a thread that is no worker of it before or afterwards.
+/// Runs `f` as a worker of this executor, on a thread that is a worker only during this call.
 pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let member_of = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
@@ -130,7 +130,7 @@ per_thread! {
     static OUTERMOST: Cell<Frame> = Cell::new(NOTHING);
 }
 
-/// Makes this thread, which is outside, a worker of this executor, until it [leaves](leave).
+/// Makes this thread, which is outside, a worker of this executor until it calls [`leave`].
 pub(crate) fn become_worker(home: Home, place: &(dyn Ticket + 'static)) {
     let frame = Frame { home, ticket: Some(ptr::from_ref(place)), ..Frame::on(home) };
     let _ = MEMBER_OF.try_with(|it| it.set(home));
@@ -140,7 +140,7 @@ pub(crate) fn become_worker(home: Home, place: &(dyn Ticket + 'static)) {
     });
 }
 
-/// Takes the frame of a worker from this thread, which is outside again.
+/// Removes the frame of a worker from this thread. The thread is outside again.
 pub(crate) fn leave() {
     let _ = MEMBER_OF.try_with(|it| it.set(None));
     let _ = CURRENT.try_with(|it| it.set(ptr::null()));
@@ -160,11 +160,11 @@ pub(crate) fn as_server<R>(
     enter(frame, f)
 }
 
-/// The frames of a thread that is going to wait. The tasks that it waits for refer to them.
+/// The frames of a thread that is about to wait. The tasks for which it waits refer to them.
 pub(crate) struct Waiter(*const Frame);
 
-// SAFETY: I5 — the frame stays, and does not change, until the wait is over, and no other thread
-// knows it longer.
+// SAFETY: I5 — the frame stays unchanged until the wait is over, and other threads forget it
+// before.
 unsafe impl Send for Waiter {}
 // SAFETY: I5 — other threads only read the frame, which does not change meanwhile.
 unsafe impl Sync for Waiter {}
@@ -194,14 +194,15 @@ impl Waiter {
     }
 }
 
-/// Returns how many places of a queue this thread and the threads that wait for it have.
+/// Returns the number of a queue's places that this thread and the threads that wait for it have.
 pub(super) fn places_of_waiters(home: Home) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // A server of a queue can be told to stop, is no task and no part of an outer frame.
+        // The frame of a queue's server has a stop flag. It is neither a task nor a part of an
+        // outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
-        // Told apart by the outer frame, since there may be copies of the frame itself.
+        // Told apart by the outer frame, since there may be copies of a server's frame.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
             places.push(frame.outer);
         }
@@ -216,7 +217,7 @@ pub(super) fn is_member(group: *const ()) -> bool {
 }
 
 /// Returns whether `is_it` holds for a frame of this thread, or of a thread that waits for it,
-/// directly or not.
+/// directly or through others.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     // A list instead of recursion, since scopes may nest deeply. Each frame is visited once, since
     // a thread may wait for itself.
@@ -227,7 +228,7 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
             if is_it(frame) {
                 return true;
             }
-            // SAFETY: I5 — it is a frame of the thread that waits for this one, so it stays.
+            // SAFETY: I5 — the frame belongs to the thread that waits for this one, so it stays.
             if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
                 if seen.insert(frame.waiter) {
                     next.push(*waiter);
@@ -241,8 +242,8 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     false
 }
 
-/// Runs `f`, which blocks. Meanwhile other threads may take this thread's place in its pool, and in
-/// every scheduler of which it has a ticket. Within another `aside`, it only runs `f`.
+/// Runs `f`, which blocks. Meanwhile another thread may take this thread's place in its pool, and
+/// in every scheduler of which it has a ticket. A nested call only runs `f`.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     struct StepBack;
 
@@ -261,7 +262,7 @@ pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns whether this thread serves a scheduler, so that another may serve in its place.
+/// Returns whether this thread serves a scheduler. Another thread may then serve in its place.
 pub(crate) fn has_ticket() -> bool {
     any(|frame| frame.ticket.is_some() && !frame.stop.is_null())
 }
@@ -278,7 +279,7 @@ pub(crate) fn is_aside() -> bool {
 
 /// Calls `act` with the ticket of each frame of this thread that has one.
 fn each_ticket(act: impl Fn(&dyn Ticket)) {
-    // SAFETY: I5 — the ticket outlives its frame, and that is further up the stack.
+    // SAFETY: I5 — the ticket outlives its frame, and the frame is further up the stack.
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 
@@ -298,7 +299,7 @@ fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
 }
 
 /// Returns whether this thread may run a task of this executor while it waits for the task. It may
-/// if it runs a job of the executor, perhaps further up its stack, or is a thread of it.
+/// if it is a thread of the executor, or runs a job of the executor further up its stack.
 pub(crate) fn may_run(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
@@ -325,8 +326,8 @@ fn frames() -> impl Iterator<Item = Frame> {
 /// Returns whether the task that this thread runs was cancelled: by its handle, by a token, or with
 /// its [queue](crate::fair::Queue).
 ///
-/// Returns `false` outside of tasks. A cancellation interrupts no task: one that is to end early
-/// asks.
+/// Returns `false` outside tasks. A cancellation interrupts no task, so a task that should end
+/// early must ask.
 ///
 /// # Examples
 ///

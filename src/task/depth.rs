@@ -1,18 +1,18 @@
-//! The limit on how deep tasks nest on a stack: a task may run inside another that waits for it.
+//! Limits how deep tasks nest on a stack. A task may run inside another task that waits for it.
 //!
-//! The outermost wait that runs a task inside begins a *measure*: the tasks inside may take half of
-//! the stack that is left there. A wait on another stack of the same thread, such as a coroutine's,
-//! begins a measure of its own.
+//! The outermost wait that runs a task inside it begins a *measure*. The tasks inside may use half
+//! of the stack that is left there. A wait on another stack of the same thread, such as a
+//! coroutine's, begins a measure of its own.
 
 use crate::sync::thread::{per_thread, stack_bounds, stack_pointer};
 use core::cell::Cell;
 use core::ops::Range;
 
-/// How many bytes tasks may take of a stack whose bounds are not known.
+/// How many bytes tasks may take of a stack whose bounds are unknown.
 const ROOM: usize = 128 << 10;
 
-/// The size of the stack that `std` gives a thread, unless `RUST_MIN_STACK` or its builder says
-/// otherwise.
+/// The default size of a thread's stack in `std`, unless `RUST_MIN_STACK` or the thread's builder
+/// sets another.
 const USUAL: usize = 2 << 20;
 
 per_thread! {
@@ -27,11 +27,11 @@ per_thread! {
 
 #[derive(Clone, Copy)]
 struct Measure {
-    /// The part of the stack that is measured: addresses below the outermost wait. They fall as
-    /// calls nest.
+    /// The measured part of the stack: `low..=high`, where `high` is the outermost wait. Addresses
+    /// fall as calls nest.
     low: usize,
     high: usize,
-    /// Below this address there is no room for a further task.
+    /// Below this address a further task has no room.
     end: usize,
 }
 
@@ -53,8 +53,8 @@ impl Measure {
     }
 }
 
-/// Notes the stack of this thread, which becomes a worker. Where the system does not tell the
-/// bounds, the stack has `bytes`, or the size that `std` gives a thread.
+/// Notes the stack of this thread, which becomes a worker. If the system does not tell the bounds,
+/// the stack has `bytes`, or the default size of `std`.
 pub(crate) fn has_stack(bytes: Option<usize>) {
     let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
     let bounds = stack_bounds().unwrap_or_else(|| {
@@ -76,8 +76,8 @@ fn stack() -> Option<Range<usize>> {
     Some(low..high)
 }
 
-/// Runs `f`, which runs a task inside the one that waits for it. Begins a measure, unless one of
-/// this stack has begun.
+/// Runs `f`, which runs a task inside the task that waits for it. Begins a measure, unless a
+/// measure of this stack has begun.
 pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
     struct RestoreMeasure(Option<Measure>);
 
@@ -99,8 +99,7 @@ pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns whether a further task inside those that run here might not have the stack that it
-/// needs.
+/// Returns whether another nested task might lack the stack that it needs.
 pub(crate) fn is_exhausted() -> bool {
     let (here, measure) = (stack_pointer(), MEASURE.try_with(Cell::get).ok().flatten());
     measure.is_some_and(|it| it.is_of(here) && here < it.end)

@@ -9,7 +9,7 @@ use crate::sync::{Text, thread};
 pub(crate) struct End(Mutex<Option<CancelToken>>);
 
 impl End {
-    /// Returns the token, which is cancelled if `has_ended` returns `true`. A thread that ends the
+    /// Returns the token, and cancels it if `has_ended` returns `true`. A thread that ends the
     /// executor calls [`tell`](Self::tell) afterwards. Since `has_ended` is called under the lock,
     /// one of the two calls cancels the token. `reason` says why the executor has ended.
     pub(crate) fn token(
@@ -34,7 +34,7 @@ impl End {
         end.map_or(Ok(()), |token| thread::catch(|| cancel(&token, reason)))
     }
 
-    /// Forgets the token: the next request creates a new one, which no listener knows yet.
+    /// Forgets the token. The next request creates a new token without listeners.
     pub(crate) fn forget(&self) {
         *self.0.lock() = None;
     }

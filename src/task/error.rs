@@ -8,7 +8,7 @@ use core::fmt;
 use core::ptr;
 use std::io;
 
-/// The payload that a handle gets if the task's group has the payload of the panic.
+/// The payload in a handle's error if the task's group has the real payload.
 pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 
 /// Why a task has no result: it panicked, was dropped before its end, or would have waited for
@@ -69,9 +69,9 @@ pub enum CancelledBy {
     Handle,
     /// A token that the task was spawned with.
     Token,
-    /// The queue of the task, which was cancelled.
+    /// The queue of the task was cancelled.
     Queue,
-    /// The executor dropped the task's job, or has ended; or the owner of the job dropped it.
+    /// The executor dropped the task's job or has ended, or the owner of the job dropped it.
     Executor,
 }
 
@@ -89,12 +89,13 @@ pub enum CancelledBy {
 pub enum Reason {
     /// It takes no further jobs.
     Closed,
-    /// It is at its capacity, or has no thread to run the job. It may have room later.
+    /// The executor is at its capacity, or has no thread to run the job. It may have room later.
     Full,
-    /// It would wait for itself: a scheduler's executor hands its tickets to a queue of the same
+    /// The queue would wait for itself: its executor hands its tickets to a queue of the same
     /// scheduler.
     WouldDeadlock,
-    /// It takes closures only: [`Executor::futures`](crate::Executor::futures) returns `None`.
+    /// The executor takes closures only: [`Executor::futures`](crate::Executor::futures) returns
+    /// `None`.
     NoFutures,
 }
 
@@ -122,8 +123,8 @@ impl fmt::Display for Reason {
 /// The payload of a panic.
 struct PanicPayload(Box<dyn Any + Send>);
 
-// SAFETY: I7 — the only use of a `&PanicPayload` is `message`, which looks at the two types that
-// `panic!` makes; both are `Sync`.
+// SAFETY: I7 — the only use of a `&PanicPayload` is `message`. It looks at the two types that
+// `panic!` makes, and both are `Sync`.
 unsafe impl Sync for PanicPayload {}
 
 impl PanicPayload {
@@ -150,8 +151,8 @@ impl JoinError {
         }
     }
 
-    /// Drops the error, and swallows a panic of the payload's destructor. Must not be called under
-    /// a lock: the destructor is the user's.
+    /// Drops the error, and swallows a panic of the payload's destructor. The caller holds no lock,
+    /// because the destructor is the user's.
     pub(crate) fn discard(self) {
         if let Ok(payload) = self.try_into_panic() {
             thread::forget_if_it_panics(payload);
@@ -185,7 +186,7 @@ impl JoinError {
         matches!(self.0, ErrorKind::Panicked(_))
     }
 
-    /// Returns whether the closure was dropped unrun, or the future before its end.
+    /// Returns whether the closure was dropped unrun, or the future was dropped before its end.
     ///
     /// # Examples
     ///
@@ -209,7 +210,7 @@ impl JoinError {
         }
     }
 
-    /// Returns the executor's reason for refusing the task, or `None` if it did not refuse it.
+    /// Returns the executor's reason for refusing the task, or `None` if the task was not refused.
     ///
     /// # Examples
     ///
@@ -237,8 +238,8 @@ impl JoinError {
         matches!(self.0, ErrorKind::Dropped(Cause::Expired))
     }
 
-    /// Returns whether the wait could not end on this thread: the task would wait for itself, or
-    /// the stack has no room for the task that it waits for.
+    /// Returns whether the wait could not end on this thread. The task would wait for itself, or
+    /// the stack has no room to run the task.
     ///
     /// # Examples
     ///
@@ -263,7 +264,7 @@ impl JoinError {
     }
 
     /// Returns the reason that was given for the cancellation, or the executor's reason for its
-    /// refusal. Returns `None` if there is none.
+    /// refusal. Returns `None` if neither was given.
     ///
     /// # Examples
     ///

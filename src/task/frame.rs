@@ -16,18 +16,18 @@ pub(super) struct Frame {
     pub(super) base: Home,
     /// The task; null for a worker.
     pub(super) state: *const State,
-    /// The flag that asks all tasks of the queue `home` to stop; null if there is none.
+    /// The flag that asks all tasks of the queue `home` to stop. Null if there is no queue.
     pub(super) stop: *const AtomicBool,
-    /// The ticket by which the thread serves a scheduler here, or its place in a pool; `None` if it
-    /// has neither.
+    /// The thread's ticket for serving a scheduler, or its place in a pool. `None` if it has
+    /// neither.
     pub(super) ticket: Option<*const dyn Ticket>,
-    /// A guest: the thread is a worker as a part of the task around it.
+    /// Whether the thread is a guest: a worker only as a part of the task around it.
     pub(super) is_guest: bool,
-    /// The group that this is a member of; null if it is of none.
+    /// The group of which this frame's task is a member, or null.
     pub(super) group: *const (),
-    /// The innermost frame of a thread that waits for this one; null if none is known to wait.
+    /// The innermost frame of a thread that waits for this frame, or null.
     pub(super) waiter: *const Frame,
-    /// The innermost frame of this thread when this one began.
+    /// The innermost frame of this thread when this frame began.
     pub(super) outer: *const Frame,
 }
 
@@ -50,16 +50,16 @@ impl Frame {
         Frame { base, ..NOTHING }
     }
 
-    /// Returns this frame, and the frames that the same thread had when it began.
+    /// Returns this frame, and the frames that the same thread already had.
     pub(super) fn and_outer(self) -> impl Iterator<Item = Frame> {
         // SAFETY: I5 — an outer frame outlives the inner one, since it is further up the stack.
         iter::successors(Some(self), |frame| unsafe { frame.outer.as_ref() }.copied())
     }
 }
 
-/// One of a limited number of threads that serve a scheduler, or a place in a pool.
+/// A ticket to serve a scheduler, or a place in a pool. Their number is limited.
 pub(crate) trait Ticket {
-    /// Called before the thread blocks: another thread may take its place.
+    /// Called before the thread blocks. Another thread may then take its place.
     fn step_aside(&self);
 
     /// Called when the thread goes on.

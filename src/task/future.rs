@@ -1,5 +1,5 @@
-//! Futures as tasks: each time one is woken, a job polls it. The task's word tells which thread may
-//! poll or drop the future (I9). `Polling` is how the executor takes the jobs.
+//! Futures as tasks: each wake-up makes a job that polls the future. The task's word tells which
+//! thread may poll or drop the future (I9). The executor takes the jobs through `Polling`.
 
 use super::any::{AnyTask, Common, Count, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
@@ -98,7 +98,7 @@ impl NewFuture<'_> {
         // SAFETY: I4 — the handle's reference keeps the task.
         let cell = unsafe { pointer.as_ref() };
         let begun = match cell.register(token) {
-            // If it has been cancelled already, the job is a tombstone.
+            // If the future was cancelled already, its job is a tombstone.
             Ok(()) => cell.polling.begin(number, Job::of_task(task)),
             Err(Some(cause)) => {
                 cell.core.state.have_no_job();
@@ -126,8 +126,9 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Enrolls it with its executor, and links it to its token. An error is the cause if the token
-    /// is cancelled already, and `None` if the executor takes no futures any more.
+    /// Enrolls the future with its executor, and links it to its token. If the token is cancelled
+    /// already, returns the cause as an error. The error is `None` if the executor takes no more
+    /// futures.
     fn register(&self, token: Option<&CancelToken>) -> Result<(), Option<Cause>> {
         if !self.polling.drops_jobs() {
             self.enroll().map_err(|_| None)?;
@@ -143,8 +144,8 @@ where
     /// Puts it on the roll. If that is closed, returns the cause.
     fn enroll(&self) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(self as &dyn Unfinished))?;
-        // Relaxed: no canceller knows it yet, or the caller has claimed it. Only the thread that
-        // closes the roll may know it, and does not need the index.
+        // Relaxed: only the thread that closes the roll may know the future already, and that
+        // thread does not need the index.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -192,8 +193,9 @@ where
         Some(future)
     }
 
-    /// Takes it off its token, the roll and its queue's count, because it ends. Returns whether
-    /// `Polling::ended` must be called afterwards, and the guard of the count.
+    /// Takes the future off its token, the roll and its queue's count, because the future ends.
+    /// Returns whether the caller must call `Polling::ended` afterwards, and the guard of the
+    /// count.
     fn leave(&self, count: Count<'_>, how: Ended, is_polled: bool) -> (bool, Option<Counted<'_>>) {
         let was_kept = self.polling.forget(self.number);
         let has_job = !is_polled && !was_kept && self.core.state.has_job();
@@ -343,7 +345,7 @@ where
         };
         // SAFETY: I9 — the claim is still ours.
         let (member, dropped) = unsafe { self.drop_body() };
-        // The panic hook has printed the message, and the result is the output.
+        // The panic hook has printed the message already, and the future has its output.
         let _ = dropped.map_err(thread::forget_if_it_panics);
         let (is_out, _counted) = self.leave(count, Ended::of(&result), true);
         let result = match member {

@@ -1,4 +1,4 @@
-//! Threads that wait for tasks: which of the tasks they run meanwhile, and where they sleep.
+//! Threads that wait for tasks: which tasks they run meanwhile, and where they sleep.
 
 use super::any::{AnyTask, Limited};
 use super::depth;
@@ -14,14 +14,14 @@ use core::ptr;
 use core::task::Waker;
 use core::time::Duration;
 
-/// A worker's own queue, out of which it takes the job of a task that it is about to claim.
+/// A worker's own queue. A worker that is about to claim a task takes the task's job out of it.
 pub(crate) trait Own {
     /// Returns the executor whose worker it is.
     fn home(&self) -> Home;
 
-    /// Takes this task's job out of the queue, if the job is at hand there, as the newest job of a
-    /// deque is. The caller is about to claim the task. A job that is not at hand stays as a
-    /// tombstone, which the queue's owner sweeps later.
+    /// Takes this task's job out of the queue if the job is easily found, such as the newest job of
+    /// a deque. The caller is about to claim the task. Any other job stays as a tombstone, which
+    /// the queue's owner sweeps later.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
     /// Parks like [`Park::park`]. Meanwhile another thread may take the worker's place.
@@ -59,20 +59,22 @@ pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
     // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it
-    // returns; or the owner has it until the thread ends, and takes the pointer back first.
+    // returns. An owner without `with_own` keeps the queue until the thread ends, and takes the
+    // pointer back first.
     Some(unsafe { &*own })
 }
 
-/// Takes out the job of a task that the caller is about to claim, if it is at hand in this thread's
-/// own queue.
+/// Takes out the job of a task that the caller is about to claim, if the job is easily found in
+/// this thread's own queue.
 pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
     own().filter(|own| own.home() == task.home())?.take_out(task)
 }
 
-/// The place where a thread sleeps that waits for tasks. Meanwhile other threads may take its place
-/// in its pool and in each scheduler that it serves.
+/// The place where a thread sleeps while it waits for tasks. Meanwhile other threads may take its
+/// place in its pool and in each scheduler that it serves.
 pub(crate) enum Bed<'a> {
-    /// A worker's own. While it sleeps, its pool may let another thread take its place.
+    /// The worker's own park. While the worker sleeps, its pool may let another thread take its
+    /// place.
     Worker(&'a dyn Own),
     Thread(&'a mut ThreadPark),
 }
@@ -86,8 +88,8 @@ impl Bed<'_> {
         }
     }
 
-    /// Waits for some microseconds, without sleeping, if the thread is a worker: once it sleeps,
-    /// another thread would take its place.
+    /// On a worker, waits for some microseconds before the worker sleeps, because another thread
+    /// would take the sleeper's place.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
         let mut vigil = Vigil::new();
         while own().is_some() && !is_over() && vigil.goes_on() {}
@@ -113,11 +115,11 @@ impl Park for Bed<'_> {
 /// The outcome of an attempt to run a task on the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Here {
-    /// It has run, or another thread runs it.
+    /// The task has run here, or another thread runs it.
     Settled,
     /// This thread may not run it.
     NotOurs,
-    /// This thread may run it once there is a place.
+    /// This thread may run the task once a place is free.
     NoPlace,
 }
 
@@ -145,11 +147,11 @@ impl AnyTask {
 
     fn run_inside(&self, home: Home, limited: Option<&Limited>) -> Here {
         if current::may_run(home) {
-            // A task of a queue runs in the place that this thread has already, as a part of the
+            // A task of a queue runs in the place that this thread already has, as a part of the
             // task there.
             match limited {
                 Some(Limited(gate)) => gate.run_inside(self),
-                // The panic of a destructor does not reach the thread that waits.
+                // The panic of a destructor must not reach the waiting thread.
                 None => {
                     _ = thread::completes(|| {
                         let _job = take_out(self);
@@ -173,8 +175,8 @@ impl AnyTask {
     }
 }
 
-/// The registration of a waker at a gate, which wakes it when a place becomes free. Dropping it
-/// takes the waker back.
+/// The registration of a waker at a gate. The gate wakes it when a place becomes free. Dropping the
+/// registration removes the waker.
 pub(super) struct Watched {
     limited: Limited,
     number: usize,
@@ -198,16 +200,16 @@ pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
 }
 
-/// Returns whether this thread may run the task, now or as soon as there is a place, but lacks the
-/// stack for it.
+/// Returns whether only a lack of stack keeps this thread from running the task, now or as soon as
+/// a place is free.
 pub(super) fn is_too_deep(task: &AnyTask) -> bool {
     depth::is_exhausted()
         && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))
         && !task.is_claimed()
 }
 
-/// Returns whether each place of this gate is taken by this thread, or by a thread that waits for
-/// it. Then no place becomes free before this thread goes on.
+/// Returns whether all places of this gate are taken by this thread and threads that wait for it.
+/// Then no place becomes free before this thread goes on.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }

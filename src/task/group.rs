@@ -1,5 +1,5 @@
-//! Groups: waiting for several tasks. An atomic counts the members that have not ended. Under a
-//! lock are the tasks that a waiting worker may run, and the first failure.
+//! Groups: waiting for several tasks. An atomic counts the members that have not ended. A lock
+//! guards the tasks that a waiting worker may run, and the first failure.
 
 use super::any::{AnyTask, Kin, Limited};
 use super::context::Flow;
@@ -19,9 +19,9 @@ use core::{fmt, mem, ptr};
 
 /// Tasks that are waited for together.
 ///
-/// Tasks join it by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as
-/// [jobs](Self::job), at any time, from any thread, and on any executors. When all its tasks have
-/// ended, it can be used again.
+/// Tasks join a group by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as
+/// [jobs](Self::job), at any time, from any thread, and on any executor. When all its tasks have
+/// ended, a group can be used again.
 ///
 /// # Examples
 ///
@@ -61,10 +61,10 @@ struct GroupState {
 
 #[derive(Default)]
 struct GroupRest {
-    /// Tasks that an executor has accepted and that may not have begun. A worker that waits for the
-    /// group runs them.
+    /// Tasks that an executor has accepted, and that may not have begun. A worker that waits for
+    /// the group runs them.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
-    /// The first failure since a wait last returned one.
+    /// The first failure since a wait last returned an error.
     first: Option<JoinError>,
 }
 
@@ -97,29 +97,29 @@ impl TaskGroup {
         self.group.0.pending.load(GROUP.acquire())
     }
 
-    /// Waits until every task of the group has run or was dropped unrun. Tasks that join the group
-    /// meanwhile count, too.
+    /// Waits until every task of the group has run or was dropped unrun. Tasks that join meanwhile
+    /// count too.
     ///
-    /// A worker that waits runs the group's tasks of its own executor that have not begun. It runs
-    /// a task of a [queue](crate::fair::Queue) as soon as the queue's limit allows it. While the
-    /// worker sleeps, another thread may take its place, as in
-    /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). All that the tasks did happens before
-    /// this returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) has room again
-    /// for as many tasks as have ended.
+    /// A worker that waits runs those tasks of the group that were given to its own executor and
+    /// have not begun. The worker runs a task of a [queue](crate::fair::Queue) as soon as the
+    /// queue's limit allows it. While the worker sleeps, another thread may take its place, as in
+    /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). The tasks' writes happen before this
+    /// returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) then has room again
+    /// for the ended tasks.
     ///
     /// # Errors
     ///
-    /// The first failure since a wait last returned one: a panic, or a task that was cancelled. The
+    /// The first failure since a wait last returned an error: a panic, or a cancelled task. The
     /// other tasks have ended all the same.
     ///
-    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), in one of three cases:
+    /// Returns at once an error that [`is_deadlock`](JoinError::is_deadlock), in one of three
+    /// cases:
     ///
-    /// - The thread runs a member of the group, or a job of a [scope](crate::ThreadPool::scope) for
-    ///   which a member waits.
-    /// - A task of the group can begin only in places of its queue whose threads wait for the
-    ///   caller in that way.
-    /// - The thread would run a task of the group, but tasks that wait for each other have taken
-    ///   half of its stack.
+    /// - The thread runs a member of the group. Or it runs a job of a
+    ///   [scope](crate::ThreadPool::scope) for which a member waits.
+    /// - A task of the group can begin only in places of its queue, and the threads in these places
+    ///   wait for the caller.
+    /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
     /// The group then stays as it is.
     ///
@@ -138,10 +138,11 @@ impl TaskGroup {
         self.group.wait()
     }
 
-    /// Blocks until the tasks have ended, like [`wait`](Self::wait), for at most `time`. Runs none
-    /// of them.
+    /// Blocks until the tasks have ended, for at most `time`. Unlike [`wait`](Self::wait), runs
+    /// none of them.
     ///
-    /// Returns `None` if tasks are left by then, as on a thread that runs a member.
+    /// Returns `None` if tasks are left after `time`. That is always so on a thread that runs a
+    /// member.
     ///
     /// # Examples
     ///
@@ -159,13 +160,13 @@ impl TaskGroup {
     }
 
     /// Returns a future that is ready when every task of the group has run or was dropped unrun.
-    /// Unlike [`wait`](Self::wait), it runs none of the tasks, and blocks no thread.
+    /// Unlike [`wait`](Self::wait), the future runs no task and blocks no thread.
     ///
-    /// It is never ready while a member of the group awaits it.
+    /// A member that awaits the future of its own group never gets an answer.
     ///
     /// # Errors
     ///
-    /// The first failure since an error was last returned: a panic, or a task that was cancelled.
+    /// The first failure since a wait last returned an error: a panic, or a cancelled task.
     ///
     /// # Examples
     ///
@@ -195,25 +196,25 @@ impl TaskGroup {
 impl Group {
     /// Counts a member.
     pub(super) fn enter(&self) {
-        // Relaxed: a thread that waits for this member is ordered after it.
+        // Relaxed: a thread that waits for this member is ordered by the member's end.
         self.0.pending.fetch_add(1, Relaxed);
     }
 
-    /// Takes a member off the count. The last one wakes the threads that wait.
+    /// Takes a member off the count. The last member to leave wakes the waiting threads.
     pub(super) fn leave(&self) {
         let left = self.0.pending.fetch_sub(1, GROUP.release()) - 1;
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // Relaxed: it only bounds the list. A listed task that has not begun is pending, so more
-        // than half of the list has begun, and goes.
+        // Relaxed: the number only bounds the list. A listed task that has not begun is pending. So
+        // if this holds, most of the listed tasks have begun, and the sweep removes them.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
         }
     }
 
-    /// Lists a task that a waiting worker may run. Its executor has accepted it already, so it is
-    /// not refused after a worker has run it.
+    /// Lists a task that a waiting worker may run. The executor has already accepted the task, so
+    /// it cannot refuse it after a worker has run it.
     pub(crate) fn add(&self, task: AnyTask) {
         let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
         let mut rest = self.0.rest.lock();
@@ -241,7 +242,8 @@ impl Group {
             }
             Bed::hesitate(|| self.is_done());
             Bed::with(|park| {
-                // A thread that frees a place wakes the same park as one that ends or adds a task.
+                // A thread that frees a place wakes the same park as a thread that ends or adds a
+                // task.
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
                 if self.is_done() || self.has_next_here() {
@@ -253,8 +255,8 @@ impl Group {
         }
     }
 
-    /// Registers the waker, to be woken when there is a place for tasks of the group that this
-    /// thread may run.
+    /// Registers the waker at the gates of the group's tasks that this thread may run. A gate wakes
+    /// it when a place becomes free.
     fn watch_places(&self, waker: Waker) -> Vec<Watched> {
         let rest = self.0.rest.lock();
         let limited: Vec<_> = rest.waiting.values().filter_map(|it| limit(it)).cloned().collect();
@@ -262,19 +264,20 @@ impl Group {
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Returns whether a task of the group can begin only in a place that stays taken until this
+    /// Returns whether some task of the group can begin only in a place that stays taken until this
     /// thread goes on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.waiting.values().any(|tasks| {
-            // First: a task that this thread may run at once may have come since it last looked.
+            // Checked first, because a task that this thread may run at once may have come since
+            // the last look.
             !may_run_here(tasks)
                 && limit(tasks).is_some_and(gate::is_hopeless)
                 && !tasks.iter().all(AnyTask::is_claimed)
         })
     }
 
-    /// Returns whether there is a task that this thread may run, but lacks the stack for.
+    /// Returns whether only a lack of stack keeps this thread from running a task.
     fn is_too_deep(&self) -> bool {
         depth::is_exhausted()
             && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
@@ -284,7 +287,7 @@ impl Group {
         self.0.rest.lock().waiting.values().any(|it| may_run_here(it))
     }
 
-    /// Takes the newest task that this thread may run, of those that were given to one executor.
+    /// Takes the newest task that this thread may run, among the tasks of one executor.
     fn next_here(&self) -> Option<AnyTask> {
         let mut rest = self.0.rest.lock();
         let kin = *rest.waiting.iter().find(|(_, tasks)| may_run_here(tasks))?.0;
@@ -297,7 +300,7 @@ impl Group {
         task
     }
 
-    /// Forgets the tasks that have begun, or never will.
+    /// Removes tasks that have begun or were cancelled from the list.
     #[cold]
     fn sweep(&self) {
         let mut gone = Vec::new();
@@ -312,8 +315,8 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
         drop(rest);
-        // Not under the lock: a task may hold the last reference to its executor, whose destructor
-        // is the user's code.
+        // Outside the lock: a task may hold the last reference to its executor, whose destructor is
+        // the user's code.
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
@@ -344,7 +347,7 @@ impl Group {
         self.0.rest.lock().first.take().map_or(Ok(()), Err)
     }
 
-    /// Keeps the error of a member if it is the first, and drops it otherwise.
+    /// Keeps the error of a member if it is the first failure, and drops any other.
     pub(super) fn note(&self, error: JoinError) {
         let further = error.keep_first(&mut self.0.rest.lock().first);
         if let Some(further) = further {

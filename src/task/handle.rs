@@ -1,5 +1,5 @@
 //! Handles: waiting for a task, and cancelling it. A handle waits by a waker that it leaves in the
-//! task (I3), and takes the result (I2).
+//! task (I3). Then it takes the result (I2).
 
 use super::any::{AnyTask, Reference};
 use super::cell::{Task, TaskCore};
@@ -21,20 +21,22 @@ use core::time::Duration;
 /// A handle to a task, which is a closure or a future. [`join`](Self::join) blocks until the task
 /// is done, and `.await` suspends a future until then.
 ///
-/// Dropping it detaches the task, which runs all the same; a future runs as long as it has a waker.
+/// Dropping the handle detaches the task, which still runs. A detached future runs as long as it
+/// has a waker.
 ///
 /// # Waiting on a worker
 ///
 /// A thread that runs a job of an executor may wait for a task of the same executor. If the task
-/// has not begun, the thread runs it itself, in whatever queue the task is. It runs no other task
-/// meanwhile, so waiting adds no dependency that the tasks did not have. In an ordered
-/// [queue](crate::fair::Queue), one of `max_parallel(1)`, the thread first runs the tasks that are
-/// queued before it, which must end before it begins.
+/// has not begun, the thread runs it itself, whichever queue the task is in. The thread runs no
+/// other task meanwhile, so waiting adds no dependency between tasks. There is one exception: an
+/// ordered [queue](crate::fair::Queue), with `max_parallel(1)`. There the thread first runs the
+/// queued tasks in front of the task, which must end before it begins.
 ///
-/// If the task runs elsewhere already, the thread sleeps. If there is other work, another thread
-/// takes its place: in its [pool](crate::ThreadPool), up to
-/// [`max_threads`](crate::pool::Builder::max_threads), and in the scheduler whose queue it serves.
-/// A thread that waits for a future does not poll it: in a future, `.await` its handle.
+/// If the task already runs elsewhere, the thread sleeps. If there is other work, another thread
+/// takes its place in its [pool](crate::ThreadPool), up to
+/// [`max_threads`](crate::pool::Builder::max_threads). Another thread may also take its place in
+/// the scheduler whose queue it serves. A thread that waits for a future does not poll it. In a
+/// future, `.await` its handle instead.
 ///
 /// # Examples
 ///
@@ -48,8 +50,8 @@ use core::time::Duration;
 pub struct JoinHandle<T> {
     /// `None` once the result has been taken.
     task: Option<Reference<dyn Task<T>>>,
-    /// Whether this handle has left a waker in the task. It owns the waker until the task is done
-    /// (I3).
+    /// Whether this handle has left a waker in the task. The handle owns the waker until the task
+    /// is done (I3).
     waits: bool,
     /// Whether dropping it cancels the task.
     cancels: bool,
@@ -62,26 +64,25 @@ impl<T> JoinHandle<T> {
 
     /// Waits until the task is done, and returns its result.
     ///
-    /// On a worker of the task's executor it runs the task if that has not begun, and, for a task
-    /// of a [queue](crate::fair::Queue), as soon as the queue may run one more. All that the task
-    /// did happens before this returns.
+    /// A worker of the task's executor runs the task itself if it has not begun. A task of a
+    /// [queue](crate::fair::Queue) runs as soon as the queue may run one more. The task's writes
+    /// happen before this returns.
     ///
     /// # Errors
     ///
-    /// [`JoinError`] if the task panicked, or was cancelled, refused or expired.
+    /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
-    /// At once, an error that [`is_deadlock`](JoinError::is_deadlock), in one of three cases. In
-    /// the last two the task runs later.
+    /// Returns at once an error that [`is_deadlock`](JoinError::is_deadlock), in one of three
+    /// cases. In the last two the task runs later.
     ///
-    /// - The task waits for itself, perhaps through other tasks that this thread runs.
+    /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task can begin only in a place of its queue, and the threads in those places wait for
-    ///   the caller, which is a job of their [scope](crate::ThreadPool::scope).
-    /// - The thread would run the task, but tasks that wait for each other have taken half of its
-    ///   stack.
+    ///   the caller. The caller is then a job of their [scope](crate::ThreadPool::scope).
+    /// - The thread would run the task, but nested tasks have taken half of its stack.
     ///
     /// # Panics
     ///
-    /// Panics if the result was taken before, by polling.
+    /// Panics if a poll has already returned the result.
     ///
     /// # Examples
     ///
@@ -95,8 +96,8 @@ impl<T> JoinHandle<T> {
         Ok(self.take())?
     }
 
-    /// Waits like `join`. If it cannot wait, it cancels the task: afterwards that has ended, or
-    /// never runs.
+    /// Waits as `join` does. If that is impossible, cancels the task, which then has ended or never
+    /// runs.
     pub(crate) fn join_or_cancel(mut self) -> Result<T, JoinError> {
         if let Err(error) = self.come_to_end() {
             if self.cancel() == Cancel::Dequeued {
@@ -128,17 +129,18 @@ impl<T> JoinHandle<T> {
 
     /// Blocks until the task is done, for at most `time`.
     ///
-    /// Does not run the task, since that could take longer: on a worker, a task that has not begun
-    /// stays where it is. A waker that a poll has left is forgotten, so a handle that comes back is
-    /// to be polled again.
+    /// Does not run the task, since running could take longer than `time`. A task that has not
+    /// begun stays in its queue, even on a worker. The waker of an earlier poll is dropped, so poll
+    /// a handle that comes back again.
     ///
     /// # Errors
     ///
-    /// The handle, if the task is not done by then. The inner result is that of the task.
+    /// Returns the handle as an error if the task is not done after `time`. The inner result is the
+    /// task's.
     ///
     /// # Panics
     ///
-    /// Panics if the result was taken before, by polling.
+    /// Panics if a poll has already returned the result.
     ///
     /// # Examples
     ///
@@ -174,15 +176,16 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().is_none_or(|task| task.core().state.is_done())
     }
 
-    /// Cancels the task if it has not begun, and asks it to end otherwise. Returns which.
+    /// Cancels the task if it has not begun, and asks it to end otherwise. Returns which of the two
+    /// happened.
     ///
     /// A task that has not begun is done at once: its closure is dropped on this thread, and its
-    /// job has nothing to run. A future is dropped at once, on this thread, even after it has
-    /// begun. If another thread is polling it, that thread drops it after the poll. Does not wait.
+    /// job becomes a tombstone. A future is dropped at once, on this thread, even if it has begun.
+    /// If another thread is polling the future, that thread drops it after the poll. Does not wait.
     ///
     /// # Panics
     ///
-    /// Panics if dropping the closure or the future does; the task is cancelled all the same.
+    /// Panics if dropping the closure or the future panics. The task is cancelled all the same.
     ///
     /// # Examples
     ///
@@ -198,12 +201,12 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().map_or(Cancel::Finished, |task| task.any().cancel(CancelledBy::Handle))
     }
 
-    /// Returns the handle, which from now on [cancels](Self::cancel) the task when it is dropped,
-    /// instead of detaching it.
+    /// Changes what a drop of the handle does: it then [cancels](Self::cancel) the task instead of
+    /// detaching it.
     ///
     /// # Panics
     ///
-    /// Dropping the handle panics if dropping the closure or the future does.
+    /// Dropping the handle panics if dropping the closure or the future panics.
     ///
     /// # Examples
     ///
@@ -235,12 +238,12 @@ impl<T> JoinHandle<T> {
     /// Takes the result of a task that is done.
     fn take(&mut self) -> Result<T, JoinError> {
         let task = self.task.take().expect("the result of the task has been taken");
-        // SAFETY: I2 — it is done, and its result is this handle's, which takes it once.
+        // SAFETY: I2 — the task is done, and its result is this handle's, which takes it once.
         unsafe { task.core().result.take() }
     }
 
-    /// Blocks until the task is done. Runs it as soon as a place is free, unless another thread has
-    /// claimed it.
+    /// Blocks until the task is done. Runs the task as soon as a place is free, unless another
+    /// thread has claimed it.
     #[cold]
     fn wait_for_place(&mut self) {
         let Some(limited) = self.core().limited.clone() else { return };
@@ -251,8 +254,8 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // The claimer wakes this thread when the task is done, and so does a thread that
-                // frees a place.
+                // Two threads may wake this park: the claimer when the task is done, and a thread
+                // that frees a place.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);
                 }
@@ -285,7 +288,7 @@ impl<T> JoinHandle<T> {
             return false;
         }
         let core = self.core();
-        // SAFETY: I3 — `WAITED_FOR` is not set, so the place is the handle's. The waker is
+        // SAFETY: I3 — `WAITED_FOR` is not set, so `core.waker` is the handle's. The waker is
         // forgotten in the next line.
         unsafe { core.waker.put(&waker) };
         mem::forget(waker);
@@ -298,16 +301,16 @@ impl<T> JoinHandle<T> {
         false
     }
 
-    /// Takes the waker back, if there is one. Returns `false` if the task is done: then the thread
-    /// that has finished it has the waker.
+    /// Takes the waker back, if there is one. Returns `false` if the task is done. Then the thread
+    /// that finished the task has the waker.
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;
         }
         let is_ours = self.core().state.stop_waiting();
         if is_ours {
-            // SAFETY: I3 — `WAITED_FOR` is not set any more, and the task is not done, so the waker
-            // is the handle's.
+            // SAFETY: I3 — `WAITED_FOR` is cleared, and the task is not done, so the waker is the
+            // handle's.
             drop(unsafe { self.core().waker.take() });
         }
         is_ours
@@ -317,9 +320,9 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    /// Runs nothing, unlike [`join`](JoinHandle::join): a `block_on` of the handle on the only
-    /// thread that could run the task never returns, unless it is inside
-    /// [`blocking`](crate::pool::blocking).
+    /// Unlike [`join`](JoinHandle::join), a poll runs nothing. So a `block_on` of the handle never
+    /// returns on the only thread that could run the task. Inside
+    /// [`blocking`](crate::pool::blocking) it does return.
     ///
     /// # Panics
     ///
@@ -336,7 +339,7 @@ impl<T> Future for JoinHandle<T> {
 // No reference to a result is pinned.
 impl<T> Unpin for JoinHandle<T> {}
 
-// A handle gives out no reference into the task, and its own state changes in single steps.
+// A handle gives out no reference into the task, and each of its own changes is a single step.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 

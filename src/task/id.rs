@@ -22,8 +22,7 @@ use core::num::NonZeroU64;
 pub struct ExecutorId(NonZeroU64);
 
 impl ExecutorId {
-    /// Returns an id that nothing else in the process has: for an executor of your own, which keeps
-    /// it.
+    /// Returns an id that is unique in the process. An executor of your own makes one and keeps it.
     ///
     /// # Examples
     ///
@@ -53,13 +52,13 @@ impl ExecutorId {
     /// assert_ne!(mine.id(), mine.pool.id());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    #[allow(clippy::new_without_default)] // a default is expected to be equal to the next one
+    #[allow(clippy::new_without_default)] // a default is expected to equal the next default
     #[must_use]
     pub fn new() -> Self {
         ExecutorId(unique::number())
     }
 
-    /// Returns the number that stands for it in an atomic, where 0 is no id.
+    /// Returns the number that stands for this id in an atomic. Zero stands for no id.
     pub(crate) fn to_number(self) -> u64 {
         self.0.get()
     }

@@ -13,8 +13,8 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 
 /// A closure that runs once: four words, of which three hold the captured values.
 ///
-/// A closure that captures more is boxed. A job that is dropped unrun drops the closure; its
-/// handle, if there is one ([`Job::with_handle`]), reports that it was cancelled.
+/// A closure that captures more is boxed. A job that is dropped unrun drops the closure. Its
+/// handle, if there is one ([`Job::with_handle`]), then reports a cancellation.
 ///
 /// # Examples
 ///
@@ -30,8 +30,8 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 /// ```
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    /// The job's operations. The alignment leaves the pointer's low bits free: they hold the tag of
-    /// a scope's job ([`Job::scoped`]), and are 0 for other jobs.
+    /// The job's operations. The alignment leaves the pointer's low bits free. They hold the tag of
+    /// a scope's job ([`Job::scoped`]), and are zero in other jobs.
     pub(super) kind: NonNull<Kind>,
     /// A reference to the job gives no access to these words, so closures need not be `Sync`.
     pub(super) capture: Capture,
@@ -50,11 +50,10 @@ pub(crate) struct Kind {
     pub(crate) drop: unsafe fn(*mut Capture, *const Kind),
 }
 
-/// The low bits of a pointer to a kind. Its alignment leaves them free for a tag.
+/// The low bits of a pointer to a kind, which its alignment leaves free for a tag.
 pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 
-/// The kind of jobs that hold an `AnyTask`. A static, so that it is told from all others by its
-/// address.
+/// The kind of jobs that hold an `AnyTask`. A static, so that its address identifies such jobs.
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
 /// A closure that lies in the words themselves.
@@ -127,7 +126,7 @@ impl Job {
     #[inline(always)]
     pub(super) fn of_kind<F>(kind: NonNull<Kind>, f: F) -> Self {
         let mut capture = Capture::uninit();
-        // SAFETY: I6 — an `F` fits; every call is behind a check of that.
+        // SAFETY: I6 — an `F` fits, because every caller has checked that.
         unsafe { capture.as_mut_ptr().cast::<F>().write(f) };
         Job { kind, capture }
     }
@@ -153,8 +152,8 @@ impl Job {
 
     /// Runs the closure, and returns whether there was something to run.
     ///
-    /// A tombstone has nothing to run: meanwhile its handle has cancelled the task, or has run it
-    /// itself. Schedulers that count turns do not count tombstones.
+    /// A tombstone has nothing to run: a thread with the task's handle has cancelled the task, or
+    /// has run it. Schedulers that count turns do not count tombstones.
     ///
     /// # Panics
     ///
@@ -199,7 +198,7 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
 unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
-    // If it has not run, no thread will run it.
+    // If the task has not run, no thread will run it.
     task.drop_counted(CancelledBy::Executor.into(), None);
 }
 
@@ -211,14 +210,14 @@ impl Job {
         Job::holding(&TASK, task)
     }
 
-    /// Returns the same job; that of a task is then in registers. A caller that has just got the
-    /// job through memory would load its words in pairs, which waits for the stores.
+    /// Returns the same job. If it is a task's job, its words are then in registers. A caller that
+    /// has just read the job from memory would load its words in pairs, which waits for the stores.
     #[inline(always)]
     pub(crate) fn made_again(self) -> Self {
         self.into_task().map_or_else(|job| job, Job::of_task)
     }
 
-    /// Returns whether it is the job of a task that has not begun, and whose deadline has passed.
+    /// Returns whether this is the job of a task that has not begun, and whose deadline has passed.
     #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.task().is_some_and(AnyTask::is_expired)
@@ -238,7 +237,7 @@ impl Job {
     /// Returns the task if this is the job of a task.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
-        // SAFETY: I6 — it is called only on a job of this kind, whose words hold an `AnyTask`.
+        // SAFETY: I6 — called only on a job of this kind, whose words hold an `AnyTask`.
         let task = || unsafe { &*self.capture.as_ptr().cast::<AnyTask>() };
         ptr::eq(self.kind.as_ptr(), &TASK).then(task)
     }
@@ -260,9 +259,10 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         let kind = self.kind();
-        // SAFETY: I6 — the table is there until the job has run or was dropped, which is now.
+        // SAFETY: I6 — the table stays until the job has run or was dropped, and the drop is just
+        // happening.
         let drop = unsafe { (*kind).drop };
-        // SAFETY: I6 — it has not run, or it would not be dropped.
+        // SAFETY: I6 — the job has not run, or it would not be dropped.
         unsafe { drop(&mut self.capture, kind) };
     }
 }

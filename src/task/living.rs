@@ -1,5 +1,5 @@
-//! The futures that an executor ends when it ends itself: a list under a lock, the *roll*. A new
-//! future adds itself, and removes itself when it ends. The executor's end closes the roll.
+//! The futures that an executor ends with itself: a list under a lock, the *roll*. A new future
+//! adds itself, and removes itself when it ends. The end of the executor closes the roll.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The futures that an executor ends when it ends itself, also those that no waker refers to.
+/// The futures that an executor ends with itself, including those that no waker refers to.
 ///
 /// These are the futures that sleep. If the executor does not drop its jobs, they include those
 /// that have not begun. The list keeps no future alive: the last waker, job or handle frees it.
@@ -53,9 +53,9 @@ impl Living {
         }
     }
 
-    /// Ends all futures, and refuses those that are still to come. They end at once, on this
-    /// thread, but for those that are being polled, which end with the poll. Returns how many have
-    /// ended at once. `panicked` gets the panics of destructors and wakers.
+    /// Ends all futures, and refuses later ones. The futures end at once, on this thread. Only a
+    /// future that is being polled ends with its poll. Returns how many have ended at once.
+    /// `panicked` gets the panics of destructors and wakers.
     pub(crate) fn end(
         &self,
         cause: impl Into<Cause>,
@@ -70,7 +70,7 @@ impl Living {
         drop(roll);
         for task in tasks {
             let cancelled = thread::catch(|| task.cancel(cause.clone()));
-            // Only the end of a future can panic, so a panic counts as one.
+            // Only the end of a future can panic, so a panic counts as an ended future.
             ended += usize::from(!matches!(cancelled, Ok(Cancel::Requested | Cancel::Finished)));
             if let Err(payload) = cancelled {
                 panicked(payload);
@@ -79,7 +79,7 @@ impl Living {
         ended
     }
 
-    /// Opens the roll again, empty, for an executor that takes the place of one that has ended.
+    /// Opens an empty roll again, for an executor that replaces an ended one.
     pub(crate) fn reset(&self) {
         *self.0.lock() = Roll::default();
     }
@@ -88,7 +88,7 @@ impl Living {
 impl WeakTask {
     /// Returns the task, unless it is about to be freed. The caller holds the lock.
     fn upgrade(self) -> Option<AnyTask> {
-        // SAFETY: I4 — before it is freed the task takes the lock, which the caller holds.
+        // SAFETY: I4 — the task takes the lock before it is freed, and the caller holds the lock.
         let task = unsafe { self.0.as_ref() }.common();
         task.watch.used();
         task.state.try_refer().then(|| AnyTask(Reference(self.0)))

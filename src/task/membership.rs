@@ -13,7 +13,7 @@ pub(crate) struct Membership {
 }
 
 impl Group {
-    /// Adds a member to the group, until the returned membership is dropped.
+    /// Adds a member to the group. The member stays until the returned membership is dropped.
     pub(crate) fn join(&self) -> Membership {
         self.enter();
         Membership { group: self.clone(), is_settled: false }
@@ -26,8 +26,8 @@ impl Membership {
         self.group.as_ptr()
     }
 
-    /// Notes that the task has run. A panic goes to the group, and the returned error only says
-    /// that there was one.
+    /// Notes that the task has run. The group gets the payload of a panic, and the returned error
+    /// only says that there was a panic.
     pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
         self.is_settled = true;
         result.map_err(|error| {
@@ -37,7 +37,8 @@ impl Membership {
         })
     }
 
-    /// Notes that the task does not run. `None` if it was refused: then it never was the group's.
+    /// Notes that the task does not run. `None` means that the executor refused the task. Then the
+    /// task never belonged to the group.
     pub(super) fn cancelled(mut self, error: Option<JoinError>) -> Self {
         self.is_settled = true;
         if let Some(error) = error {

@@ -2,7 +2,7 @@
 //!
 //! A [`Job`] is the item of executors' queues: a closure in four words, of which three hold the
 //! captured values. A *task* is a closure or future with a result and a handle, the [`JoinHandle`].
-//! It is one allocation; its job holds a pointer to it. A thread *claims* a task by setting
+//! A task is one allocation, and its job holds a pointer to it. A thread *claims* a task by setting
 //! `CLAIMED` in its word, and then owns the closure. A job whose task another thread has claimed is
 //! a *tombstone*.
 //!
@@ -15,32 +15,33 @@
 //!             or is dropped
 //! ```
 //!
-//! Claiming makes waiting safe: a worker that waits for a task that has not begun runs the task
-//! itself, whichever queue its job is in. The job stays there as a tombstone. The thread that takes
-//! the tombstone finds the task claimed, and takes another job in the same turn.
+//! Claiming makes waiting safe. A worker that waits for a task that has not begun runs the task
+//! itself, whichever queue its job is in. The job stays in that queue as a tombstone. The thread
+//! that takes the tombstone finds the task claimed, and takes another job in the same turn.
 //!
 //! # Invariants
 //!
-//! - **I1** The thread that sets `CLAIMED`, the *claimer*, owns the closure: it alone takes it out,
-//!   puts the result in, and sets `DONE`.
-//! - **I2** The handle owns the result if `HELD` was set at the time that `DONE` was set. Otherwise
-//!   the claimer owns it.
-//! - **I3** The claimer owns the waker if `WAITED_FOR` was set at the time that `DONE` was set.
-//!   Otherwise, and until then while `WAITED_FOR` is not set, the handle owns it.
+//! - **I1** The thread that sets `CLAIMED`, the *claimer*, owns the closure. It alone takes the
+//!   closure out, puts the result in, and sets `DONE`.
+//! - **I2** The handle owns the result if `HELD` was set when the claimer set `DONE`. Otherwise the
+//!   claimer owns it.
+//! - **I3** The claimer owns the waker if `WAITED_FOR` was set when the claimer set `DONE`.
+//!   Otherwise the handle owns it. Before `DONE`, the handle owns it while `WAITED_FOR` is not set.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
-//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, or is kept
-//!   for that thread until it ends. The frame goes before the data that it points to.
-//! - **I6** The words of a job hold the closure that its table of functions was made for, until the
-//!   job has run or was dropped. The table of a scope's jobs is in the scope, which waits for them;
-//!   the others are statics.
-//! - **I7** No reference to the payload of a panic is given out; it is only moved.
-//! - **I8** A task that is `COUNTED` is taken off its queue's count once: by its claimer, before it
-//!   sets `DONE`, or, if the claimer has set `LEFT`, by the thread that comes to the task's job.
+//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, or the thread
+//!   keeps it until it ends. The frame goes before the data to which it points.
+//! - **I6** The words of a job hold the closure for which its table of functions was made. They do
+//!   so until the job has run or was dropped. The table of a scope's jobs is in the scope, which
+//!   waits for the jobs. The other tables are statics.
+//! - **I7** No reference to the payload of a panic is given out. The payload is only moved.
+//! - **I8** A `COUNTED` task is taken off its queue's count once. Its claimer does that before it
+//!   sets `DONE`. If the claimer has set `LEFT` instead, the thread that comes to the task's job
+//!   does it.
 //! - **I9** A future's claim is given back after a poll that leaves it pending. Only its job polls
-//!   it, and there is at most one. The job is made by the thread that sets `HAS_JOB` while the
-//!   future is not claimed, or while that thread gives the claim back. A thread that keeps the
-//!   claim ends the future: it drops it, and sets `DONE`.
+//!   it, and a future has at most one job. The thread that sets `HAS_JOB` makes the job. It sets
+//!   `HAS_JOB` while the future is unclaimed, or while it gives the claim back itself. A thread
+//!   that keeps the claim ends the future: it drops the future, and sets `DONE`.
 
 pub(crate) mod any;
 mod awaited;
@@ -95,21 +96,21 @@ pub(crate) use state::Ended;
 
 use crate::sync::order::Pair;
 
-/// A thread that sees that a task is done sees its result, and all that it did.
+/// A thread that sees that a task is done sees the task's result and writes.
 const RESULT: Pair = Pair::named("task::RESULT");
 
-/// The thread that finishes a task sees the waker that its handle has left.
+/// The thread that finishes a task sees the waker that the task's handle has left.
 const WAITER: Pair = Pair::named("task::WAITER");
 
-/// The thread that polls or drops a future sees what the last poll did; if it polls, also what was
-/// done before the wake-up.
+/// The thread that polls or drops a future sees the writes of the last poll. A thread that polls
+/// also sees the waker's writes before the wake-up.
 const POLLED: Pair = Pair::named("task::POLLED");
 
 /// All accesses to a task happen before it is freed.
 const FREED: Pair = Pair::named("task::FREED");
 
-/// A thread that sees a token cancelled sees all that was done before the cancellation.
+/// A thread that sees a token cancelled sees the canceller's earlier writes.
 const CANCELLED: Pair = Pair::named("task::CANCELLED");
 
-/// A thread that sees a group end sees all that its tasks did.
+/// A thread that sees a group end sees the writes of its tasks.
 const GROUP: Pair = Pair::named("task::GROUP");

@@ -1,4 +1,4 @@
-//! The services of an executor to its futures.
+//! The services that an executor offers to its futures.
 
 use super::any::Limited;
 use super::error::{Cause, Reason};
@@ -8,13 +8,13 @@ use super::living::Living;
 use crate::sync::Unwatched;
 use core::fmt;
 
-/// The executor as its futures know it. It does not keep the executor open.
+/// An executor as its futures see it. A reference to it does not keep the executor open.
 pub(crate) trait Polling: Send + Sync {
     /// Returns the futures to end with the executor.
     fn living(&self) -> &Living;
 
-    /// Returns whether the executor drops all its jobs, present and later ones, once it has ended
-    /// `living`. If so, a future that has a job need not be in `living`.
+    /// Returns whether the executor, once it has ended `living`, drops all present and later jobs.
+    /// If so, a future that has a job need not be in `living`.
     fn drops_jobs(&self) -> bool {
         false
     }

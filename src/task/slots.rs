@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-/// The capacity that is kept when the last item has gone.
+/// The capacity that the list keeps when its last item has gone.
 const KEPT: usize = 64;
 
-/// Items, each of which stays at its index, so that it is found without a search.
+/// Items that stay at their indices, so that an index finds its item without a search.
 pub(super) struct Slots<T> {
     slots: Vec<Option<T>>,
     /// The indices without an item.

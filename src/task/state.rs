@@ -16,15 +16,15 @@ const ASKED: usize = 1 << 2;
 const WAITED_FOR: usize = 1 << 3;
 /// There is a handle (I2).
 const HELD: usize = 1 << 4;
-/// Its executor counts it until it ends, and its claimer takes it off the count (I8).
+/// The executor counts the task until it ends, and its claimer takes it off the count (I8).
 const COUNTED: usize = 1 << 5;
-/// Its claimer leaves it in the count: the thread that comes to its job takes it off.
+/// The claimer leaves the task in the count. The thread that comes to its job takes it off.
 const LEFT: usize = 1 << 6;
 /// A thread has come to its job.
 const POPPED: usize = 1 << 7;
-/// It was refused, and its closure is the caller's again.
+/// The executor refused the task, and the closure is the caller's again.
 const HANDED_BACK: usize = 1 << 8;
-/// It is a future: a claim is given back after a poll (I9).
+/// The task is a future: its claim is given back after a poll (I9).
 const FUTURE: usize = 1 << 9;
 /// A future has been woken while it was claimed.
 const WOKEN: usize = 1 << 10;
@@ -35,8 +35,8 @@ const HAS_DEADLINE: usize = 1 << 12;
 /// One reference. The bits from here on count the references (I4).
 const REFERENCE: usize = 1 << 13;
 
-/// How far a task has come, whether it is to be cancelled, and how many references it has. Each
-/// transition is one read-modify-write, so transitions at the same time have one order.
+/// How far a task has come, whether it is to be cancelled, and its number of references. Each
+/// transition is one read-modify-write, so concurrent transitions have one order.
 pub(super) struct State(AtomicUsize);
 
 /// The outcome of a cancellation.
@@ -53,10 +53,10 @@ pub(super) struct State(AtomicUsize);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cancel {
-    /// It was not running and never will. The closure or the future has been dropped.
+    /// The task was not running and never will. The closure or the future has been dropped.
     Dequeued,
-    /// It is running, and [`is_cancelled`](super::is_cancelled) returns `true` in it from now on. A
-    /// future is dropped if the current poll leaves it pending.
+    /// The task is running, and [`is_cancelled`](super::is_cancelled) returns `true` in it from now
+    /// on. A future is dropped if the current poll leaves it pending.
     Requested,
     /// It was done, or cancelled, before.
     Finished,
@@ -89,13 +89,14 @@ impl Ended {
 pub(super) enum Rest {
     /// It waits until it is woken.
     Asleep,
-    /// It was woken during the poll: the caller makes the next job, for which there is a reference.
+    /// A thread woke the future during the poll. The caller makes the next job, for which there is
+    /// a reference.
     Woken,
-    /// Its cancellation was asked for during the poll: the caller still has the claim.
+    /// A thread asked for cancellation during the poll. The caller still has the claim.
     Asked,
 }
 
-/// Whether a task had a handle, and whether that waited, when the task came to its end.
+/// Whether a task had a handle when it ended, and whether that handle waited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Finished {
     /// There is a handle, which owns the result (I2).
@@ -130,7 +131,7 @@ impl State {
         self.0.load(Relaxed) & FUTURE != 0 // Relaxed: never changes
     }
 
-    /// Returns whether it is counted, or has a deadline.
+    /// Returns whether the task is counted, or has a deadline.
     #[inline]
     pub(super) fn wants_care(&self) -> bool {
         self.0.load(Relaxed) & (COUNTED | HAS_DEADLINE) != 0 // Relaxed: as in `is_counted`
@@ -149,7 +150,7 @@ impl State {
     /// Claims the future for its job, which polls it.
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
-        // The claim is later than the last poll and than its wake-up, in the order of this word.
+        // In the order of this word, the claim comes after the last poll and after its wake-up.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
@@ -158,10 +159,10 @@ impl State {
         self.0.load(Relaxed) & WOKEN != 0 // Relaxed: a hint
     }
 
-    /// Gives the claim back after a poll that has left the future pending, unless a thread has
-    /// asked for its cancellation.
+    /// Gives the claim back after a poll that has left the future pending. Keeps the claim if a
+    /// thread has asked for cancellation.
     pub(super) fn rest(&self) -> Rest {
-        // Relaxed: it reads only whether the future was asked or woken.
+        // Relaxed: the load reads only whether the future was asked or woken.
         let mut state = self.0.load(Relaxed);
         loop {
             if state & ASKED != 0 {
@@ -178,33 +179,33 @@ impl State {
         }
     }
 
-    /// Wakes the future. Returns whether the caller has to make the job that polls it. If so, that
-    /// job has a reference.
+    /// Wakes the future. Returns whether the caller must make the job that polls it. The job then
+    /// has a reference.
     pub(super) fn wake(&self) -> bool {
         let woken = |state| match state & (CLAIMED | HAS_JOB) {
             0 => (state | HAS_JOB) + REFERENCE,
             HAS_JOB => state,
             _ => state | WOKEN,
         };
-        // Stores even if it has been woken already, so that the poll sees what each waker did
-        // before.
+        // Stores even if the future was woken before, so that the poll sees the earlier writes of
+        // every waker.
         let before = self.0.fetch_update(POLLED.release(), Relaxed, |it| Some(woken(it)));
         before.unwrap_or_else(|same| same) & (CLAIMED | HAS_JOB) == 0
     }
 
-    /// Orders the last poll before the caller, which has claimed the future and drops it.
+    /// Orders the last poll before the caller, which has claimed the future and will drop it.
     pub(super) fn begin_end(&self) {
-        // A load is enough: the claim is later than the last poll, in the order of this word.
+        // A load is enough: in the order of this word, the claim comes after the last poll.
         self.0.load(POLLED.acquire());
     }
 
-    /// Returns whether there is a job that polls the future, which may be the caller. Does not
-    /// change while it is claimed.
+    /// Returns whether the future has a job that polls it. The caller may be that job. The answer
+    /// does not change while the future is claimed.
     pub(super) fn has_job(&self) -> bool {
         self.0.load(Relaxed) & HAS_JOB != 0 // Relaxed: the caller's claim is in the same word
     }
 
-    /// Claims the closure. Only one call, of this and of [`ask`](Self::ask), succeeds.
+    /// Claims the closure. Of all calls of this and of [`ask`](Self::ask), only one succeeds.
     #[inline]
     pub(super) fn claim(&self) -> bool {
         // Relaxed: the closure came with the reference by which the caller knows the task.
@@ -216,22 +217,22 @@ impl State {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
     }
 
-    /// Marks the task as counted, unless a thread has claimed it, or could claim it without knowing
-    /// of the mark. Returns whether it is now counted. To be called once.
+    /// Marks the task as counted. Returns `false`, and marks nothing, if a thread has claimed the
+    /// task, or could claim it without knowing of the mark. Called once.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);
-        // Relaxed: the caller has the job; and the claimer's exchange of this word comes later.
+        // Relaxed: the caller has the job, and the claimer's exchange of this word comes later.
         self.0.fetch_update(Relaxed, Relaxed, counted).is_ok()
     }
 
-    /// Returns whether it is counted. Final once it has been claimed.
+    /// Returns whether the task is counted. The answer is final once the task is claimed.
     pub(super) fn is_counted(&self) -> bool {
         self.0.load(Relaxed) & COUNTED != 0 // Relaxed: as in `be_counted`
     }
 
-    /// Leaves the task in its queue's count: the thread that comes to its job takes it off. Returns
-    /// `false` if a thread has come to the job already.
+    /// Leaves the task in its queue's count. The thread that comes to the task's job takes it off.
+    /// Returns `false` if a thread has come to the job already.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: one of two sees the other's bit
     }
@@ -253,7 +254,7 @@ impl State {
 
     /// Asks for cancellation. After `Dequeued` the caller has claimed the task.
     pub(super) fn ask(&self) -> Cancel {
-        // Relaxed: as in `claim`; and the task reads nothing on the strength of having been asked.
+        // Relaxed: as in `claim`. Being asked gives the task nothing to read.
         match self.0.fetch_or(CLAIMED | ASKED, Relaxed) {
             before if before & CLAIMED == 0 => Cancel::Dequeued,
             before if before & DONE == 0 => Cancel::Requested,
@@ -280,21 +281,21 @@ impl State {
         self.0.load(RESULT.acquire()) & DONE != 0
     }
 
-    /// Notes that the handle has left a waker. Returns `false` if the task is done: then no thread
+    /// Notes that the handle has left a waker. Returns `false` if the task is done. Then no thread
     /// has seen the waker.
     pub(super) fn wait(&self) -> bool {
         let order = both(RESULT.acquire(), WAITER.release());
         self.0.fetch_or(WAITED_FOR, order) & DONE == 0
     }
 
-    /// Takes the waker back for the handle. Returns `false` if the task is done: then the thread
-    /// that has finished it has the waker.
+    /// Takes the waker back for the handle. Returns `false` if the task is done. Then the thread
+    /// that finished it has the waker.
     pub(super) fn stop_waiting(&self) -> bool {
         self.0.fetch_and(!WAITED_FOR, RESULT.acquire()) & DONE == 0
     }
 
-    /// Notes that the handle goes. Returns whether the result was there: if so, the handle drops
-    /// it.
+    /// Notes that the handle goes. Returns whether the result was there. If so, the handle drops
+    /// the result.
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_and(!HELD, RESULT.acquire()) & DONE != 0
     }
@@ -305,10 +306,10 @@ impl State {
         self.0.fetch_add(REFERENCE, Relaxed);
     }
 
-    /// Adds a reference, unless there is none left. Returns whether it did.
+    /// Adds a reference, unless none is left. Returns whether it added one.
     pub(super) fn try_refer(&self) -> bool {
         let one_more = |state| (state >= REFERENCE).then_some(state + REFERENCE);
-        // Relaxed: a lock keeps the task from being freed, and orders earlier accesses.
+        // Relaxed: a lock keeps the task alive, and orders earlier accesses.
         self.0.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 

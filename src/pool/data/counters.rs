@@ -18,7 +18,7 @@ struct Fields {
     busy_nanos: AtomicU64,
 }
 
-/// Adds to a counter. Not by a read-modify-write, since no other thread writes.
+/// Adds to a counter. A load and a store suffice, since no other thread writes.
 #[inline]
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed: a statistic
@@ -57,7 +57,7 @@ impl Counters {
     }
 }
 
-/// The work of one worker so far, and the jobs that it holds.
+/// The work that one worker has done so far, and the jobs that it holds.
 ///
 /// # Examples
 ///
@@ -71,7 +71,7 @@ impl Counters {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WorkerMetrics {
-    /// The worker's index; `None` for the workers that have gone, taken together.
+    /// The worker's index. `None` stands for all workers that have gone.
     pub index: Option<usize>,
     /// Jobs in its deque.
     pub local_queue_depth: usize,
@@ -79,13 +79,13 @@ pub struct WorkerMetrics {
     pub tasks_run: u64,
     /// Times that it went to sleep.
     pub park_count: u64,
-    /// Times that it woke up and found nothing.
+    /// How often the worker woke up and found nothing.
     pub noop_count: u64,
     /// Jobs that it has stolen.
     pub steal_count: u64,
     /// Times that it stole.
     pub steal_operations: u64,
-    /// How long it was awake, up to the last time that it went to sleep.
+    /// How long the worker was awake, up to the last time that it went to sleep.
     pub total_busy_duration: Duration,
 }
 

@@ -1,9 +1,9 @@
 //! The jobs that a worker may run while it waits.
 //!
-//! A *service* is a job that a worker has taken from another worker, which waits for it: a half of
-//! a `join`, or a job of a scope. While the service runs, all items that it brings about go to the
-//! end of the server's deque, and no other items do. So they lie at or above the index at which the
-//! deque ended when the service began.
+//! A *service* is a job that a worker has taken from another worker, which waits for it. The job is
+//! a half of a `join`, or a job of a scope. While the service runs, the items that it spawns go to
+//! the end of the server's deque, and no other items do. So these items lie at or above the index
+//! at which the deque ended when the service began.
 //!
 //! ```text
 //!  worker that runs it                         worker that waits for it, or for what brought it about
@@ -16,14 +16,14 @@
 //!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
 //! ```
 //!
-//! So a stranger is not even taken. A job of a scope that encloses the service is a stranger,
-//! unless it is the scope that the worker waits for. The job's kind says in how many services its
-//! scope began.
+//! A worker that waits takes no stranger. A job of a scope that encloses the service is a stranger,
+//! unless the worker waits for that very scope. The job's kind says in how many services its scope
+//! began.
 //!
-//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010), in which help goes on from a thief
-//! to the thief for which that one waits. Here a service also names the latch of the victim's
-//! service in which its half or scope came to be: it is *within* that latch. So a worker finds all
-//! jobs that were stolen from its thief, and from that thief's thieves, before any of them waits.
+//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
+//! the thief for which its thief waits. Here a service also names the latch of the victim's service
+//! in which its half or scope was made: it is *within* that latch. So a worker finds all jobs that
+//! were stolen from its thief, and from that thief's thieves, before any of them waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -36,10 +36,10 @@ use core::iter;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-/// The address of the half for which a worker waits, or of the kind of the scope's jobs.
+/// The address of the half for which a worker waits, or of the kind of a scope's jobs.
 pub(crate) type Latch = usize;
 
-/// The latch of no half and no scope. A wait for anything else has it.
+/// The latch of a wait that is for neither a half nor a scope.
 pub(crate) const NOTHING: Latch = 0;
 
 pub(crate) fn latch_of(head: *const OnStack) -> Latch {
@@ -49,13 +49,12 @@ pub(crate) fn latch_of(head: *const OnStack) -> Latch {
 /// A service, as other workers see it.
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
-    /// The low half is the index in the deque at which it began; the high half is a number that the
-    /// worker's next services do not have. Zero if there is no service.
+    /// The low half is the deque's index at which the service began. The high half is a number that
+    /// the worker's next services do not have. Zero if there is no service.
     word: AtomicU64,
-    /// The latch that it ends: that of the half or scope whose job the worker runs.
+    /// The latch that the service ends: that of the half or scope whose job the worker runs.
     latch: AtomicUsize,
-    /// The latch of the service within which the half or scope began that this one ends; zero if
-    /// there was none.
+    /// The latch of the service in which the half or scope was made; zero if there was none.
     within: AtomicUsize,
 }
 
@@ -69,27 +68,27 @@ impl Default for Services {
     }
 }
 
-/// A worker, as another worker sees it that waits.
+/// A worker, as a waiting worker sees it.
 pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
-    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest of
-    /// them, if `is_so` returns `true`.
+    /// Asks the worker to offer the halves that it holds. With `raids`, takes the oldest half
+    /// instead, if `is_so` returns `true`.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
-/// The memory of a search, which a worker keeps from one wait to the next.
+/// The memory of a search, which a worker reuses in its next wait.
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
-    /// To visit: a latch, and the view of the service that ends it.
+    /// The services to visit: each a latch, and the view of the service that ends it.
     next: Vec<(Latch, Option<usize>)>,
 }
 
-/// Takes an item that an open service has brought about. Without `views`, the service is one that
-/// ends `latch`. With `views`, it may also end a latch that came to be within `latch`, at any
-/// depth. `is_such` decides whether an item is taken. It gets the item's words, the latch of its
-/// service, and the number of its worker's services that are outside of that service.
+/// Takes an item that an open service has spawned. Without `views`, the service is one that ends
+/// `latch`. With `views`, it may also end a latch that was made within `latch`, at any depth.
+/// `is_such` decides whether the item is taken. It gets the item's words, the latch of its service,
+/// and the number of the worker's services outside that service.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -105,8 +104,8 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
     };
     all.clear();
     all.extend(found);
-    // Sorted by the latch that they are within. The services that end `latch` itself count as
-    // within it, so the search begins with them.
+    // Sorted by `within`. Services that end `latch` count as within it, so that the search begins
+    // with them.
     all.iter_mut().filter(|it| it.latch == latch).for_each(|it| it.within = latch);
     all.sort_unstable_by_key(|it| it.within);
     next.clear();
@@ -120,8 +119,8 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // If a service on the path has ended, a stranger may have the memory of its latch by
-            // now. So `take` asks whether all are still open, from the innermost outwards.
+            // If a service on the path has ended, its latch's memory may belong to a stranger now.
+            // So `take` checks that all are still open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, true, is_such, &is_so);
@@ -136,22 +135,22 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
     None
 }
 
-/// Returns whether an index of a deque is at or above the one at which a service began, of which
-/// `began` is the low half.
+/// Returns whether an index of a deque is at or above the index at which a service began. `began`
+/// is the low half of that index.
 pub(crate) fn is_at_or_above(place: Index, began: u32) -> bool {
     (place as u32).wrapping_sub(began) as i32 >= 0
 }
 
 impl Services {
-    /// Returns the latch of the innermost service, as far as it is known; zero if there is none.
+    /// Returns the latch of the innermost known service; zero if there is none.
     pub(crate) fn innermost(&self) -> Latch {
-        // Relaxed: the caller is the owner, or keeps it from opening and closing any.
+        // Relaxed: the caller is the owner, or keeps the owner from opening and closing services.
         self.open().last().map_or(NOTHING, |it| it.latch.load(Relaxed))
     }
 
     /// Returns the services that may be open.
     fn open(&self) -> impl Iterator<Item = &OpenService> {
-        // Relaxed: a first look. Other threads read the word again, with acquire.
+        // Relaxed: this is a first look. Other threads read the word again, with acquire.
         self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)
     }
 }
@@ -172,13 +171,13 @@ impl OpenService {
 struct View {
     /// The index of its worker's seat.
     seat: usize,
-    /// How many other services of its worker it is in.
+    /// How many other services of its worker the service is in.
     depth: usize,
     word: u64,
     latch: Latch,
     within: Latch,
     is_seen: bool,
-    /// The view from which the search came to this one.
+    /// The view from which the search came to this view.
     parent: Option<usize>,
 }
 
@@ -194,8 +193,8 @@ impl View {
     }
 
     /// Takes the oldest item of the worker's deque, if it was pushed while this service was open,
-    /// and `is_such` and `is_so` return `true`. Otherwise takes a half that the worker holds, if
-    /// `raids`, or else asks the worker to offer its halves.
+    /// and `is_such` and `is_so` return `true`. Otherwise, with `raids`, takes a half that the
+    /// worker holds. Without `raids`, asks the worker to offer its halves.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],
@@ -208,11 +207,12 @@ impl View {
         let stolen = server.stealer().steal_some(|place, words| {
             is_at_or_above(place, began) && is_such(words, self.latch, self.depth) && is_so()
         });
-        // The worker's halves have come of its innermost service, and so of each that is open.
+        // The worker's halves come from its innermost service, and so from each open service.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
-    /// Returns whether it was still open when the data were written that the caller has read.
+    /// Returns whether the service was still open when the words that the caller has read were
+    /// written.
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
         // Relaxed: the caller's reads before this one acquire (SERVED).
@@ -245,13 +245,12 @@ impl Services {
         deque.take_back(place)
     }
 
-    /// Takes an item that has come of these workers' services that end a latch, or of services
-    /// within it.
+    /// Takes an item spawned by a service that ends a latch, or by a service within it.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
         steal_from_servers(servers, ptr::null(), latch, Some(&mut Views::default()), |_, _, _| true)
     }
 
-    /// Takes an item that has come of these workers' services that end a latch.
+    /// Takes an item spawned by a service that ends a latch.
     pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
         steal_from_servers(servers, ptr::null(), latch, None, |_, _, _| true)
     }

@@ -1,8 +1,8 @@
 //! Which workers search or sleep, and whether any of them is active.
 //!
-//! `activity` counts the workers that are active (I4), and how often one became so. If no worker
-//! was active at two reads with the same count, and the injector was empty in between, then the
-//! pool was idle at that moment: a worker becomes active before it takes a job.
+//! `activity` counts the active workers (I4), and how often a worker became active. A worker
+//! becomes active before it takes a job. Suppose that two reads show the same count and no active
+//! worker, and that the injector was empty in between. Then the pool was idle at that moment.
 
 use crate::idle::{EventCount, Park, Searchers};
 use crate::pool::RESTED;
@@ -24,7 +24,7 @@ pub struct Idle {
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
-    /// Notified when the last active worker rests, and when a thread goes.
+    /// Notified when the last active worker rests, and when a thread has gone.
     pub(crate) quiet: EventCount,
 }
 
@@ -33,10 +33,10 @@ pub struct Idle {
 pub enum Waited<J> {
     /// The wait is over.
     Over,
-    /// There is a job that can be run meanwhile.
+    /// There is a job that the worker can run meanwhile.
     Helps(J),
-    /// There is other work, or the thread must give its place away even if there is none. The
-    /// caller starts or notifies another thread.
+    /// The thread must give its place away, or there is other work. The caller starts or notifies
+    /// another thread.
     Aside,
 }
 
@@ -87,7 +87,7 @@ impl Idle {
         f()
     }
 
-    /// Returns how many active workers run something, or look for it.
+    /// Returns how many active workers run a job, or look for one.
     pub(crate) fn running(&self) -> usize {
         // Relaxed, both: LOOK_AGAIN orders them against a thread that steps aside and then
         // notifies.
@@ -107,8 +107,8 @@ impl Idle {
 
     /// Sleeps until `is_over` returns true, `take` returns a job, or an answer of `work` is true.
     /// The first answer tells whether there is other work. The second tells whether the thread must
-    /// let another take its place even if there is none. Each sleep lasts at most `timeout`. The
-    /// argument of `is_over` tells whether the thread has slept.
+    /// give its place away in any case. Each sleep lasts at most `timeout`. The argument of
+    /// `is_over` tells whether the thread has slept.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -121,8 +121,8 @@ impl Idle {
             if is_over(has_slept) {
                 return Some(Waited::Over);
             }
-            // `work` before `take`: in the other order, a job that comes in between could be one
-            // that `take` returns.
+            // `work` before `take`: a job that comes in between is then not reported as other work
+            // although `take` could return it.
             let (is_some, goes_aside) = work();
             let job = take().map(Waited::Helps);
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
@@ -130,8 +130,8 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
         let (waited, search) = loop {
-            // A first look, before `prepare`: preparing takes a system call, and often this look
-            // already finds something.
+            // A first look before `prepare`, which costs a system call. Often this look already
+            // finds something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
             }

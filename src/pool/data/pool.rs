@@ -1,4 +1,4 @@
-//! The data of a pool, which its workers and its handles share.
+//! The data that the workers and the handles of a pool share.
 
 use super::counters::WorkerMetrics;
 use super::idle::Idle;
@@ -13,21 +13,21 @@ use crate::task::{End, ExecutorId, Job, Living, current};
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 
-/// The first bit of `attention`. Threads are to be started: all, at first, or those that the system
-/// has not given.
+/// The first bit of `attention`: threads are missing. At first all are missing, later those that
+/// the system has refused.
 pub(crate) const MISSING: usize = 1;
 /// The pool takes no further jobs.
 pub(crate) const CLOSED: usize = 1 << 1;
 /// The queued jobs are to be dropped.
 pub(crate) const DISCARD: usize = 1 << 2;
-/// There are too many workers: the first that sees this goes.
+/// There are too many workers. The first that sees this bit goes.
 pub(crate) const SURPLUS: usize = 1 << 3;
-/// There are too many workers: one that has slept for `keep_alive` may go.
+/// There are too many workers. A worker that has slept for `keep_alive` may go.
 pub(crate) const SPARE: usize = 1 << 4;
-/// Jobs are to be dropped that the thread which cancels the pool may have missed: they were spawned
-/// or moved meanwhile.
+/// The thread that cancels the pool may have missed jobs that were spawned or moved meanwhile. They
+/// are to be dropped.
 pub(crate) const MISSED: usize = 1 << 5;
-/// Jobs are pinned to workers; the bits from here on count them.
+/// Jobs are pinned to workers. The bits from here on count these jobs.
 pub(crate) const PINNED: usize = 1 << 6;
 
 /// The data of a pool.
@@ -36,41 +36,43 @@ pub(crate) struct Pool {
     pub(crate) injector: Injector<Job>,
     pub(crate) shelf: Shelf,
     pub(crate) idle: Idle,
-    /// The bits above, which every worker reads before its turn. Rarely written.
+    /// The bits above. Every worker reads them before its turn, and they are rarely written.
     pub(crate) attention: CachePadded<AtomicUsize>,
     pub(crate) registry: Registry,
     pub(crate) crew: Mutex<Crew>,
-    /// The wanted number of threads: a copy of `Crew::target` for threads without the lock.
+    /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
     /// Threads that have not gone.
     pub(crate) present: AtomicUsize,
     /// The futures to end with the pool.
     pub(crate) living: Living,
-    /// Its token is cancelled when all threads have gone for good.
+    /// The token of the pool's end, cancelled when all threads have gone for good.
     pub(crate) end: End,
     pub(crate) settings: Settings,
     pub(crate) panicked: AtomicUsize,
 }
 
-/// The threads of a pool. Under a lock: they come and go rarely.
+/// The threads of a pool. A lock guards them, since they come and go rarely.
 #[derive(Default)]
 pub(crate) struct Crew {
-    /// How many threads have been started, and have neither been discharged nor left their seats.
+    /// How many threads have been started, and have been neither discharged nor removed from their
+    /// seats.
     pub(crate) alive: usize,
     /// How many of these are in a blocking section.
     pub(crate) blocked: usize,
-    /// How many threads are wanted that are in no blocking section.
+    /// How many threads are wanted, without those in a blocking section.
     pub(crate) target: usize,
-    /// How many threads outside are workers for the length of a call.
+    /// How many outside threads are workers for the length of a call.
     pub(crate) guests: usize,
     pub(crate) is_closing: bool,
-    /// The threads by index; `None` if the index has none, or its thread is not to be joined.
+    /// The threads by index. `None` if the index has no thread, or a thread that is not to be
+    /// joined.
     pub(crate) threads: Vec<Option<JoinHandle<()>>>,
     /// Whether an index is taken.
     pub(crate) taken: Vec<bool>,
     /// The work of the threads that have gone.
     pub(crate) gone: WorkerMetrics,
-    /// Whether the drop of the last handle does not wait for the threads.
+    /// Whether dropping the last handle does not wait for the threads.
     pub(crate) is_background: bool,
 }
 
@@ -124,21 +126,21 @@ impl Pool {
         self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
     }
 
-    /// Returns whether this thread is one of the pool's, so that it would wait for itself. That
-    /// includes a thread that has stopped working, and runs the destructors of its own storage.
+    /// Returns whether this thread is one of the pool's, and so must not wait for the pool. A
+    /// thread that has stopped working counts until its storage is destroyed.
     pub(crate) fn is_own_thread(&self) -> bool {
         current::is_thread_of(self.id)
     }
 
-    /// Wakes a worker for jobs that were just queued, or that have become visible again at the end
-    /// of a move (I3).
+    /// Wakes a worker for jobs that were just queued. Also called for moved jobs once other workers
+    /// can see them again (I3).
     #[inline]
     pub(crate) fn notify_of_jobs(&self) {
         self.idle.searchers.notify_one();
         self.notify_if_discarding();
     }
 
-    /// If a thread is cancelling the pool, makes it look again for jobs that it may have missed.
+    /// If a thread is cancelling the pool, makes that thread look again for missed jobs.
     #[inline]
     pub(crate) fn notify_if_discarding(&self) {
         // The caller has notified `searchers`, which orders this load against `discard`.
@@ -162,8 +164,8 @@ impl Pool {
                 .with(|seats| seats.iter().any(|it| !it.stealer.is_empty() || it.held.is_any()))
     }
 
-    /// Reports the panic of a job without a handle, or of a hook. The panic hook has printed the
-    /// message.
+    /// Reports the panic of a hook, or of a job without a handle. The panic hook has printed the
+    /// message already.
     pub(crate) fn report(&self, payload: thread::Payload) {
         self.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
         self.settings.panic_handler.handle(payload);

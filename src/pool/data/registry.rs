@@ -1,5 +1,5 @@
-//! The seats of the workers: the parts that other threads see. Thieves read the list of seats
-//! without a lock. A thread that changes the list holds the lock of the crew (I6).
+//! The seats of the workers: the parts of workers that other threads see. Thieves read the list of
+//! seats without a lock. A thread that changes the list holds the lock of the crew (I6).
 
 use super::counters::Counters;
 use super::helping::{Server, Services};
@@ -15,22 +15,22 @@ use crossbeam_utils::CachePadded;
 
 /// The part of a worker that other threads see.
 pub(crate) struct Seat {
-    /// Set while its worker sleeps in a wait and others run in its place. When they no longer do,
-    /// they ring its bell.
+    /// Set while the worker sleeps in a wait and other workers run in its place. When too few
+    /// workers run, another thread rings the sleeper's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     /// Whether its worker is a [guest](crate::pool::guest).
     pub(crate) is_guest: bool,
-    /// Whether its worker takes jobs in its waits only.
+    /// Whether the worker takes jobs only in its waits.
     pub(crate) runs_in_waits: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
     /// Jobs for this worker and no other.
     pub(crate) pinned: Injector<Job>,
-    /// Jobs for this worker, which it also runs while it waits: no other can.
+    /// Jobs that only this worker can run, and that it also runs while it waits.
     pub(crate) urgent: Injector<Job>,
     /// The halves of `join`s that the worker holds.
     pub(crate) held: CachePadded<Held>,
-    /// The jobs of other workers that it runs, and for which they wait.
+    /// The services that the worker runs, for which other workers wait.
     pub(crate) services: Services,
     /// Wakes the worker while it waits for a half of a `join`, or for a scope.
     pub(crate) bell: Waker,
@@ -50,8 +50,8 @@ impl Seat {
     }
 }
 
-/// The seats that are taken: a snapshot that is replaced when a worker comes or goes, so that
-/// thieves need no lock to read it.
+/// The taken seats: a snapshot that is replaced when a worker comes or goes, so that thieves read
+/// it without a lock.
 pub(crate) struct Registry(Snapshot<Vec<Arc<Seat>>>);
 
 impl Registry {
@@ -68,8 +68,8 @@ impl Registry {
     /// Adds a worker's seat. Called under the lock of the crew.
     pub(crate) fn add(&self, seat: &Arc<Seat>) {
         let with_it = |seats: &Vec<_>| seats.iter().chain([seat]).cloned().collect();
-        // SAFETY: I6 — under the lock of the crew, so only this call replaces the list. Any thread
-        // may drop a seat.
+        // SAFETY: I6 — the caller has the crew's lock, so only this call replaces the list. Any
+        // thread may drop a seat.
         unsafe { self.0.replace(with_it) };
     }
 
@@ -77,7 +77,7 @@ impl Registry {
     pub(crate) fn remove(&self, seat: &Arc<Seat>) {
         let is_other = |it: &&Arc<Seat>| it.index != seat.index;
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();
-        // SAFETY: I6 — under the lock of the crew, so only this call replaces the list.
+        // SAFETY: I6 — the caller has the crew's lock, so only this call replaces the list.
         unsafe { self.0.replace(without_it) };
     }
 }

@@ -27,9 +27,9 @@ type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Start {
-    /// With the first job: an unused pool has no threads.
+    /// With the first job. An unused pool then has no threads.
     Lazy,
-    /// With the pool. Building it fails if the system gives too few threads.
+    /// With the pool. Building it then fails if the system gives too few threads.
     Eager,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Settings {
     pub(crate) on_thread_stop: Option<Hook>,
     pub(crate) on_thread_park: Option<Hook>,
     pub(crate) on_thread_unpark: Option<Hook>,
-    /// Whether a thread outside that calls `join` or `scope` is a worker meanwhile.
+    /// Whether an outside thread that calls `join` or `scope` is a worker meanwhile.
     pub(crate) callers_take_part: bool,
     /// Whether another layer starts the threads.
     pub(crate) is_hosted: bool,

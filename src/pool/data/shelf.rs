@@ -1,14 +1,16 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
-//! Frames of a thread that waits for something else can hide a job of a scope, and so can older
-//! jobs in that thread's deque. So a worker that is about to give its place away in a wait first
-//! lays aside the jobs of others' scopes in its deque, and all older ones (`expose`). When it has
-//! helped, it lays aside the jobs that the help has left (`help`). Jobs of scopes go here, other
-//! jobs to the injector. Another thread's jobs for the scope of a worker come here at once.
+//! The deque of a thread that waits for something else can hide a job of a scope from the scope's
+//! owner. So before a worker gives its place away in a wait, it lays aside the jobs of others'
+//! scopes in its deque. It also lays aside all older jobs (`expose`). When the worker has helped,
+//! it lays aside the jobs that the help has left (`help`). Jobs of scopes go to the shelf, and
+//! other jobs to the injector. If another thread spawns a job into a worker's scope, the job comes
+//! to the shelf at once.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
-//! another worker's deque. A job that comes to the shelf rings its owner's bell. The shelf is never
-//! closed: a worker that puts a job there looks again before it leaves the pool.
+//! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's
+//! owner. The shelf is never closed: a worker that puts a job there looks again before it leaves
+//! the pool.
 
 use crate::pool::frames::frame::bell_of;
 use crate::sync::lock::Mutex;
@@ -17,7 +19,7 @@ use crate::task::Job;
 use alloc::collections::VecDeque;
 use core::task::Waker;
 
-/// The jobs that are laid aside. Under a lock, since jobs come here rarely.
+/// The jobs that are laid aside. A lock guards them, since jobs come here rarely.
 #[derive(Default)]
 pub(crate) struct Shelf {
     jobs: Mutex<VecDeque<Job>>,
@@ -30,14 +32,14 @@ impl Shelf {
         self.len.load(Relaxed) // Relaxed: after the fence of LOOK_AGAIN, or the caller looks again
     }
 
-    /// Puts a job here. Returns the waker of its scope's owner, if that waits.
+    /// Puts a job on the shelf. Returns the waker of its scope's owner, if the owner waits.
     pub(crate) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);
-        // Stored before `bell_of` looks for the owner's bell, which has a lock of its own: an owner
-        // whose bell is not there yet sees the job.
+        // Stored before `bell_of` looks for the owner's bell, which has a lock of its own. So an
+        // owner that has no bell there yet sees the job.
         self.len.store(jobs.len(), Relaxed); // Relaxed: as in `len`
-        // No thread takes it before the lock is free.
+        // No thread takes the job before the lock is free.
         jobs.back().and_then(bell_of)
     }
 
@@ -46,7 +48,7 @@ impl Shelf {
         self.take_such(|_| true)
     }
 
-    /// Takes the oldest job that is not of a scope.
+    /// Takes the oldest job that belongs to no scope.
     pub(crate) fn take_stranger(&self) -> Option<Job> {
         self.take_such(|it| it.scope().is_none())
     }

@@ -6,11 +6,11 @@ use crate::task::{CancelToken, JoinError};
 
 impl ThreadPool {
     /// Calls [`join`](Self::join), but drops a closure that has not begun when the token is
-    /// cancelled. A closure that runs can look at the token.
+    /// cancelled. A running closure can look at the token.
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if one of the closures was dropped because of it. The other has
+    /// The token's cancellation, if a closure was dropped because of it. The other closure has
     /// ended.
     ///
     /// # Panics
@@ -45,18 +45,18 @@ impl ThreadPool {
         Ok((a?, b?))
     }
 
-    /// Calls [`scope`](Self::scope), but drops a job that has not begun when the token is
-    /// cancelled. The thread that would run the job drops it. A job that runs can look at the
-    /// token, and so can `f`, which is called in any case.
+    /// Calls [`scope`](Self::scope), but drops jobs that have not begun when the token is
+    /// cancelled. The thread that would run such a job drops it. A running job can look at the
+    /// token. So can `f`, which is called in any case.
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if a job was dropped because of it; or the pool's, if
-    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped one. All jobs have ended.
+    /// The token's cancellation, if a job was dropped because of it. Or the pool's, if
+    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job. All jobs have ended.
     ///
     /// # Panics
     ///
-    /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended.
+    /// After all jobs have ended, resumes the panic of `f`, or else the first panic of a job.
     ///
     /// # Examples
     ///

@@ -1,9 +1,9 @@
 //! `join`: two closures, perhaps at the same time.
 //!
-//! The second half lies on the stack of its owner. While the first runs, the owner holds it
-//! ([`held`](crate::pool::frames::held)) or offers its job to thieves. If no thread has taken it,
-//! the owner calls it like any closure. That is the common case, and costs no allocation and no
-//! fence.
+//! The second half lies on the stack of its owner. While the first half runs, the owner holds the
+//! second ([`held`](crate::pool::frames::held)), or offers its job to thieves. If no thread has
+//! taken the job, the owner calls the closure like any other. That is the common case, and costs no
+//! allocation and no fence.
 
 use super::scope::Stays;
 use crate::pool::data::helping::latch_of;
@@ -18,7 +18,7 @@ use core::mem;
 /// The second half, on the stack of its owner (I8).
 #[repr(C)]
 struct Half<B, R> {
-    /// First, so that a pointer to it is a pointer to the whole.
+    /// The first field, so that a pointer to it is a pointer to the whole.
     link: Link,
     closure: Place<B>,
     result: Place<Result<R, thread::Payload>>,
@@ -60,7 +60,7 @@ impl<R, F: FnOnce() -> R + Send> Second<R> for Carried<F> {
 impl<B: Second<R>, R: Send> Half<B, R> {
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::give_back };
 
-    /// Runs the half on the thread that has its job.
+    /// Runs the half, on the thread that has its job.
     ///
     /// # Safety
     ///
@@ -68,7 +68,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
     unsafe fn run(head: *const OnStack) {
         // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };
-        // `RUNNING` tells the owner only that there is no job to be found any more.
+        // `RUNNING` only tells the owner that there is no longer a job to find.
         this.link.set_mark(RUNNING);
         // SAFETY: 1 — this thread has the half's job, so no other thread touches the closure.
         let b = unsafe { this.closure.take() };
@@ -103,22 +103,23 @@ impl<B: Second<R>, R: Send> Half<B, R> {
 impl ThreadPool {
     /// Runs both closures, perhaps at the same time, and returns their results.
     ///
-    /// On a worker of this pool the first runs at once. The second runs afterwards, unless another
-    /// worker has taken it meanwhile. A worker without work can take it at any time, whatever the
-    /// first does. Then the caller waits for that worker, and helps it: it runs halves of joins and
-    /// jobs of scopes within the second closure, and nothing else. If there is only other work,
-    /// another thread takes the caller's place until the wait ends, as in
-    /// [`blocking`](crate::pool::blocking), up to
-    /// [`max_threads`](crate::pool::Builder::max_threads). Allocates nothing, except where a wait
-    /// needs more memory than any before on its worker.
+    /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
+    /// another worker has taken it meanwhile. A worker without work can take it at any time,
+    /// whatever the first closure does. Then the caller waits for that worker, and helps it: the
+    /// caller runs halves of joins and jobs of scopes within the second closure, and nothing else.
+    /// If there is only other work, another thread takes the caller's place until the wait ends, as
+    /// in [`blocking`](crate::pool::blocking). The pool then has up to
+    /// [`max_threads`](crate::pool::Builder::max_threads). Allocates nothing, except in a wait that
+    /// needs more memory than any earlier wait of its worker.
     ///
-    /// On any other thread the pool runs both closures. The caller runs them if the pool is closed,
-    /// or if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops them before they begin.
+    /// On any other thread, the pool runs both closures. The caller itself runs them if the pool is
+    /// closed. It also does if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops them
+    /// before they begin.
     ///
     /// # Panics
     ///
-    /// Resumes the panic of the first closure, or else of the second, once neither runs any more.
-    /// If the first panics, the second may be dropped unrun.
+    /// Once neither closure runs, resumes the panic of the first, or else of the second. If the
+    /// first panics, the second may be dropped unrun.
     ///
     /// # Examples
     ///
@@ -165,10 +166,10 @@ impl ThreadPool {
         }
         let mut call = (Some((a, b)), None);
         let (pool, place) = (self, &mut call);
-        // An error says that `shutdown(Cancel)` has dropped the job, whose closures are still here.
+        // An error means that `shutdown(Cancel)` has dropped the job. The closures are still here.
         let _ = self.scope_of(None, |scope| {
             scope.spawn(move || {
-                // On a thread that is no worker the pool is closed.
+                // If this thread is no worker, the pool is closed.
                 if Local::of(pool.shared()).is_some() {
                     place.1 = place.0.take().map(|(a, b)| pool.join(a, b));
                 }
@@ -182,7 +183,7 @@ impl ThreadPool {
 }
 
 impl Local {
-    /// Joins in a pool that carries context. Not inlined, or `join` would have its code twice.
+    /// Joins in a pool that has a context. Not inlined, because `join` would have its code twice.
     #[cold]
     fn join_in_context<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
     where
@@ -208,7 +209,7 @@ impl Local {
             closure: Place::empty(),
             result: Place::empty(),
         };
-        // SAFETY: I8 — no other thread has it yet. Forgotten in the next line.
+        // SAFETY: I8 — no other thread has the half yet, and `b` is forgotten in the next line.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         let held = &self.seat.held;
@@ -258,7 +259,7 @@ impl Local {
         mem::forget(stays);
     }
 
-    /// Returns whether a half is the owner's, after waiting if a thief has it.
+    /// Returns whether a half is the owner's. Waits first if a thief has the half.
     #[cold]
     fn reclaim(&self, link: &Link) -> bool {
         let (stays, held) = (Stays, &self.seat.held);
@@ -307,8 +308,7 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
-        // Jobs below it must not be moved: by their indices they would seem to have come later
-        // (I9).
+        // Jobs below the half must not be moved. By their new indices they would seem newer (I9).
         while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {

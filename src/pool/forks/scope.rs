@@ -1,9 +1,9 @@
 //! Jobs that borrow from the thread that waits for them.
 //!
-//! A scope lies on the stack of its *owner*, the thread that has opened it. It has the table of its
-//! jobs, whose address names the scope, and the count of jobs that have not ended. A closure that
-//! captures at most two words lies in the deque. The first four larger ones lie with the scope, if
-//! a worker owns it and spawns them, and they capture at most six words. Others are boxed.
+//! A scope lies on the stack of its *owner*, the thread that has opened it. The scope has the table
+//! of its jobs, whose address names the scope, and the count of unfinished jobs. A closure that
+//! captures at most two words lies in the deque. If a worker owns the scope, the first four larger
+//! closures of up to six words that it spawns lie with the scope. Other closures are boxed.
 
 use crate::executor::Executor;
 use crate::idle::Park;
@@ -37,17 +37,17 @@ impl ThreadPool {
     /// Calls `f` with a scope, and returns its result when every job that was spawned into the
     /// scope has ended.
     ///
-    /// The jobs may borrow all values that outlive the call. A worker of this pool then runs the
-    /// jobs that are still in its own deque, and helps the workers that have taken the others, as
-    /// in [`join`](ThreadPool::join). It runs nothing else. Opening a scope allocates nothing.
+    /// The jobs may borrow all values that outlive the call. A worker of this pool runs the jobs
+    /// that are still in its own deque. It then helps the workers that have taken the others, as in
+    /// [`join`](ThreadPool::join). It runs nothing else. Opening a scope allocates nothing.
     ///
     /// # Panics
     ///
-    /// Resumes the panic of `f`, or else the first of a job, after all jobs have ended. Panics if a
-    /// job was dropped by [`shutdown(Cancel)`](ThreadPool::shutdown), on a worker as on any other
-    /// thread; [`scope_with`](ThreadPool::scope_with) returns an error instead. As in
-    /// [`std::thread::scope`], a panic that the [`join`](crate::pool::ScopedJoinHandle::join) of a
-    /// handle has returned does not count.
+    /// After all jobs have ended, resumes the panic of `f`, or else the first panic of a job.
+    /// Panics if [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job;
+    /// [`scope_with`](ThreadPool::scope_with) returns an error instead. A panic that the
+    /// [`join`](crate::pool::ScopedJoinHandle::join) of a handle has returned does not count, as in
+    /// [`std::thread::scope`].
     ///
     /// # Examples
     ///
@@ -123,12 +123,12 @@ impl ThreadPool {
     }
 }
 
-/// Ends the process if a panic drops it, since values would go that jobs still borrow.
+/// Ends the process if a panic drops it, because jobs may still borrow values that would go.
 pub(crate) struct Stays;
 
 impl Drop for Stays {
     fn drop(&mut self) {
-        // A panic while another unwinds, which ends the process.
+        // A panic during unwinding ends the process.
         panic!("a wait cannot be left before it is over");
     }
 }
@@ -143,8 +143,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates once if
-    /// the closure captures more than two words; not for the first four closures of up to six words
-    /// that the scope's owner spawns, if that is a worker.
+    /// the closure captures more than two words. The first four closures of up to six words are
+    /// free of that, if the scope's owner spawns them and is a worker.
     ///
     /// # Examples
     ///
@@ -163,14 +163,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    /// Lets the worker that has opened this scope run its jobs in waits for inner scopes, too.
+    /// Lets the worker that has opened this scope also run its jobs in waits for inner scopes.
     ///
-    /// By default, a worker that waits for a scope runs no job of the scopes around it. After this
-    /// call it also runs the jobs that it has spawned into this scope since the inner scope began:
-    /// the newest first, until the inner scope's jobs have ended. The order is then that of rayon.
+    /// By default, a worker that waits for a scope runs no job of the enclosing scopes. After this
+    /// call it also runs the jobs that it has spawned into this scope since the inner scope began.
+    /// It runs the newest first, until the inner scope's jobs have ended. The order is then that of
+    /// rayon.
     ///
-    /// No such job may want a lock that its spawner holds across the inner scope. It may run on the
-    /// thread that holds the lock, and would wait for ever.
+    /// Such a job must not want a lock that its spawner holds across the inner scope. The job may
+    /// run on the thread that holds the lock, and would wait for ever.
     ///
     /// # Examples
     ///
@@ -208,7 +209,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             core.countdown.add();
             core.job(f)
         };
-        // The owner may be the only worker, and does not look into the injector.
+        // The owner may be the only worker, and it does not look into the injector.
         let is_for_shelf = local.is_none() && core.owner != 0 && !shared.is_closed();
         if is_for_shelf {
             shared.lay_aside(job);
@@ -219,8 +220,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    /// Returns the latch that a job of the scope is within if this thread runs it: the scope, or,
-    /// on the owner's stack, the latch that the scope is within.
+    /// Returns the latch that a job of the scope is within if this thread runs it. On the owner's
+    /// stack this is the latch of the scope's surroundings, elsewhere the scope itself.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
@@ -231,7 +232,7 @@ impl Core {
     }
 
     /// Runs `f`, for which the owner waits. On another thread, the frame of `f` names the owner as
-    /// its waiter.
+    /// waiter.
     pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
@@ -246,10 +247,10 @@ impl Core {
     ///
     /// 1. I8 — the job is one of this scope, and the caller does not use the scope afterwards.
     unsafe fn end(this: *const Self) {
-        // SAFETY: 1 — the scope stays until its last job has ended, and this one has not. The
-        // reference is to atomic words only: they may go once they are written.
+        // SAFETY: 1 — the scope stays until its last job has ended, and this job has not. The
+        // reference is to atomic words only, which may go once this thread has written them.
         let countdown = unsafe { &(*this).countdown };
-        // SAFETY: 1 — it is called before this job is counted off, so the scope is still there.
+        // SAFETY: 1 — called before this job is counted off, so the scope is still there.
         let bell = || unsafe { (*this).bell.lock().clone() };
         // SAFETY: 1 — this job is not counted off yet.
         let is_own = unsafe { (*this).is_owners(Local::current()) };
@@ -287,7 +288,7 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     // SAFETY: 1 — the words hold a closure of this kind, and no other call uses it.
     let closure = || unsafe { Closure::run(capture.cast()) };
     let result = match Local::current() {
-        // On the owner's thread the job is a call like any other.
+        // On the owner's thread the job is an ordinary call.
         local if core.is_owners(local) => thread::catch(closure),
         Some(local) => local.serving(core.address(), core.within, || core.run_elsewhere(closure)),
         None => core.run_elsewhere(closure),
@@ -334,8 +335,8 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in this deque, and those on the shelf. Of the jobs
-    /// between them it runs those that an enclosing scope of this worker permits, and lays the rest
+    /// Runs the jobs of the scope that are in this deque or on the shelf. Of the other jobs in
+    /// between, it runs those that an enclosing scope of this worker permits, and lays the rest
     /// aside.
     fn run_own(&self, core: &Core) {
         loop {

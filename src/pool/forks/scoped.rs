@@ -1,13 +1,13 @@
 //! Jobs of a scope that have a handle.
 //!
 //! The job and the handle share one allocation, with the closure, the result and a mark. The first
-//! of them takes the closure. A job without a handle needs no allocation, since it has no result to
-//! keep.
+//! of the two to come takes the closure. A job without a handle has no result, so it needs no
+//! allocation.
 //!
-//! If another thread runs the job, the wait for it has a latch of its own (I9), so no other job of
-//! the scope runs in the wait. The scope keeps a panic until a `join` returns it, and resumes the
-//! panics that are left, as `std::thread::scope` does. A handle may be forgotten without harm,
-//! since the scope does not rely on it.
+//! If another thread runs the job, the wait for it has a latch of its own (I9). So no other job of
+//! the scope runs in the wait. The scope keeps a panic until a `join` returns it. At its end the
+//! scope resumes a panic that no `join` has returned, as `std::thread::scope` does. A handle may be
+//! forgotten without harm, since the scope does not rely on it.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -22,7 +22,7 @@ use core::{fmt, mem, ptr};
 
 /// A handle to a job of a scope: [`Scope::spawn_with_handle`].
 ///
-/// The scope waits for the job also if the handle is dropped.
+/// The scope also waits for a job whose handle was dropped.
 #[must_use = "`Scope::spawn` makes no handle, and allocates less"]
 pub struct ScopedJoinHandle<'scope, T> {
     pool: &'scope ThreadPool,
@@ -37,14 +37,14 @@ struct ScopedState<F, T> {
     stage: Stage<F, T>,
     /// Wakes the thread that waits for the job.
     bell: Option<Waker>,
-    /// Whether the handle has taken the closure, and the job is still queued.
+    /// Whether the handle has taken the closure while the job is still queued.
     is_tombstone: bool,
 }
 
 enum Stage<F, T> {
     Queued(F),
     Running,
-    /// The closure has run. Its result is here until it is taken; an error is with the scope.
+    /// The closure has run. Its result is here until the handle takes it; the scope has any error.
     Done(Option<T>),
 }
 
@@ -64,7 +64,7 @@ impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
         ptr::from_ref(self).addr()
     }
 
-    /// Takes the closure, if no thread has begun it: for the handle, or for the job.
+    /// Takes the closure for the handle or for the job, if no thread has begun it.
     fn begin(&self, by_handle: bool) -> Option<F> {
         let mut state = self.0.lock();
         match mem::replace(&mut state.stage, Stage::Running) {
@@ -146,8 +146,8 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // The scope has counted the job as dropped unrun, but its handle knows what has become of
-        // it.
+        // The scope has counted the job as dropped unrun, but its handle has run the closure or
+        // knows its error.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
@@ -159,8 +159,8 @@ impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Spawns a closure like [`spawn`](Scope::spawn), and returns a handle to wait for its result.
-    /// Allocates once; a context takes a box more.
+    /// Spawns a closure as [`spawn`](Scope::spawn) does, and returns a handle to wait for its
+    /// result. Allocates once, and once more for a context.
     ///
     /// # Examples
     ///
@@ -206,19 +206,19 @@ impl<T> ScopedJoinHandle<'_, T> {
 
     /// Waits for the job, and returns the result of its closure.
     ///
-    /// A worker of the pool runs the closure itself if it has not begun. If it runs elsewhere
-    /// already, the worker helps, as in [`ThreadPool::join`]. It runs nothing else.
+    /// A worker of the pool runs the closure itself if it has not begun. If the closure already
+    /// runs elsewhere, the worker helps, as in [`ThreadPool::join`]. The worker runs nothing else.
     ///
     /// # Errors
     ///
     /// - The panic of the closure, as [`std::thread::ScopedJoinHandle::join`] returns it. The scope
     ///   then does not resume it.
     /// - An error that [`is_cancelled`](JoinError::is_cancelled), if
-    ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
-    ///   [token](ThreadPool::scope_with) was cancelled before it began. The scope then does not
-    ///   panic because of this job.
+    ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job. Also if a
+    ///   [token](ThreadPool::scope_with) was cancelled before the job began. The scope then does
+    ///   not panic because of this job.
     /// - An error that [`is_deadlock`](JoinError::is_deadlock), on a worker whose stack is half
-    ///   full of jobs that wait for each other. The job runs all the same.
+    ///   full of nested jobs. The job runs all the same.
     ///
     /// # Examples
     ///
@@ -249,7 +249,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.task.take().ok_or_else(|| self.core.failures.take_kept(self.latch()))
     }
 
-    /// Returns whether the closure has run, or never will: then [`join`](Self::join) does not wait.
+    /// Returns whether the closure has run, or never will. Then [`join`](Self::join) does not wait.
     /// A closure that never runs may be dropped shortly afterwards, but before the scope ends.
     ///
     /// # Examples

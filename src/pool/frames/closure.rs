@@ -1,5 +1,5 @@
-//! A closure of three words: its captures, if those take at most two words. Larger captures lie in
-//! a room on a stack, or else in a box.
+//! A closure of three words, with captures of at most two words. Larger captures lie in a room on a
+//! stack, or else in a box.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::boxed::Box;
@@ -7,8 +7,7 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
-/// A closure that runs once, or is dropped. It may borrow: its maker keeps the borrowed values
-/// alive.
+/// A closure that runs once, or is dropped. It may borrow values, which its maker keeps alive.
 #[repr(C)]
 pub(crate) struct Closure {
     table: &'static ClosureTable,
@@ -17,18 +16,18 @@ pub(crate) struct Closure {
 
 type Words = MaybeUninit<[usize; 2]>;
 
-/// Places on a stack for the first few closures that are too large for the words. Each is used
-/// once: most scopes have few jobs.
+/// Places on a stack for the first few closures that are too large for the words. Each place is
+/// used once, since most scopes have few jobs.
 pub(crate) struct Room {
-    /// How many places are used; touched by one thread.
+    /// How many places are used. Only one thread touches it.
     used: AtomicUsize,
     places: [Cell<MaybeUninit<Captures>>; 4],
 }
 
 type Captures = [usize; 6];
 
-// SAFETY: I10 — a place is written by the one thread that `put` is called on, and then used by the
-// thread that has what was put there: a closure, or a queue's job of one. Both are `Send`.
+// SAFETY: I10 — one thread calls `put` and writes a place. Then the thread that has the closure, or
+// a queue's job of it, uses the place. Both are `Send`.
 unsafe impl Sync for Room {}
 
 impl Default for Room {
@@ -40,8 +39,8 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Moves a closure to a place of its own. Returns the closure if no place is left, or it does
-    /// not fit.
+    /// Moves a closure to a place of its own. Returns the closure if no place is left, or the
+    /// closure does not fit.
     ///
     /// # Safety
     ///
@@ -55,7 +54,7 @@ impl Room {
             Some(place) if fits => {
                 self.used.store(used + 1, Relaxed); // Relaxed: 1
                 let place = place.as_ptr().cast::<F>();
-                // SAFETY: 1 — the place was never used. An `F` fits.
+                // SAFETY: 1 — the place was never used, and an `F` fits, as checked above.
                 unsafe { place.write(f) };
                 Ok(place)
             }
@@ -118,7 +117,7 @@ impl<F: FnOnce()> Placed<F> {
 
 impl<F> Drop for Placed<F> {
     fn drop(&mut self) {
-        // SAFETY: I10 — it has not run, so the place holds the closure.
+        // SAFETY: I10 — the closure has not run, so the place still holds it.
         unsafe { self.0.drop_in_place() };
     }
 }
@@ -156,7 +155,7 @@ impl Closure {
         InlineClosure::closure(Box::new(f))
     }
 
-    /// Runs the closure where it lies: a copy would wait for the stores that brought it there.
+    /// Runs the closure where it lies, because a copy would wait for the stores that wrote it.
     ///
     /// # Safety
     ///
@@ -174,7 +173,7 @@ impl Closure {
 impl Drop for Closure {
     fn drop(&mut self) {
         let drop = self.table.drop;
-        // SAFETY: I10 — it has not run, or it would not be dropped.
+        // SAFETY: I10 — the closure has not run, or it would not be dropped.
         unsafe { drop(&mut self.words) };
     }
 }

@@ -1,8 +1,9 @@
-//! How many jobs of a scope have not ended.
+//! How many jobs of a scope have not ended, counted without a locked instruction by the scope's
+//! owner.
 //!
-//! The owner's thread counts the jobs that it spawns and runs in a word of its own. It adds that to
-//! the common word when it asks whether all have ended. Until then the common word may be below
-//! zero.
+//! The owner's thread counts the jobs that it spawns and runs in a word of its own. When it asks
+//! whether all jobs have ended, it adds that word to the common word. Until then the common word
+//! may be below zero.
 
 use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
@@ -44,13 +45,13 @@ impl Countdown {
         self.common.fetch_add(ONE, Relaxed);
     }
 
-    /// Counts off a job that has ended on another thread. Returns the owner's bell if the owner
-    /// waits and this was the last job. Calls `bell` before it counts, because the scope may be
-    /// gone afterwards.
+    /// Counts off a job that has ended on another thread. If the owner waits and this was the last
+    /// job, returns the owner's bell. Calls `bell` before it counts, because the scope may be gone
+    /// afterwards.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed); // Relaxed: compared below
         loop {
-            // Only the owner could spawn meanwhile, and then it does not sleep.
+            // Only the owner could spawn now, and an owner that spawns is not asleep.
             let bell = (count == ONE | AWAITED).then(&bell);
             let less = count.wrapping_sub(ONE);
             match self.common.compare_exchange(count, less, JOINED.release(), Relaxed) {
@@ -70,8 +71,8 @@ impl Countdown {
         self.common.load(JOINED.acquire()) & !AWAITED == 0
     }
 
-    /// Asks for the bell from now on. The owner looks again afterwards.
+    /// Asks for the bell from now on. The owner then looks again.
     pub fn call(&self) {
-        self.common.fetch_or(AWAITED, Relaxed); // Relaxed: of the changes of one word one is first
+        self.common.fetch_or(AWAITED, Relaxed); // Relaxed: one word's changes have one order
     }
 }

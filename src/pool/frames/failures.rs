@@ -6,10 +6,10 @@ use crate::task::{CancelledBy, JoinError};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The failures of a scope's jobs so far: none, as a rule.
+/// The failures of a scope's jobs so far. Most scopes have none.
 #[derive(Default)]
 pub(crate) struct Failures {
-    /// Whether `known` holds any; it is written under the lock.
+    /// Whether `known` holds a failure. Written under the lock.
     is_any: AtomicBool,
     known: Mutex<Option<Box<KnownFailures>>>,
 }
@@ -18,9 +18,9 @@ pub(crate) struct Failures {
 struct KnownFailures {
     /// The first failure of a job without a handle.
     first: Option<JoinError>,
-    /// How many jobs were dropped unrun without another record of it.
+    /// How many jobs were dropped unrun, without another record of the drop.
     dropped: usize,
-    /// The error of the token, if that has kept jobs from beginning.
+    /// The token's error, if the token has kept jobs from beginning.
     cut: Option<JoinError>,
     /// The failures of jobs with handles, by their latches.
     kept: Vec<(usize, JoinError)>,
@@ -47,10 +47,10 @@ impl Failures {
         self.with(|it| it.kept.push((latch, error)));
     }
 
-    /// Returns the error of a job that has a handle, and has no result.
+    /// Returns the error of a job that has a handle, but no result.
     pub(crate) fn take_kept(&self, latch: usize) -> JoinError {
         self.with(|KnownFailures { kept, .. }| {
-            // The newest: a task that has gone may have had the same address.
+            // The newest, because an earlier task at the same address may have left an error.
             let place = kept.iter().rposition(|it| it.0 == latch);
             kept.remove(place.expect("it was kept before the end")).1
         })
@@ -61,17 +61,18 @@ impl Failures {
         self.with(|it| it.dropped += 1);
     }
 
-    /// Takes a job off the count: its handle was told, or the closure has run before.
+    /// Takes a job off the count of dropped jobs, because its handle was told, or its closure has
+    /// run.
     pub(crate) fn forget_dropped(&self) {
         self.with(|it| it.dropped -= 1);
     }
 
-    /// Notes the token's error for a job without a handle, which does not begin.
+    /// Notes the token's error for a job without a handle that does not begin.
     pub(crate) fn cut(&self, error: JoinError) {
         self.with(|it| it.cut = Some(error));
     }
 
-    /// Returns the failure that the scope reports at its end: a panic rather than a job that has
+    /// Returns the failure that the scope reports at its end. A panic goes before a job that has
     /// not run.
     pub(crate) fn take_first(&self) -> Option<JoinError> {
         // Relaxed: all jobs have ended, and the owner knows it.

@@ -1,5 +1,5 @@
-//! The frame of a scope, on the stack of its owner: the thread that has opened the scope, and waits
-//! for its jobs. A thread that has one of the jobs finds the frame through the job's kind.
+//! The frame of a scope, on the stack of its owner. The owner has opened the scope, and waits for
+//! its jobs. A thread that has one of the jobs finds the frame through the job's kind.
 
 use super::closure::{Closure, Room};
 use super::countdown::Countdown;
@@ -13,14 +13,14 @@ use core::task::Waker;
 /// The part of a scope that its jobs know (I8).
 #[repr(C)]
 pub(crate) struct Core {
-    /// First, so that a pointer to it is a pointer to the whole.
+    /// The first field, so that a pointer to it is a pointer to the whole.
     pub(crate) kind: Kind,
     pub(crate) countdown: Countdown,
-    /// The address of the worker that opened it; zero if that was another thread.
+    /// The address of the worker that opened the scope; zero if another thread opened it.
     pub(crate) owner: usize,
     /// The number of services that the worker was in when it opened the scope.
     pub(crate) depth: usize,
-    /// The latch that the innermost of them ends.
+    /// The latch that the innermost of these services ends; zero if there is none.
     pub(crate) within: usize,
     /// The thread that waits at its end.
     pub(crate) waiter: Waiter,
@@ -29,7 +29,7 @@ pub(crate) struct Core {
     /// Wakes the owner, once it waits.
     pub(crate) bell: Mutex<Option<Waker>>,
     pub(crate) failures: Failures,
-    /// Whether its owner runs its jobs in waits for inner scopes, too.
+    /// Whether the scope's owner also runs its jobs in waits for inner scopes.
     pub(crate) runs_in_inner_waits: AtomicBool,
     /// Room for closures that the owner spawns.
     pub(crate) room: Room,
@@ -49,7 +49,7 @@ impl Core {
     /// 1. This thread is the owner, and a worker.
     #[inline]
     pub(crate) unsafe fn own_job<F: FnOnce() + Send>(&self, f: F) -> Job {
-        // SAFETY: 1 and I7 — only the owner uses the room, which goes with the scope; the scope
+        // SAFETY: 1 and I7 — only the owner uses the room. The room goes with the scope, which
         // waits for the job.
         let closure = unsafe { Closure::new_in(&self.room, f) };
         self.job_of(Some(self.depth), closure)
@@ -57,36 +57,37 @@ impl Core {
 
     #[inline]
     fn job_of(&self, depth: Option<usize>, closure: Closure) -> Job {
-        // SAFETY: I7 — `scope` waits for the job before the kind, or anything that the closure
+        // SAFETY: I7 — `scope` waits for the job before the kind, or any value that the closure
         // borrows, goes. The kind is for closures.
         unsafe { Job::scoped(&raw const self.kind, depth, closure) }
     }
 
-    /// Returns the address by which its jobs are known.
+    /// Returns the address that identifies the scope's jobs.
     pub(crate) fn address(&self) -> usize {
         (&raw const self.kind).addr()
     }
 
-    /// Stores the bell by which the owner is woken, and asks for it to be rung.
+    /// Stores the owner's bell, and asks that it be rung when the last job has ended.
     pub(crate) fn call(&self, bell: impl FnOnce() -> Waker) {
         self.bell.lock().get_or_insert_with(bell);
         self.countdown.call();
     }
 
-    /// Returns an error if jobs do not begin any more.
+    /// Returns an error if no further job of the scope begins.
     pub(crate) fn check(&self) -> Result<(), JoinError> {
         self.token.as_ref().map_or(Ok(()), CancelToken::check)
     }
 }
 
-/// Returns whether a job is of a scope whose owner is a worker, which looks at the shelf itself.
+/// Returns whether a job belongs to a scope whose owner is a worker. Such an owner looks at the
+/// shelf itself.
 pub(crate) fn is_of_worker(job: &Job) -> bool {
     // SAFETY: I7 — the scope waits for the job.
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
 }
 
-/// Returns whether a job is of a scope that this worker has opened, and runs in its waits for inner
-/// scopes.
+/// Returns whether a job belongs to a scope that this worker has opened, and whose jobs it runs in
+/// waits for inner scopes.
 pub(crate) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
     job.scope().is_some_and(|core| {
         // SAFETY: I7 — the scope waits for the job.
@@ -95,7 +96,7 @@ pub(crate) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
     })
 }
 
-/// Returns the waker of the owner of a job's scope, if the owner is a worker that waits.
+/// Returns the bell of a worker that owns the job's scope and waits.
 pub(crate) fn bell_of(job: &Job) -> Option<Waker> {
     // SAFETY: I7 — the scope waits for the job.
     let core = unsafe { &*job.scope()?.cast::<Core>() };

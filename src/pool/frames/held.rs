@@ -1,10 +1,10 @@
-//! Halves of `join`s that their owner holds: linked on its stack, and not yet in its deque.
+//! Halves of `join`s that their owner holds: linked on its stack, but not in its deque yet.
 //!
 //! An item that goes through the deque costs a fence. So a worker *holds* its halves as long as no
-//! other worker wants work. It *offers* them, by pushing all of them to its deque, oldest first:
-//! when another worker rests, when another worker has asked, and before the owner waits or blocks.
-//! If the owner does none of these for long, a thief *raids* it, and takes the oldest half that it
-//! holds. Meanwhile the owner lets go of no half.
+//! other worker wants work. The worker *offers* them by pushing all of them to its deque, oldest
+//! first. It does so when another worker rests or has asked, and before it waits or blocks itself.
+//! If the owner does not offer for long, a thief *raids* it, and takes the oldest half that it
+//! holds. During the raid the owner lets go of no half.
 //!
 //! ```text
 //!  owner                                        raider
@@ -20,9 +20,9 @@
 //! ```
 //!
 //! Halves are offered and taken oldest first. So in the list, the older halves have marks and the
-//! newer ones have none. Only the owner changes `newest`, with one exception: a raider that leaves
-//! no half behind clears it. Before the frame of a half ends, its owner takes the half off the
-//! list, marked or not, and then waits for the raider.
+//! newer halves have none. Only the owner changes `newest`, with one exception: a raider that
+//! leaves no half behind clears it. Before the frame of a half ends, the owner takes the half off
+//! the list, marked or not. Then the owner waits for the raider.
 
 use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO};
 use crate::sync::barrier::Barrier;
@@ -36,25 +36,26 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::task::Waker;
 
-/// A raider follows the list, or the owner offers it. The bit keeps the other out.
+/// A raider follows the list, or the owner offers it. The bit keeps the other thread out.
 const RAIDING: usize = 1;
-/// The owner is asked to offer the halves that it holds.
+/// Another thread asks the owner to offer the halves that it holds.
 const CALLED: usize = 1 << 1;
-/// The owner fences when it lets go, since the system has no call by which a raider fences for it.
+/// The owner fences when it lets go, because the system has no call by which a raider could fence
+/// for both.
 const FENCED: usize = 1 << 2;
 
-/// The first of the marks of halves that are not held any more. The half lies in its owner's deque,
-/// or a thief has taken it from there.
+/// The first mark of a half that its owner no longer holds. The half lies in the owner's deque, or
+/// a thief has taken it from there.
 pub(crate) const OFFERED: usize = 1;
 /// A raider has taken it.
 pub(crate) const TAKEN: usize = 2;
 /// A thief runs it.
 pub(crate) const RUNNING: usize = 3;
-/// A thief runs it, and its owner sleeps until that is done.
+/// A thief runs the half, and the owner sleeps until the thief is done.
 pub(crate) const AWAITED: usize = 4;
 /// Its result is there.
 pub(crate) const DONE: usize = 5;
-/// The job was dropped unrun, which leaves the closure where it was.
+/// The job was dropped unrun, and the closure is still in the half.
 pub(crate) const RETURNED: usize = 6;
 
 /// The halves that a worker holds.
@@ -68,15 +69,16 @@ pub struct Held {
 /// The part of a half that other threads see.
 #[repr(C)]
 pub struct Link {
-    /// First, so that a pointer to it is a pointer to the whole.
+    /// The first field, so that a pointer to it is a pointer to the whole.
     pub(crate) head: OnStack,
-    /// The next older half, while this one is held; then a mark.
+    /// The next older half while the owner holds this half. Afterwards a mark.
     pub(crate) state: AtomicPtr<Link>,
-    /// Where it is in the deque, if it was offered.
+    /// The half's index in the deque, if it was offered.
     place: Cell<MaybeUninit<Index>>,
-    /// Wakes the owner, if the half is not held any more.
+    /// The bell that wakes the owner, if the owner no longer holds the half.
     bell: Cell<MaybeUninit<*const Waker>>,
-    /// The latch of the owner's service in which the half came to be, if it is not held any more.
+    /// The latch of the owner's service in which the half was made, if the owner no longer holds
+    /// the half.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
@@ -97,7 +99,7 @@ impl Link {
     /// Returns the mark, or zero while the half is held.
     #[inline(always)]
     pub(crate) fn mark(&self) -> usize {
-        mark_of(self.state.load(Relaxed)) // Relaxed: a half that may have ended is asked otherwise
+        mark_of(self.state.load(Relaxed)) // Relaxed: a half that may have ended is read elsewhere
     }
 
     pub(crate) fn set_mark(&self, mark: usize) {
@@ -114,7 +116,7 @@ impl Link {
         unsafe { self.place.get().assume_init() }
     }
 
-    /// Returns the latch of the owner's service in which the half came to be.
+    /// Returns the latch of the owner's service in which the half was made.
     ///
     /// # Safety
     ///
@@ -130,8 +132,8 @@ impl Link {
     ///
     /// 1. The caller has the half's job, and forgets the half.
     pub(crate) unsafe fn end(&self, mark: usize) {
-        // Read before the swap, after which the frame may go (I8).
-        // SAFETY: 1 — there is a job of it, so it was offered or taken.
+        // Read before the swap, because the frame may go afterwards (I8). SAFETY: 1 — the half has
+        // a job, so it was offered or taken.
         let bell = unsafe { self.bell.get().assume_init() };
         // SAFETY: 1 — the bell is in the seat of the owner, which waits for the half, and keeps its
         // seat meanwhile.
@@ -142,13 +144,13 @@ impl Link {
         }
     }
 
-    /// Returns whether it has ended, for the owner that waits for it.
+    /// Returns whether the half has ended. For the owner that waits.
     pub fn is_over(&self) -> bool {
         mark_of(self.state.load(JOINED.acquire())) >= DONE
     }
 
-    /// Asks the thief to wake the owner when the half ends. Returns `false`, and asks nothing, if no
-    /// thief runs the half yet, or it has ended.
+    /// Asks the thief to wake the owner when the half ends. Returns `false`, and asks nothing, if
+    /// no thief runs the half yet, or the half has ended.
     pub fn calls(&self) -> bool {
         let (running, awaited) = (marked(RUNNING), marked(AWAITED));
         // Relaxed, all: the mark publishes nothing, and `is_over` looks again.
@@ -157,7 +159,7 @@ impl Link {
     }
 }
 
-/// Returns a mark in the form of a pointer: no link has such an address.
+/// Returns a mark in the form of a pointer. No link has such an address.
 pub(crate) fn marked(mark: usize) -> *mut Link {
     ptr::without_provenance_mut(mark)
 }
@@ -177,7 +179,7 @@ impl Held {
         Held { newest: AtomicPtr::new(ptr::null_mut()), call, barrier }
     }
 
-    /// Returns whether there may be halves to ask for.
+    /// Returns whether the owner may hold halves.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         !self.newest.load(Relaxed).is_null() // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look
@@ -188,33 +190,33 @@ impl Held {
     /// # Safety
     ///
     /// 1. The half stays in its frame until `let_go` or `settle` has returned. If another thread
-    ///    has its job by then, the half stays until its mark is `DONE` or `RETURNED`.
-    /// 2. The owner lets go of the newest first.
+    ///    has the half's job by then, the half stays until its mark is `DONE` or `RETURNED`.
+    /// 2. The owner lets go of the newest half first.
     #[inline(always)]
     pub unsafe fn hold(&self, link: *const Link) {
-        // SAFETY: 1 — the half is in its frame. Relaxed, both: the next line publishes it, and the
-        // owner adds all links.
+        // SAFETY: 1 — the half is in its frame. Relaxed, both: the next line publishes the half,
+        // and the owner adds all links.
         unsafe { (*link).state.store(self.newest.load(Relaxed), Relaxed) };
         self.newest.store(link.cast_mut(), HELD.release());
     }
 
-    /// Lets go of the owner's newest half. Returns whether the half is certainly the owner's, to
-    /// run or to drop. Otherwise the owner asks `settle`.
+    /// Lets go of the owner's newest half. On `true` the half is certainly the owner's, to run or
+    /// to drop. On `false` the owner calls `settle`.
     #[inline(always)]
     pub fn let_go(&self, link: &Link) -> bool {
         let older = link.state.load(Relaxed); // Relaxed: `settle` looks again if a raider was here
         if mark_of(older) != 0 {
-            // Before `settle` fences: a raider that comes later does not look at this frame.
+            // Before `settle` fences. Then a raider that comes later does not look at this frame.
             self.newest.store(ptr::null_mut(), Relaxed); // Relaxed: LET_GO orders it
             return false;
         }
         self.newest.store(older, HELD.release());
-        // The fence is the raider's, unless FENCED is set.
+        // The raider fences for both, unless FENCED is set.
         Barrier::keep_order();
         self.call.load(Relaxed) == 0 // Relaxed: the owner itself has written a zero
     }
 
-    /// Waits until no raider is here, after `let_go` has returned `false`. Returns whether the half
+    /// Waits until no raider is left, after `let_go` has returned `false`. Returns whether the half
     /// is the owner's.
     pub fn settle(&self, link: &Link) -> bool {
         LET_GO.light_fence(self.barrier);
@@ -224,14 +226,14 @@ impl Held {
         link.mark() == 0
     }
 
-    /// Returns whether the owner is asked to offer.
+    /// Returns whether another thread asks the owner to offer.
     #[inline(always)]
     pub(crate) fn is_called(&self) -> bool {
         self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
     }
 
-    /// Asks the owner to offer the halves that it holds, or the next that it will hold. Returns
-    /// whether it may hold any now.
+    /// Asks the owner to offer the halves that it holds now, or will hold next. Returns whether the
+    /// owner may hold any now.
     pub(crate) fn ask(&self) -> bool {
         if !self.is_called() {
             self.call.fetch_or(CALLED, Relaxed); // Relaxed: a hint
@@ -239,11 +241,11 @@ impl Held {
         self.is_any()
     }
 
-    /// Offers all halves that the owner holds, oldest first. Calls `push` with each, which returns
-    /// its index in the deque.
+    /// Offers all halves that the owner holds, oldest first. `push` gets each half, and returns its
+    /// index in the deque.
     pub fn offer(&self, bell: &Waker, within: usize, mut push: impl FnMut(*const Link) -> Index) {
         let Some(_kept_out) = self.keep_out(true) else { return };
-        // The links are turned round on the way to the oldest.
+        // Turns the links round on the way to the oldest half.
         let (mut newer, mut next) = (ptr::null_mut::<Link>(), self.newest.load(Relaxed));
         // SAFETY: I8 — the frames are further up this thread's stack, and it has not let go of
         // them.
@@ -279,7 +281,7 @@ impl Held {
             }
             (oldest, next) = (next, older);
         }
-        // SAFETY: I8 — the owner of the oldest, too, is kept from letting go of it.
+        // SAFETY: I8 — the owner is kept from letting go of the oldest half, too.
         let half = unsafe { oldest.as_ref() }.and_then(|it| Some((it, look()?)));
         if let Some((half, within)) = half {
             half.within.set(MaybeUninit::new(within));
@@ -287,14 +289,15 @@ impl Held {
             half.set_mark(TAKEN);
         }
         if oldest.is_null() || half.is_some() && ptr::eq(oldest, newest) {
-            // Relaxed, both: it publishes nothing. If it fails, the owner holds another.
+            // Relaxed, both: the exchange publishes nothing. If it fails, the owner holds another
+            // half.
             let _ = self.newest.compare_exchange(newest, ptr::null_mut(), Relaxed, Relaxed);
         }
         half.map(|_| oldest.cast_const())
     }
 
-    /// Sets `RAIDING` until the result is dropped, which keeps other threads out. If another thread
-    /// has set it already, returns `None`, or waits for that thread if `waits`.
+    /// Sets `RAIDING`, which keeps other threads out until the result is dropped. If another thread
+    /// has set it, returns `None`, or waits for that thread if `waits`.
     fn keep_out(&self, waits: bool) -> Option<KeptOut<'_>> {
         loop {
             let call = self.call.load(Relaxed); // Relaxed: only compared
@@ -303,8 +306,8 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // A raid leaves `CALLED`, so that the owner's next `let_go` looks closer. An offer
-                // leaves no half to look at.
+                // A raid leaves `CALLED`, so that the owner's next `let_go` checks for raiders. An
+                // offer leaves no half to check.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }

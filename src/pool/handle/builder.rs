@@ -19,7 +19,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::io;
 
-/// The default of `max_threads`, as in tokio. Threads that block count.
+/// The default of `max_threads`, as in tokio. Threads that block count too.
 const MOST_THREADS: usize = 512;
 
 /// Makes a [`ThreadPool`].
@@ -76,7 +76,8 @@ macro_rules! hooks {
         $(
             #[doc = concat!("Sets a hook that is called ", $when, ", with the worker's index.")]
             ///
-            /// A panic of the hook is reported like that of a detached job, and the worker goes on.
+            /// The pool reports a panic of the hook as it reports that of a detached job, and the
+            /// worker goes on.
             ///
             /// # Examples
             ///
@@ -139,9 +140,9 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of threads, those included that wait or are in a section marked by
-    /// [`blocking`](crate::pool::blocking). The default is 512; it is never less than
-    /// `num_threads`.
+    /// Sets the maximum number of threads. Threads that wait count too, and threads in a section
+    /// marked by [`blocking`](crate::pool::blocking). The default is 512, and the maximum is never
+    /// less than `num_threads`.
     ///
     /// # Examples
     ///
@@ -213,9 +214,10 @@ impl Builder {
     /// Sets the [`Park`] that each worker sleeps in, for example a driver of input and output.
     /// `make` is called on the worker's thread.
     ///
-    /// A busy worker calls [`Park::park`] with a timeout of zero at every 61st turn. A panic of
-    /// `make` is reported like that of a detached job, and the worker sleeps in the default park
-    /// instead. A panic of the park itself is reported, too, and the worker goes on with that park.
+    /// A busy worker calls [`Park::park`] with a timeout of zero at every 61st turn. If `make`
+    /// panics, the pool reports the panic as that of a detached job, and the worker sleeps in the
+    /// default park. If the park itself panics, the pool reports that too, and the worker goes on
+    /// with that park.
     ///
     /// # Examples
     ///
@@ -235,11 +237,11 @@ impl Builder {
         self
     }
 
-    /// Sets the handler that is called with the payload of a panic, if no handle waits for the job.
+    /// Sets the handler of panics in jobs for which no handle waits. The handler gets the payload.
     /// By default the payload is dropped. Rust's panic hook has printed the message by then, and
-    /// [`PoolMetrics::panic_count`](crate::pool::PoolMetrics::panic_count) counts it.
+    /// [`PoolMetrics::panic_count`](crate::pool::PoolMetrics::panic_count) counts the panic.
     ///
-    /// The process lives and so does the worker, even if the handler panics.
+    /// The process and the worker go on, even if the handler panics.
     ///
     /// # Examples
     ///
@@ -264,11 +266,11 @@ impl Builder {
         self
     }
 
-    /// Sets the context that goes with a task from the thread that spawns it to the thread that
-    /// runs it. By default there is none, which costs nothing.
+    /// Sets the context that goes with a task from the spawning thread to the thread that runs it.
+    /// By default there is no context, which costs nothing.
     ///
-    /// It goes with each spawned task, with the jobs of a `scope` and of a broadcast, and with the
-    /// second closure of a `join`. A job of [`execute`](crate::Executor::execute) runs without it.
+    /// Spawned tasks, jobs of a `scope` or a broadcast, and the second closure of a `join` carry
+    /// the context. A job of [`execute`](crate::Executor::execute) does not.
     ///
     /// # Examples
     ///
@@ -285,9 +287,9 @@ impl Builder {
         on_thread_unpark: "by a worker that has slept";
     }
 
-    /// Sets whether a thread that calls [`join`](ThreadPool::join) or [`scope`](ThreadPool::scope)
-    /// from outside [takes part](ThreadPool::take_part) meanwhile, rather than wait for workers.
-    /// The default is `false`.
+    /// Sets whether an outside thread that calls [`join`](ThreadPool::join) or
+    /// [`scope`](ThreadPool::scope) [takes part](ThreadPool::take_part) meanwhile. The default is
+    /// `false`: the thread waits for the workers.
     ///
     /// # Examples
     ///
@@ -307,9 +309,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or their
-    /// name has a zero byte in it, which systems do not take. The system's error, if the threads
-    /// are to start at once and the system does not give all of them.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or if their
+    /// name has a zero byte, which systems do not take. The system's error if the threads are to
+    /// start at once, and the system refuses any of them.
     ///
     /// # Examples
     ///

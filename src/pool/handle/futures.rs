@@ -12,12 +12,12 @@ impl ThreadPool {
     /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// Does not keep the pool open. The thread that calls
-    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the futures at once. A future
-    /// that is being polled, woken or stolen at that moment is dropped a little later, by the
-    /// thread that does so. If the pool ends in another way, it still polls the futures whose jobs
-    /// it has accepted, and drops a future that is woken later. It drops the rest when its last
-    /// thread goes.
+    /// The future does not keep the pool open. The thread that calls
+    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the pool's futures at once. If
+    /// another thread is just polling, waking or stealing a future, that thread drops it a little
+    /// later. If the pool ends in another way, it still polls the futures whose jobs it has
+    /// accepted. It drops a future that is woken later. It drops the rest when its last thread
+    /// goes.
     ///
     /// # Examples
     ///
@@ -41,8 +41,8 @@ impl LockedPool {
     /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// The future does not keep the pool open. The pool drops it in the cases in which a
-    /// [`ThreadPool`](crate::ThreadPool::spawn_future) does.
+    /// The future does not keep the pool open. A [`ThreadPool`](crate::ThreadPool::spawn_future)
+    /// says when the pool drops it.
     ///
     /// # Examples
     ///
@@ -86,7 +86,7 @@ impl Polling for Entrance {
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let job = job.made_again();
         let submitted = match is_last {
-            // In the deque it would be the newest job again, before all that wait there.
+            // In the deque the job would be the newest again, before all jobs that wait there.
             true => Pool::accept_last(&self.0, job),
             false => Pool::accept(&self.0, job),
         };

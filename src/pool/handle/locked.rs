@@ -20,10 +20,10 @@ use std::io;
 
 /// A fixed number of threads that take jobs from one queue, first in, first out.
 ///
-/// It is the baseline that a better pool has to beat, and the oracle that it has to agree with. A
-/// job that panics is counted, and the pool lives on. Dropping the pool is
+/// `LockedPool` is the baseline that a better pool has to beat, and the oracle with which it has to
+/// agree. A job that panics is counted, and the pool lives on. Dropping the pool is
 /// [`shutdown`](Self::shutdown) and waits for the threads. A worker that drops its own pool does
-/// not wait, and the threads leave when all accepted jobs have run.
+/// not wait. The threads then leave when all accepted jobs have run.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ pub struct LockedPool {
     threads: Vec<JoinHandle<()>>,
 }
 
-// A panic of a job is caught, and none runs under the lock.
+// The worker catches a panic of a job, and no job runs under the lock.
 impl UnwindSafe for LockedPool {}
 impl RefUnwindSafe for LockedPool {}
 
@@ -59,9 +59,9 @@ pub(crate) struct LockedShared {
     pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
     pub(crate) living: Living,
-    /// Its token is cancelled when the pool is closed and the last job has run.
+    /// The token of the pool's end, cancelled when the pool is closed and the last job has run.
     end: End,
-    /// Notified when there is a job to take, or when there will be none.
+    /// Notified when there is a job to take, or when no further job will come.
     work: Condvar,
     /// Notified when all accepted jobs have run.
     pub(crate) quiet: EventCount,
@@ -88,7 +88,7 @@ impl LockedPool {
     /// # Errors
     ///
     /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero, and the system's
-    /// error if it has no thread to give.
+    /// error if it refuses a thread.
     ///
     /// # Examples
     ///
@@ -105,7 +105,7 @@ impl LockedPool {
         let (id, state) = (ExecutorId::new(), Mutex::new(LockedState::default()));
         let shared =
             Unwatched::new(LockedShared { id, state, living, end: End::default(), work, quiet });
-        // If a thread cannot be started, dropping the pool ends those that were.
+        // If a thread cannot be started, dropping the pool ends the threads that were started.
         let mut pool = LockedPool { shared, size, threads: Vec::with_capacity(threads) };
         for index in 0..threads {
             let shared = Unwatched::clone(&pool.shared);
@@ -118,8 +118,7 @@ impl LockedPool {
 
     /// Spawns a closure, and returns the handle of its task.
     ///
-    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was
-    /// cancelled.
+    /// If the pool is closed, the closure is dropped, and the handle reports a cancellation.
     ///
     /// # Examples
     ///
@@ -249,7 +248,7 @@ impl LockedShared {
         state.cancelled |= how == Shutdown::Cancel;
         let dropped =
             if how == Shutdown::Cancel { mem::take(&mut state.jobs) } else { VecDeque::new() };
-        state.running += 1; // so that the pool does not count as idle meanwhile
+        state.running += 1; // keeps the pool from counting as idle meanwhile
         drop(state);
         self.work.notify_all();
         current::as_stranger(self.id, || {
@@ -286,12 +285,12 @@ impl LockedShared {
         }
     }
 
-    /// Counts a running job as ended. The last one of a closed pool ends the futures first.
+    /// Counts a running job as ended. The last job of a closed pool ends the futures first.
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
-            // No further job comes. `running` still counts this thread, so a thread that waits for
-            // the end of the pool waits for this one, too.
+            // No further job comes. `running` still counts this thread. So a thread that waits for
+            // the end of the pool waits for this thread too.
             drop(state);
             self.end_futures();
             state = self.state.lock();
@@ -364,7 +363,7 @@ impl Drop for LockedPool {
         self.shared.close(Shutdown::Drain);
         if !self.is_current() {
             for thread in self.threads.drain(..) {
-                // An error would be a panic, and no thread of the pool ends by one.
+                // An error would be a panic, and a panic ends no thread of the pool.
                 let _ = thread.join();
             }
         }

@@ -8,9 +8,9 @@ use crate::sync::{Arc, Relaxed};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The work of a pool so far, and the jobs that it holds: [`ThreadPool::metrics`].
+/// The work that a pool has done so far, and the jobs that it holds: [`ThreadPool::metrics`].
 ///
-/// Most names are tokio's. Each figure was true at some moment; they are not one snapshot.
+/// Most names are tokio's. Each figure was true at some moment, but they do not form one snapshot.
 ///
 /// # Examples
 ///
@@ -27,14 +27,15 @@ use core::fmt;
 pub struct PoolMetrics {
     /// Threads that live, without [guests](crate::pool::ThreadPool::take_part).
     pub num_workers: usize,
-    /// How many of these may have lent their places to other threads: they wait, or are in a
+    /// How many threads may have lent their places to other threads, because they wait, or are in a
     /// section marked by [`blocking`](crate::pool::blocking).
     pub num_blocked: usize,
     /// Jobs that are in no worker's deque.
     pub global_queue_depth: usize,
-    /// How many panics of detached jobs and of hooks there were.
+    /// How many detached jobs and hooks have panicked.
     pub panic_count: usize,
-    /// One for each live thread and each guest, and one, of index `None`, for all that have gone.
+    /// An entry for each live thread and each guest. Another, of index `None`, stands for all
+    /// threads that have gone.
     pub workers: Vec<WorkerMetrics>,
 }
 
@@ -56,7 +57,7 @@ impl PoolMetrics {
 impl ThreadPool {
     /// Returns the work of the pool so far, and the jobs that it holds.
     ///
-    /// Holds the lock under which threads come and go, for some instructions per thread.
+    /// Holds the lock under which threads come and go, for a few instructions per thread.
     ///
     /// # Examples
     ///

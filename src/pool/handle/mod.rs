@@ -1,5 +1,5 @@
-//! `ThreadPool`, the handle of a work-stealing pool. A job that is spawned on a worker goes to that
-//! worker's deque, and one from another thread to the injector.
+//! `ThreadPool`, the handle of a work-stealing pool. A job that a worker spawns goes to that
+//! worker's deque. A job from another thread goes to the injector.
 
 pub(crate) mod builder;
 pub(crate) mod futures;
@@ -20,12 +20,13 @@ use std::io;
 
 /// Threads that each have a deque of their own and steal from each other.
 ///
-/// A job's spawns go to the deque of the worker that runs it, which runs the newest first; a worker
-/// without a job steals the oldest. Spawns of other threads are queued, first in, first out.
+/// A job's spawns go to the deque of the worker that runs it. That worker runs the newest first,
+/// and a worker without a job steals the oldest. Spawns of other threads are queued, first in,
+/// first out.
 ///
-/// Clones are handles of the same pool. Dropping the last is [`shutdown(Drain)`](Self::shutdown)
-/// and waits for the threads. A worker that drops the last one does not wait, and the threads leave
-/// when all accepted jobs have run.
+/// Clones are handles of the same pool. Dropping the last handle is
+/// [`shutdown(Drain)`](Self::shutdown) and waits for the threads. A worker that drops the last
+/// handle does not wait. The threads then leave when all accepted jobs have run.
 ///
 /// # Progress
 ///
@@ -35,10 +36,10 @@ use std::io;
 ///
 /// # Order
 ///
-/// A worker takes its own newest job first, and every 61st time the oldest that was spawned from
-/// outside. Every 976th time it takes the oldest of any worker, itself included, so that jobs which
-/// spawn themselves again leave all others their turns. A future that wakes itself while it is
-/// polled goes behind all jobs that were spawned from outside.
+/// A worker takes its own newest job first. Every 61st time it takes the oldest job that was
+/// spawned from outside. Every 976th time it takes the oldest job of any worker, itself included.
+/// So jobs that spawn themselves again leave all others their turns. A future that wakes itself
+/// while it is polled goes behind all jobs that were spawned from outside.
 ///
 /// # Examples
 ///
@@ -73,7 +74,7 @@ pub struct ThreadPool(Arc<PoolHandle>);
 /// The part that the clones of a handle share. Its `Drop`, in `shutdown.rs`, closes the pool.
 pub(crate) struct PoolHandle(pub(crate) Arc<Pool>, pub(crate) Futures);
 
-// A panic of a job, a hook or a park is caught before it could leave anything half done.
+// The pool catches a panic of a job, a hook or a park before it can leave anything half done.
 impl RefUnwindSafe for PoolHandle {}
 
 impl ThreadPool {
@@ -88,8 +89,8 @@ impl ThreadPool {
 
     /// Spawns a closure, and returns the handle of its task. Allocates once.
     ///
-    /// A pool that is closed refuses it: the closure is dropped and the handle says that it was
-    /// cancelled. [`try_spawn`](Self::try_spawn) gives it back instead.
+    /// If the pool is closed, the closure is dropped, and the handle reports a cancellation.
+    /// [`try_spawn`](Self::try_spawn) gives the closure back instead.
     ///
     /// # Examples
     ///
@@ -134,7 +135,8 @@ impl ThreadPool {
 
     /// Spawns a closure without a handle. Does not allocate if it captures at most three words.
     ///
-    /// If it panics, the [panic handler](crate::pool::Builder::panic_handler) is called.
+    /// If the closure panics, the pool calls the [panic
+    /// handler](crate::pool::Builder::panic_handler).
     ///
     /// # Errors
     ///
@@ -155,7 +157,7 @@ impl ThreadPool {
     }
 
     /// Spawns several closures without handles, and decides once which workers to wake. If the
-    /// iterator panics, the closures that it had given run all the same.
+    /// iterator panics, the closures that it returned before run all the same.
     ///
     /// # Errors
     ///
@@ -226,10 +228,10 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
-    /// [`max_threads`](crate::pool::Builder::max_threads), and
+    /// [`max_threads`](crate::pool::Builder::max_threads).
     /// [`Unsupported`](io::ErrorKind::Unsupported) if [another
-    /// layer](crate::pool::Builder::build_with) starts the threads; then nothing changes. The
-    /// system's error if it gives too few threads; then the pool has fewer.
+    /// layer](crate::pool::Builder::build_with) starts the threads. In both cases nothing changes.
+    /// The system's error if it refuses threads; then the pool has fewer than wanted.
     ///
     /// # Examples
     ///
@@ -245,10 +247,10 @@ impl ThreadPool {
         Pool::resize(self.shared(), threads)
     }
 
-    /// Waits until all accepted jobs have run, and those that they have spawned.
+    /// Waits until all accepted jobs have run, and the jobs that they have spawned.
     ///
-    /// If other threads go on submitting, it returns after a moment at which no job was left. All
-    /// that the jobs did happens before this returns.
+    /// If other threads go on submitting, returns after a moment at which no job was left. The
+    /// jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -274,7 +276,7 @@ impl ThreadPool {
 }
 
 impl Pool {
-    /// Accepts a job. On a worker it is inlined, so that the job goes from registers to the deque.
+    /// Accepts a job. Inlined on a worker, so that the job goes from registers to the deque.
     #[inline(always)]
     pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
@@ -307,7 +309,7 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
-            // There are no other jobs, and the worker's own deque is nearer.
+            // The injector is empty, and the worker's own deque is nearer.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
                 local.deque.push_made(job);
             }
@@ -326,14 +328,14 @@ impl Pool {
         NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
-    /// Returns the worker of this pool that this thread is; its jobs go into that worker's deque.
-    /// Returns `None` on any other thread, whose jobs go into the injector. An error is the reason
-    /// of a refusal.
+    /// Returns the worker that this thread is, if it is one of this pool. Its jobs go into that
+    /// worker's deque. Returns `None` on any other thread, whose jobs go into the injector. An
+    /// error is the reason of a refusal.
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;
-        // Relaxed: the injector decides what is refused; a worker runs what it accepts before it
-        // leaves (I2).
+        // Relaxed: the injector decides which jobs are refused, and a worker runs the jobs that it
+        // accepts before it leaves (I2).
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),

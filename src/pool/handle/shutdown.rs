@@ -20,8 +20,8 @@ use core::time::Duration;
 impl ThreadPool {
     /// Refuses further jobs and waits until every thread has ended.
     ///
-    /// The spawns of jobs that still run are refused, too. A further call waits, and may turn
-    /// `Drain` into `Cancel`. All that the jobs did happens before this returns.
+    /// The pool also refuses the spawns of jobs that still run. A further call waits, and may turn
+    /// `Drain` into `Cancel`. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -45,11 +45,11 @@ impl ThreadPool {
         self.end_in(how, None).map(|_| ())
     }
 
-    /// Returns a future that is ready when all accepted jobs have run or were dropped, as
-    /// [`wait_idle`](Self::wait_idle) is. It blocks no thread, and does not keep the pool open.
+    /// Returns a future that is ready when all accepted jobs have run or were dropped. It blocks no
+    /// thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
-    /// It does not wait for futures that are pending, so the pool's own futures may await it. A job
-    /// that blocks on it waits for itself, as does a destructor that [`Shutdown::Cancel`] runs.
+    /// The future does not wait for pending futures, so the pool's own futures may await it. A job
+    /// that blocks on it waits for itself. So does a destructor that [`Shutdown::Cancel`] runs.
     ///
     /// # Examples
     ///
@@ -76,8 +76,8 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if there are threads left by then: they leave when they can.
-    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool; then nothing is closed.
+    /// [`ShutdownError::StillRunning`] if threads are left after `time`. They leave when they can.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. Then nothing is closed.
     ///
     /// # Examples
     ///
@@ -104,9 +104,9 @@ impl ThreadPool {
         Ok(shared.wait_until_gone(time.and_then(clock::after)))
     }
 
-    /// Refuses further jobs, as [`shutdown`](Self::shutdown) does, but does not wait for the
-    /// threads. After this call, dropping the last handle does not wait for them either. May be
-    /// called on any thread.
+    /// Refuses further jobs as [`shutdown`](Self::shutdown) does, but does not wait for the
+    /// threads. Dropping the last handle does not wait for them afterwards either. Any thread may
+    /// call this.
     ///
     /// # Examples
     ///
@@ -127,10 +127,10 @@ impl ThreadPool {
 }
 
 impl LockedPool {
-    /// Waits until all accepted jobs have run, and those that they have spawned.
+    /// Waits until all accepted jobs have run, and the jobs that they have spawned.
     ///
-    /// If other threads go on submitting, it returns after a moment at which no job was left. All
-    /// that the jobs did happens before this returns.
+    /// If other threads go on submitting, returns after a moment at which no job was left. The
+    /// jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -154,8 +154,8 @@ impl LockedPool {
         }
     }
 
-    /// Returns a future that is ready when all accepted jobs have run, as
-    /// [`wait_idle`](Self::wait_idle) is. It blocks no thread, and does not keep the pool open.
+    /// Returns a future that is ready when all accepted jobs have run. It blocks no thread, unlike
+    /// [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
     /// # Examples
     ///
@@ -164,10 +164,10 @@ impl LockedPool {
         until(Unwatched::clone(&self.shared), |it| &it.quiet, |it| it.is_quiet())
     }
 
-    /// Refuses further jobs and waits until all accepted ones have run, or were dropped.
+    /// Refuses further jobs, and waits until all accepted jobs have run or were dropped.
     ///
-    /// The spawns of jobs that still run are refused, too. A further call waits, and may turn
-    /// `Drain` into `Cancel`. All that the jobs did happens before this returns.
+    /// The pool also refuses the spawns of jobs that still run. A further call waits, and may turn
+    /// `Drain` into `Cancel`. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -194,8 +194,8 @@ impl LockedPool {
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if there are jobs left by then: they end when they can.
-    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool; then nothing is closed.
+    /// [`ShutdownError::StillRunning`] if jobs are left after `time`. They end when they can.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. Then nothing is closed.
     ///
     /// # Examples
     ///
@@ -236,7 +236,7 @@ impl Pool {
     }
 
     /// Runs `f` as if this were a thread of the pool. So the pool does not end before `f` has
-    /// dropped the jobs that it takes, and a destructor that would wait for the pool's end gets an
+    /// dropped the jobs that it takes. A destructor that would wait for the pool's end gets an
     /// error.
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
@@ -246,21 +246,21 @@ impl Pool {
 
     /// Drops the queued jobs, wherever they are. A job that is queued later stays until a worker
     /// looks for its next job, and drops it. A worker that waits may be moving jobs meanwhile. It
-    /// drops none, but tells the thread that waits for the end of the pool, and that thread looks
+    /// drops no job, but tells the thread that waits for the end of the pool, and that thread looks
     /// again.
     #[cold]
     fn discard(&self) {
-        // Looks as a worker does that is about to sleep. So a job is seen here, or the thread that
-        // moved it sees `DISCARD` after it has notified of the job.
+        // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
+        // moving thread sees `DISCARD` after it has notified of the job.
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
         self.drop_queued();
         self.idle.rest();
     }
 
-    /// Drops the queued jobs; their handles say that they were cancelled. Jobs of workers' scopes
-    /// go to the shelf, where their owners find them, since no other worker may be left. A half of
-    /// a `join` that is dropped is its owner's again.
+    /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
+    /// the shelf, where their owners find them, since no other worker may be left. A dropped half
+    /// of a `join` goes back to its owner.
     pub(crate) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
             self.drop_unless_awaited(job);
@@ -273,7 +273,7 @@ impl Pool {
         }
     }
 
-    /// Drops a job, or puts it on the shelf if it is of a worker's scope.
+    /// Drops a job. A job of a worker's scope goes to the shelf instead.
     pub(crate) fn drop_unless_awaited(&self, job: Job) {
         if !is_of_worker(&job) {
             return self.drop_caught(job);
@@ -301,7 +301,8 @@ impl Pool {
 
     /// Returns the token that is cancelled when the last thread has gone for good.
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed, both: the lock orders it. The last thread to go looks for the token after this.
+        // Relaxed, both: the lock orders them. The last thread to go looks for the token
+        // afterwards.
         self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0, || None)
     }
 
@@ -309,11 +310,11 @@ impl Pool {
         self.living.end(CancelledBy::Executor, |payload| self.report(payload));
     }
 
-    /// Ends the futures, drops the jobs that are left, and cancels the token of the pool's end. The
+    /// Ends the futures, drops the remaining jobs, and cancels the token of the pool's end. The
     /// last thread to go calls this.
     pub(crate) fn tell_end(&self) {
         self.end_futures();
-        Pool::drop_queued(self); // a worker that runs jobs in its waits may have left some
+        Pool::drop_queued(self); // a worker that runs jobs only in its waits may have left some
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
@@ -339,7 +340,7 @@ impl Pool {
         }
         let threads = self.crew.lock().take_threads();
         for thread in threads {
-            // An error would be a panic, and no thread of the pool ends by one.
+            // An error would be a panic, and a panic ends no thread of the pool.
             let _ = thread.join();
         }
         true
@@ -347,7 +348,7 @@ impl Pool {
 }
 
 impl Drop for PoolHandle {
-    /// Shuts down as `shutdown(Drain)` does, but does not wait on a thread of the pool, nor after
+    /// Shuts down as `shutdown(Drain)` does. Does not wait on a thread of the pool, nor after
     /// `shutdown_background`.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);

@@ -1,5 +1,5 @@
 //! How the threads of a pool start, block, are discharged, and go. The lock of the crew guards
-//! their counts. Wakers of the user's are called after it has been released.
+//! their counts. The user's wakers are called outside that lock.
 
 use super::local::{Local, Vacancy};
 use crate::deque::Worker;
@@ -16,9 +16,9 @@ use crossbeam_utils::CachePadded;
 use std::io;
 
 impl Pool {
-    /// Starts the threads that the pool lacks. Returns an error if it has no thread afterwards.
-    /// Then another thread is closing the pool, whose injector may still be open, or the system has
-    /// no thread to give.
+    /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
+    /// afterwards. Then the system has no thread to give, or another thread is closing the pool,
+    /// whose injector may still be open.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);
@@ -32,7 +32,7 @@ impl Pool {
         }
     }
 
-    /// Starts the threads that the pool lacks. Returns an error if one is still missing.
+    /// Starts the threads that the pool lacks. Returns an error if any is still missing.
     pub(crate) fn start_all(this: &Arc<Self>) -> io::Result<()> {
         let mut crew = this.crew.lock();
         // Relaxed: it is written under the lock.
@@ -42,7 +42,7 @@ impl Pool {
         }
         let result = Pool::fill(this, &mut crew);
         if result.is_ok() {
-            // Last: a thread that does not see the bit relies on the threads.
+            // Last, because a thread that does not see the bit relies on the threads.
             this.attention.fetch_and(!MISSING, Relaxed);
         }
         drop(crew);
@@ -50,8 +50,8 @@ impl Pool {
         result
     }
 
-    /// Starts the threads that are missing. If the system has none to give, the next spawn from
-    /// outside tries again.
+    /// Starts the missing threads. If the system has none to give, the next spawn from outside
+    /// tries again.
     fn fill(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         let mut result = Ok(());
         while crew.is_too_small() && this.may_start(crew) && result.is_ok() {
@@ -130,8 +130,8 @@ impl Pool {
         crew.alive -= 1;
     }
 
-    /// Tells the waiting threads that a thread does not start, if `result` is an error. Not under
-    /// the lock: it may call wakers of the user's.
+    /// If `result` is an error, tells the waiting threads that a thread does not start. The caller
+    /// holds no lock, because this may call the user's wakers.
     fn give_up<T>(&self, result: &io::Result<T>) {
         if result.is_err() {
             self.idle.rest();
@@ -152,7 +152,7 @@ impl Pool {
         }
         let mut crew = this.crew.lock();
         crew.target = threads;
-        this.threads.store(threads, Relaxed); // Relaxed: a copy for those without the lock
+        this.threads.store(threads, Relaxed); // Relaxed: a copy for readers without the lock
         if crew.is_closing || crew.alive == 0 {
             return Ok(()); // they start with the first job
         }
@@ -162,14 +162,14 @@ impl Pool {
         drop(crew);
         this.give_up(&result);
         if is_too_large {
-            this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: it is looked into under the lock
+            this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: workers check it under the lock
         }
         this.idle.searchers.notify_all();
         result
     }
 
-    /// Discharges the calling worker if there are too many. A closing pool discharges none: its
-    /// workers leave by themselves, and until then each may be the one that runs the last job.
+    /// Discharges the calling worker if there are too many. A closing pool discharges no worker.
+    /// Its workers leave by themselves, and until then each may be the one that runs the last job.
     pub(crate) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
@@ -189,14 +189,14 @@ impl Pool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
-        // If the system has no thread to give, the other workers have more to do.
+        // If the system has no thread to give, the other workers just have more to do.
         let result = if crew.is_closing {
             Pool::start_for_rest(this, &mut crew)
         } else {
             Pool::fill(this, &mut crew)
         };
         this.mark_spare(&crew);
-        // The threads of a closing pool leave when they find nothing.
+        // The threads of a closing pool leave when they find no job.
         let is_taken = !crew.is_closing && !crew.is_too_small();
         let is_started = crew.alive > before;
         seat.relies_on_others.store(is_taken, Relaxed); // Relaxed: under the lock
@@ -206,18 +206,18 @@ impl Pool {
             this.recall();
         }
         if !is_started {
-            // Wakes a worker, which may sleep because enough others ran.
+            // Wakes a worker that may sleep because enough other workers ran.
             this.idle.searchers.notify_one();
         }
         is_taken
     }
 
-    /// Wakes the workers that sleep because others had their places. Now too few run, and they may
-    /// have something to run themselves.
+    /// Wakes the workers that sleep because other workers had their places. Too few workers run
+    /// now, and the sleepers may have jobs to run themselves.
     #[cold]
     fn recall(&self) {
         self.registry.with(|seats| {
-            // Relaxed: it is written under the lock that the caller had.
+            // Relaxed: written under the lock that the caller had.
             let relying = seats.iter().filter(|it| it.relies_on_others.swap(false, Relaxed));
             relying.for_each(|it| it.bell.wake_by_ref());
         });
@@ -236,11 +236,11 @@ impl Pool {
         }
     }
 
-    /// Returns whether as many workers run as are wanted, even without `others` of them. Workers
-    /// that rest, block or sleep in a wait are not counted. While a pool closes there are never
-    /// enough.
+    /// Returns whether the wanted number of workers run, even without `others` of them. Workers
+    /// that rest, block or sleep in a wait are not counted. While a pool closes, the answer is
+    /// always `false`.
     pub(crate) fn run_enough(&self, others: usize) -> bool {
-        // Relaxed: a hint, which is set whenever there can be too many.
+        // Relaxed: a hint, which is set whenever there can be too many workers.
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0
             && attention & CLOSED == 0
@@ -257,16 +257,16 @@ impl Pool {
         }
     }
 
-    /// Removes a worker's seat, so that no thread steals from the worker or pins jobs to it any
-    /// more. Returns `false` if the worker keeps its seat, and is no longer discharged. That is so
-    /// if jobs are pinned to it. It is also so if the pool closes after the worker was discharged,
-    /// since the other workers may have left.
+    /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
+    /// jobs to it. Returns `false` if the worker keeps its seat, and is no longer discharged. That
+    /// is so if jobs are pinned to it. It is also so if the pool closes after the worker was
+    /// discharged, since the other workers may have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
             crew.alive += usize::from(is_discharged);
             if crew.is_too_large() {
-                this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: it is looked into under the lock
+                this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: workers check it under the lock
             }
             this.mark_spare(&crew);
             return false;
@@ -278,8 +278,8 @@ impl Pool {
         } else {
             crew.alive -= usize::from(!is_discharged);
         }
-        // Another worker may have begun to block since this one looked for a job, and have relied
-        // on this one.
+        // Another worker may have begun to block since this worker looked for a job, and may have
+        // relied on it.
         let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
@@ -291,7 +291,7 @@ impl Pool {
         let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
-            // No thread joins a discharged thread: it may have ended long before the pool is
+            // No thread joins a discharged thread, which may have ended long before the pool is
             // closed.
             drop(crew.threads[seat.index].take());
         }

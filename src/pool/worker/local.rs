@@ -31,7 +31,7 @@ thread::per_thread! {
     static INDEX: Cell<Option<usize>> = Cell::new(None);
 }
 
-/// The state that only a worker itself uses.
+/// The state that only the worker itself uses.
 pub(crate) struct Local {
     pub(crate) shared: Arc<Pool>,
     pub(crate) seat: Arc<Seat>,
@@ -43,14 +43,14 @@ pub(crate) struct Local {
     /// How many turns the worker has had; it wraps.
     pub(crate) turn: Cell<u32>,
     pub(crate) random: Cell<u32>,
-    /// The most jobs in the deque that can be tombstones.
+    /// The number of jobs in the deque that may be tombstones, at most.
     pub(crate) litter: Cell<usize>,
     /// The number of services that the worker is in, one within the other.
     pub(crate) depth: Cell<usize>,
     /// The number of services that the worker has begun.
     pub(crate) services: Cell<u32>,
-    /// The index in the deque at which the innermost service or scope has begun. Waits leave the
-    /// items below it where they are.
+    /// The index in the deque at which the innermost service or scope began. Waits leave the items
+    /// below this floor where they are.
     pub(crate) floor: Cell<Option<Index>>,
     /// Whether another thread has this worker's place; `None` if it has not given the place away.
     pub(crate) place_is_taken: Cell<Option<bool>>,
@@ -65,14 +65,14 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Returns the worker that this thread is, if it is one of this pool.
+    /// Returns the worker that this thread is, if it is a worker of this pool.
     #[inline]
     pub(crate) fn of(shared: &Pool) -> Option<&Local> {
         Local::current().filter(|it| ptr::eq(&*it.shared, shared))
     }
 
-    /// Returns the worker that this thread is. Callers return before the job does that called them,
-    /// so the result is not used after the worker has gone.
+    /// Returns the worker that this thread is. The worker outlives the job that calls this, so a
+    /// caller must not keep the result after that job.
     #[inline]
     pub(crate) fn current<'a>() -> Option<&'a Local> {
         // An error means that the locals of this thread have been destroyed.
@@ -83,7 +83,7 @@ impl Local {
     }
 
     pub(crate) fn new(Vacancy { shared, seat, deque, bell }: Vacancy) -> Self {
-        // Any seed but zero; a different one for each, so that they start at different victims.
+        // Any seed but zero. The workers' seeds differ, so that they start at different victims.
         let random = Cell::new(seat.index as u32 + 1);
         Local {
             shared,
@@ -112,7 +112,7 @@ impl Local {
         CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
     }
 
-    /// Makes this thread no worker any more, though it keeps its index.
+    /// Ends this thread's life as a worker. The thread keeps its index.
     pub(crate) fn retire() {
         CURRENT.with(|it| it.set(ptr::null()));
     }

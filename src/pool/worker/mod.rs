@@ -42,8 +42,8 @@ impl Local {
                     local.shared.report(payload);
                 }
             });
-            // After `retire`, the jobs that the hook spawns go to the injector. The injector takes
-            // a job only if another thread is there to run it.
+            // After `retire`, the hook's jobs go to the injector. The injector takes a job only if
+            // another thread is there to run it.
             Local::retire();
             local.hook(&local.shared.settings.on_thread_stop);
         });
@@ -52,7 +52,7 @@ impl Local {
     }
 
     /// Runs jobs until it is time to leave, and then leaves the seat. The panic of a job ends the
-    /// call; then `live` calls it again.
+    /// call, and `live` calls it again.
     fn serve(&self) {
         loop {
             loop {
@@ -70,7 +70,7 @@ impl Local {
         }
     }
 
-    /// Runs a job as one turn; a tombstone takes none.
+    /// Runs a job as one turn. A tombstone does not count as a turn.
     #[inline]
     pub(crate) fn run(&self, job: Job) {
         if job.try_run() {
@@ -93,9 +93,9 @@ impl Local {
         }
     }
 
-    /// Returns the newest job of the deque, if nothing else comes first. `next` would find it too,
-    /// but has several jobs to choose from. So it copies the job by words, then loads the words in
-    /// pairs, which waits for the stores.
+    /// Returns the newest job of the deque, if nothing else comes first. `next` would find the job
+    /// too, but has several jobs to choose from. So it copies the job by words, then loads the
+    /// words in pairs, which waits for the stores.
     #[inline(always)]
     fn next_own(&self) -> Option<Job> {
         let attention = self.shared.attention.load(Relaxed); // Relaxed: as in `next`
@@ -105,16 +105,18 @@ impl Local {
         self.deque.pop()
     }
 
-    /// Returns the next job; sleeps until there is one. `None` if it is time to leave.
+    /// Returns the next job, and sleeps until there is a job. Returns `None` if it is time to
+    /// leave.
     #[inline]
     fn next(&self) -> Option<Job> {
         loop {
-            // Relaxed: the subjects of the bits are under a lock, or `sleep` looks again.
+            // Relaxed: the data behind the bits is under a lock, or `sleep` looks again.
             let attention = self.shared.attention.load(Relaxed);
             if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            // If this worker may be one too many, it does not take the others' jobs without a look.
+            // A worker that may be surplus checks that first, before it takes a job from the
+            // others.
             if attention & SPARE == 0 || !self.deque.is_empty() {
                 if let Some(job) = self.find() {
                     return Some(job);
@@ -138,8 +140,8 @@ impl Local {
         while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
             self.run(job);
         }
-        // Relaxed: the data that the bits are about is under a lock or in a queue. Read after the
-        // pinned jobs, which may take long.
+        // Relaxed: the data behind the bits is under a lock or in a queue. Read after the pinned
+        // jobs, which may take long.
         let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();
@@ -163,17 +165,17 @@ impl Local {
         Some(job)
     }
 
-    /// Drops the queued jobs; their handles say that they were cancelled.
+    /// Drops the queued jobs; their handles report a cancellation.
     fn discard(&self) {
         let everything = core::iter::from_fn(|| self.deque.pop().or_else(|| self.take_one()));
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there may be a job. In the last look before that, each queue that is not
-    /// certainly empty counts as a job. Returns `None` if the worker has to leave.
+    /// Sleeps until there may be a job. In the last look before the sleep, each queue that is not
+    /// certainly empty counts as having a job. Returns `None` if the worker has to leave.
     pub(crate) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
         let shared = &*self.shared;
-        // Read before the look: an injector that is closed and empty stays so (I2).
+        // Before the look, because an injector that is closed and empty stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
         let is_surplus = shared.run_enough(1);
         if !is_surplus && shared.is_there_work() || self.is_called() {
@@ -186,7 +188,7 @@ impl Local {
         }
         self.hook(&shared.settings.on_thread_park);
         if !self.deque.is_empty() {
-            // The hook has spawned, and no other worker may come for the job (I4).
+            // The hook has spawned a job, and no other worker may come for it (I4).
             let search = resting.cancel();
             self.hook(&shared.settings.on_thread_unpark);
             return Some(search);
@@ -195,7 +197,7 @@ impl Local {
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
         let (search, is_told) = shared.idle.at_rest(|| {
             if is_surplus && !shared.run_enough(0) {
-                // Other workers may have decided the same at this moment.
+                // Other workers may have decided to leave at this moment, too.
                 return (resting.cancel(), true);
             }
             resting.commit_in(&mut **self.park.borrow_mut(), timeout)
@@ -228,9 +230,9 @@ impl Local {
         now.saturating_duration_since(slept_since)
     }
 
-    /// Leaves the seat, unless the worker has to stay after all. Returns whether it has left. No
-    /// job is left behind (I2): the worker gives its jobs away, or keeps its seat, where others
-    /// find them.
+    /// Leaves the seat, unless the worker has to stay after all. Returns whether the worker has
+    /// left. No job is left behind (I2). Either the worker gives its jobs away, or it keeps its
+    /// seat, where others find them.
     fn gets_up(&self) -> bool {
         while let Some(job) = self.deque.pop() {
             if let Err(job) = self.shared.hand_over(job) {
@@ -248,13 +250,12 @@ impl Local {
         let shared = &*self.shared;
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
-        // A notification may have been meant for a worker that sleeps, and this one took it
-        // instead.
+        // This worker may have taken a notification that was meant for a sleeping worker.
         shared.idle.searchers.notify_one();
         shared.go();
     }
 
-    /// Calls a hook of the user's. A panic of it is reported like that of a job.
+    /// Calls a hook of the user's. The pool reports a panic of the hook as that of a job.
     fn hook(&self, hook: &Option<Hook>) {
         if let Some(hook) = hook {
             if let Err(payload) = thread::catch(|| hook(self.seat.index)) {
@@ -264,10 +265,10 @@ impl Local {
     }
 }
 
-/// Its place in the pool, which another thread takes while it blocks.
+/// The worker's place in the pool, which another thread takes while the worker blocks.
 impl current::Ticket for Local {
     fn step_aside(&self) {
-        // In its stop hook it has no place.
+        // In its stop hook the worker has no place.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
             self.shared.idle.step_aside();

@@ -13,14 +13,15 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
-/// One turn in this many begins at the injector, so that jobs which keep spawning others do not
-/// starve its jobs. A prime, so that it does not fall in step with them; the number is Go's.
+/// One turn in this many begins at the injector, so that jobs in deques that keep spawning do not
+/// starve the injector's jobs. A prime number, so that turns do not fall in step with the jobs. The
+/// number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// Of the turns that would begin at the injector, one in this many begins elsewhere: at the oldest
-/// job of a random worker's deque, which may be this worker's own. So jobs that keep spawning
-/// others starve neither the jobs below them nor those of a busy worker. These turns are rare,
-/// because each leaves one more branch open in a tree of jobs that is run depth first.
+/// Of the turns that would begin at the injector, one in this many begins at the oldest job of a
+/// random worker's deque. That may be this worker's own deque. So jobs that keep spawning starve
+/// neither the jobs below them nor those of a busy worker. These turns are rare, because each
+/// leaves one more branch open in a tree of jobs that is run depth first.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
 /// The most jobs that a thief takes as a batch.
@@ -33,7 +34,7 @@ const FEW: usize = 32;
 pub(crate) enum Next {
     /// It runs this job.
     Run(Job),
-    /// It begins its next turn: it has pinned jobs, or there are too many workers.
+    /// The worker begins its next turn, because it has pinned jobs, or there are too many workers.
     Turn,
     /// It leaves the pool.
     Leave,
@@ -61,11 +62,11 @@ impl Local {
     /// Does the work of every 61st turn.
     #[cold]
     fn look_around(&self) -> Option<Job> {
-        // Counts the turn here, so that it is not repeated if no job runs.
+        // Counted here, so that the worker does not repeat this turn if no job runs.
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         if self.shared.settings.has_own_park() {
-            // So that a driver of input and output does not starve.
+            // Otherwise a driver of input and output could starve.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
         let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
@@ -73,8 +74,8 @@ impl Local {
         oldest.or_else(|| self.take_one())
     }
 
-    /// Takes the oldest job of a random worker, since that worker and the thieves may be busy with
-    /// newer jobs for long.
+    /// Takes the oldest job of a random worker. That worker and the thieves may be busy with newer
+    /// jobs for long.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -95,8 +96,8 @@ impl Local {
         Some(job)
     }
 
-    /// Notifies a worker of the jobs of a batch. While they were moved no other worker could see
-    /// them (I3), so a worker that looked then may sleep.
+    /// Notifies a worker of the jobs of a batch. Other workers could not see these jobs during the
+    /// move (I3), so a worker that looked then may sleep.
     #[inline]
     fn tell_of_batch(&self) {
         if !self.deque.is_empty() {
@@ -104,8 +105,8 @@ impl Local {
         }
     }
 
-    /// Looks everywhere for some microseconds, then sleeps, until there is a job. While this worker
-    /// looks, no other is woken.
+    /// Looks everywhere for some microseconds, then sleeps, until there is a job. Meanwhile
+    /// notifiers wake no other worker.
     #[cold]
     pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;
@@ -150,7 +151,8 @@ impl Local {
     }
 
     /// Takes a job from another worker, and a batch after it. A half of a `join` and a job of a
-    /// scope come alone: they run at once, as services that their waiters can find.
+    /// scope come alone. They run at once, as services, so that the workers that wait for them can
+    /// find them.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -162,7 +164,7 @@ impl Local {
                         Steal::Success(job) => {
                             if !job.is_awaited() {
                                 let is_nobodys = |words: &_| !Job::are_awaited(words);
-                                // The result does not matter: the rest can be taken later.
+                                // The result does not matter, because the rest can be taken later.
                                 let _ = victim.stealer.steal_batch_while(
                                     &self.deque,
                                     BATCH,
@@ -194,7 +196,7 @@ impl Local {
         after.iter().chain(before).filter(|it| it.index != self.seat.index)
     }
 
-    /// Takes a job from another worker, and nothing after it.
+    /// Takes a single job from another worker.
     pub(crate) fn steal_one(&self) -> Option<Job> {
         let steal = |victim: &Arc<Seat>| victim.stealer.steal_some(|_, _| true);
         let job = self.shared.registry.with(|seats| self.victims(seats).find_map(steal));
@@ -202,7 +204,8 @@ impl Local {
         job.or_else(|| self.raid())
     }
 
-    /// Asks the other workers to offer the halves that they hold. Returns whether any may hold one.
+    /// Asks the other workers to offer the halves that they hold. Returns whether any worker may
+    /// hold a half.
     fn ask(&self) -> bool {
         self.shared.registry.with(|seats| {
             let others = seats.iter().filter(|it| it.index != self.seat.index);
@@ -210,7 +213,7 @@ impl Local {
         })
     }
 
-    /// Takes a half that its owner has not offered, though it was asked.
+    /// Takes a half that its owner has not offered, although another worker asked.
     fn raid(&self) -> Option<Job> {
         let job = self.shared.registry.with(|seats| {
             let mut holders =
@@ -221,8 +224,8 @@ impl Local {
         Some(job)
     }
 
-    /// Drops the tombstones from the new end of this deque, down to the newest half of a `join`.
-    /// The half keeps its index, by which its owner finds it.
+    /// Drops the tombstones at the new end of this deque, down to the newest half of a `join`. The
+    /// half keeps its index, by which its owner finds it.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);
@@ -240,8 +243,8 @@ impl Local {
         self.shared.notify_of_jobs();
     }
 
-    /// Returns a random number, by Marsaglia's xorshift: where to start looking does not matter
-    /// much.
+    /// Returns a random number, by Marsaglia's xorshift. A weak generator suffices for choosing a
+    /// victim.
     fn random(&self) -> usize {
         let mut random = self.random.get();
         random ^= random << 13;
@@ -272,7 +275,8 @@ impl Own for Local {
         }
         self.deque.push(newest);
         self.shared.notify_of_jobs();
-        // Amortized: each job of the sweep is paid for by a task that was claimed since the last.
+        // Amortized: each job that the sweep looks at is paid for by a task claimed since the last
+        // sweep.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);
         if litter >= FEW.max(self.deque.len() / 2) {

@@ -11,7 +11,7 @@ use crate::task::{Job, current};
 use core::task::Waker;
 use core::time::Duration;
 
-/// How long a worker in a wait sleeps whose place no thread has taken. Then it looks again whether
+/// How long a waiting worker sleeps if no thread has taken its place. Then it looks again whether
 /// it can help, since it is not notified of every job.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
@@ -61,9 +61,9 @@ impl Local {
         if is_at_or_above(newest, place as u32) { self.deque.pop_by_words() } else { None }
     }
 
-    /// Helps until the wait is over, and sleeps when there is no job to help with. `calls` asks for
-    /// the bell at the end of the wait, and returns `false` if it is too early for that. `look` is
-    /// called after each job and each sleep.
+    /// Helps until the wait is over, and sleeps when there is no job with which to help. `calls`
+    /// asks for the bell at the end of the wait, and returns `false` if it is too early to ask.
+    /// `look` is called after each job and each sleep.
     #[cold]
     pub(crate) fn wait_for(
         &self,
@@ -93,13 +93,12 @@ impl Local {
         }
     }
 
-    /// Runs a job that another thread waits for, and the jobs of the same scope that it leaves.
-    /// This worker lays the rest aside: the service is over, so no thread could take them out of a
-    /// waiting worker's deque.
+    /// Runs a job for which another thread waits, and the jobs of the same scope that it leaves.
+    /// This worker lays the other jobs aside. The service is over, so no thread could take them out
+    /// of a waiting worker's deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
-        // Caught: a pinned job may be one for which no thread waits, so that no thread gets its
-        // panic.
+        // Caught, because no thread may wait for a pinned job. Then no thread would get its panic.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
@@ -110,10 +109,10 @@ impl Local {
         }
     }
 
-    /// Takes a job of the scope that this worker waits for, or one that another thread waits for
-    /// and that comes of a service which ends the latch. With `raids` it also takes halves that
-    /// their owner holds, and helps with jobs for which that thread waits. Otherwise it asks for
-    /// the halves.
+    /// Takes a job of the scope for which this worker waits. Otherwise takes a job for which
+    /// another thread waits, and that was spawned by a service which ends the latch. With `raids`
+    /// it also takes halves that their owner holds, and helps with jobs for which that owner waits.
+    /// Without `raids` it asks for the halves.
     fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(latch)) {
             return Some(job);
@@ -137,7 +136,7 @@ impl Local {
     }
 
     /// Sleeps for at most `timeout`, until the wait is over or there is a job that may run within
-    /// it; runs that job. If there are only other jobs, or the thread serves a scheduler, another
+    /// it. Runs that job. If there are only other jobs, or the thread serves a scheduler, another
     /// thread takes its place until the wait is over.
     fn sleep_in_wait(
         &self,
@@ -159,7 +158,7 @@ impl Local {
         // The owners of scopes do not look into this deque, and this worker may sleep for long.
         self.expose();
         if current::is_aside() {
-            // The `aside` below then only runs its closure. The enclosing one has notified another
+            // The `aside` below then only runs its closure. The enclosing `aside` notified another
             // worker when it began, but jobs may have come since.
             idle.searchers.notify_one();
         }
@@ -207,7 +206,7 @@ impl Local {
 }
 
 impl Pool {
-    /// Puts a job of a scope on the shelf. Puts another job into the injector, or on the shelf if
+    /// Puts a job of a scope on the shelf. Any other job goes into the injector, or on the shelf if
     /// the injector is closed.
     pub(crate) fn lay_aside(&self, job: Job) {
         debug_assert!(!job.is_half(), "I9: its owner would not find it");
@@ -219,14 +218,15 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Takes a job that a worker leaves behind. Returns it if the pool is closed, since the other
-    /// workers may have left.
+    /// Takes a job that a worker leaves behind. Returns the job if the pool is closed, since the
+    /// other workers may have left.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;
             None
         } else {
-            // A worker that sees the pool closed sees what was put on the shelf under this lock.
+            // A worker that sees the pool closed also sees a job that was put on the shelf under
+            // this lock.
             let crew = self.crew.lock();
             if crew.is_closing {
                 return Err(job);
@@ -237,7 +237,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Notifies a worker of a job that has moved, and rings the bell of its scope's owner, which
+    /// Notifies a worker of a job that has moved. Rings the bell of the job's scope's owner, which
     /// may sleep while another thread has its place.
     fn tell(&self, bell: Option<Waker>) {
         self.notify_of_jobs();
