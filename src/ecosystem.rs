@@ -1,4 +1,4 @@
-//! Traits of other crates by which their users spawn futures.
+//! Traits by which users of other crates spawn futures, implemented here for filch's executors.
 
 use crate::executor::TaskBuilder;
 use crate::fair::{FairScheduler, Queue};
@@ -9,8 +9,8 @@ use crate::sim::StepperHandle;
 macro_rules! spawners {
     ($($Spawner:ty),*) => {
         $(
-            /// Spawns a future without a handle. If the executor refuses it, the error is "shut
-            /// down", the only one that the trait has.
+            /// Spawns a future without a handle. If the executor refuses the future, the error is
+            /// "shut down", the only error of the trait.
             #[cfg(feature = "futures")]
             #[cfg_attr(docsrs, doc(cfg(feature = "futures")))]
             impl futures_task::Spawn for $Spawner {
@@ -23,7 +23,7 @@ macro_rules! spawners {
                 }
             }
 
-            /// Spawns a future without a handle, and drops it if the executor refuses it.
+            /// Spawns a future without a handle, and drops the future if the executor refuses it.
             #[cfg(feature = "hyper")]
             #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
             impl<F> hyper::rt::Executor<F> for $Spawner

@@ -1,18 +1,19 @@
 #![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
 //! Lock-free parts for people who build schedulers.
 //!
-//! filch has a work-stealing deque, a queue for many producers and consumers, and an event count to
-//! sleep on. On them it has tasks, the trait by which a scheduler accepts work, and a work-stealing
-//! thread pool. A scheduler [shares](fair) any executor among queues, by weight and in time.
+//! filch has a work-stealing deque, a queue for many producers and consumers, and an event count on
+//! which threads sleep. On these it builds tasks, a trait by which schedulers accept work, and a
+//! work-stealing thread pool. A scheduler [shares](fair) any executor among queues, by weight and
+//! in time.
 //!
 //! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
 //! undefined behaviour, and model-checked. Each ordering has a name. `cargo xtask orderings`
-//! weakens each in turn, and a model fails or `loom-tests/unwitnessed.md` names the litmus test
-//! that judges it. DESIGN.md says why the structures are as they are, and `proofs/orderings.md`
-//! argues each ordering. The [guide] shows how to use the crate, and how to port code to it from
-//! other crates.
+//! weakens each in turn. Then a model fails, or `loom-tests/unwitnessed.md` names the litmus test
+//! that judges the ordering. DESIGN.md says why the structures are as they are, and
+//! `proofs/orderings.md` argues each ordering. The [guide] shows how to use the crate, and how to
+//! port code from other crates to it.
 //!
-//! - [`Worker`] and its [`Stealer`]s: a deque with one owner, out of which other threads steal.
+//! - [`Worker`] and its [`Stealer`]s: a deque with one owner, from which other threads steal.
 //! - [`Injector`]: a FIFO queue into which any thread pushes, and out of which any thread takes.
 //! - [`EventCount`](idle::EventCount): threads sleep on it until another notifies them.
 //!   [`Searchers`](idle::Searchers) skips the wake-up while a thread is searching for work.
@@ -58,13 +59,12 @@
 //!
 //! # What is promised
 //!
-//! - Each item that is pushed is taken once, or dropped once with its queue. What its pusher did
-//!   before happens before what its taker does with it.
-//! - `Empty` is true: if a call reports it, there was a moment during the call at which there was
-//!   nothing to take.
-//! - No operation of a deque, an injector or an event count waits for a thread that is stopped,
-//!   with one bounded exception (see [`Injector`]). A thread that dies in the middle of a steal
-//!   holds up no other.
+//! - Each pushed item is taken once, or dropped once with its queue. The pusher's earlier writes
+//!   happen before the taker's use of the item.
+//! - `Empty` is true: if a call reports it, the queue was empty at some moment during the call.
+//! - No operation of a deque, an injector or an event count waits for a stopped thread, with one
+//!   bounded exception (see [`Injector`]). A thread that dies in the middle of a steal holds up no
+//!   other thread.
 //! - Memory that another thread is writing is read by atomic operations only.
 //!
 //! # What is not promised
@@ -73,12 +73,12 @@
 //! - A bound on how long a deque's memory is kept: a `Stealer` keeps it until the last handle is
 //!   dropped.
 //! - All of this on targets without 64-bit atomics. Those have no `Injector` and no `EventCount`,
-//!   and an index has 30 bits instead of 62. A thief that is stopped inside one steal while exactly
-//!   a multiple of 2³⁰ items go by would take a wrong one.
+//!   and an index has 30 bits instead of 62. A thief may take a wrong item if it is stopped inside
+//!   one steal while exactly a multiple of 2³⁰ items go by.
 //!
 //! # Memory
 //!
-//! An allocation that fails ends the process, as in the standard library; everything accepted by
+//! An allocation that fails ends the process, as in the standard library. Everything accepted by
 //! then is unchanged. Each type documents when it allocates.
 //!
 //! # Features
@@ -101,8 +101,8 @@
 //!
 //! # Models
 //!
-//! Built with `--cfg loom`, the queues are made of loom's types and can be part of a model of
-//! yours. `new` of [`Injector`], `EventCount` and `Searchers` is not `const` then, so a model makes
+//! Built with `--cfg loom`, the queues are made of loom's types, so your own models can contain
+//! them. `new` of [`Injector`], `EventCount` and `Searchers` is not `const` then. So a model makes
 //! them where it uses them.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

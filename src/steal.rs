@@ -5,7 +5,7 @@ use core::fmt;
 /// The result of an attempt to steal.
 ///
 /// A loop that steals repeats while it gets `Retry`. A thread that is about to sleep counts `Retry`
-/// as work: another thread was quicker to one item, and there may be others.
+/// as work. Another thread was quicker to one item, but there may be other items.
 ///
 /// # Examples
 ///
@@ -117,7 +117,7 @@ impl<T> Steal<T> {
         }
     }
 
-    /// Returns this result if something was taken, and otherwise tries elsewhere.
+    /// Returns this result if it is a `Success`, and otherwise tries elsewhere.
     ///
     /// If neither attempt took anything, and one of them was `Retry`, the result is `Retry`.
     ///
@@ -154,7 +154,7 @@ impl<T> fmt::Debug for Steal<T> {
 
 impl<T> FromIterator<Steal<T>> for Steal<T> {
     /// Returns the first `Success`, without looking further. If there is none, returns `Retry` if
-    /// one of the attempts was, and otherwise `Empty`.
+    /// any attempt did, and otherwise `Empty`.
     fn from_iter<I: IntoIterator<Item = Steal<T>>>(attempts: I) -> Steal<T> {
         let mut result = Steal::Empty;
         for attempt in attempts {

@@ -1,5 +1,6 @@
-//! Spawning a task with its own settings. The builder makes the task, links it to its token, hands
-//! its job to `Executor::execute`, and shows it to the waiters of its group.
+//! Spawning a task with its own settings. The builder makes the task, links it to its token, and
+//! hands its job to `Executor::execute`. Then it shows the task to the threads that wait for its
+//! group.
 
 use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
@@ -69,8 +70,8 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets the token that cancels the task. If it is cancelled, a task that has not begun never
-    /// runs, and a task that runs is asked to stop.
+    /// Sets the token that cancels the task. If the token is cancelled, a task that has not begun
+    /// never runs, and a running task is asked to stop.
     ///
     /// # Examples
     ///
@@ -106,7 +107,7 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Drops the task if it has not begun by `deadline`; then its handle reports
+    /// Drops the task if it has not begun by `deadline`. Its handle then reports
     /// [`is_expired`](crate::task::JoinError::is_expired). The task expires when it would begin,
     /// not before. A task that has begun is not interrupted.
     ///
@@ -143,7 +144,8 @@ impl<'a> TaskBuilder<'a> {
     {
         let (rejected, handle) = self.submit(f);
         if let Some(Rejected { item: job, reason }) = rejected {
-            // `cancel` first: dropping the job would resolve the handle without the reason.
+            // `cancel` comes first, because dropping the job would resolve the handle without the
+            // reason.
             handle.any().cancel(Cause::Refused(reason));
             drop(job);
         }
@@ -178,8 +180,9 @@ impl<'a> TaskBuilder<'a> {
         self.try_apply(f, |f| f()).map_err(|(f, reason)| Rejected { item: f, reason })
     }
 
-    /// Spawns a closure without a handle. Does not allocate if the closure captures at most three
-    /// words and the task has no context, token, group or deadline. The executor handles its panic.
+    /// Spawns a closure without a handle. Allocates nothing if the closure captures at most three
+    /// words and the task has no context, token, group or deadline. The executor handles a panic of
+    /// the closure.
     ///
     /// # Errors
     ///
@@ -206,13 +209,14 @@ impl<'a> TaskBuilder<'a> {
     /// Tokens, groups and deadlines work as for closures. The context is entered around each poll.
     /// The task takes one allocation. The future is dropped
     ///
-    /// - when it is ready, by the thread that polls it, before the handle reports the result;
+    /// - when it is ready: by the thread that polls it, before the handle reports the result;
     /// - when the handle, a token, its queue or the executor cancels it: at once, by the thread
-    ///   that cancels, or, during a poll, by the polling thread after that poll;
-    /// - when no waker and no handle is left, by the thread that drops the last of them.
+    ///   that cancels. During a poll, the polling thread drops it after that poll;
+    /// - when no waker and no handle is left: by the thread that drops the last of them.
     ///
-    /// If its destructor panics, the panic continues in the thread that cancels it. If the executor
-    /// refuses the future, the handle reports the [reason](crate::task::JoinError::refused).
+    /// If the future's destructor panics, the panic continues in the thread that cancels the
+    /// future. If the executor refuses the future, the handle reports the
+    /// [reason](crate::task::JoinError::refused).
     ///
     /// # Examples
     ///
@@ -280,7 +284,7 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce(V) -> T + Send + 'static,
     {
-        // Shared, so that the value can be taken back: a refused task does not begin.
+        // Shared, so that this call can take the value back. A refused task does not begin.
         let ours = TakeOnce::new(value);
         let theirs = ours.clone();
         let (rejected, handle) =
@@ -308,8 +312,8 @@ impl<'a> TaskBuilder<'a> {
         self.hand_over(self.linked(f))
     }
 
-    /// Wraps a closure so that it drops its link to the token when it has run, and returns the slot
-    /// for that link.
+    /// Wraps a closure so that it drops its link to the token when it has run. Also returns the
+    /// slot for that link.
     fn linked<T, F>(&self, f: F) -> (impl FnOnce() -> T + Send + use<T, F>, Option<Place>)
     where
         F: FnOnce() -> T + Send + 'static,
@@ -326,7 +330,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Makes the task of `f`, links it to the token at `place`, and hands its job to the executor.
-    /// A task whose token is cancelled already is cancelled, and not handed over.
+    /// If the token is cancelled already, cancels the task, and does not hand it over.
     fn hand_over<T, F>(&self, (f, place): (F, Option<Place>)) -> (Option<Rejected>, JoinHandle<T>)
     where
         F: FnOnce() -> T + Send + 'static,
@@ -348,7 +352,8 @@ impl<'a> TaskBuilder<'a> {
             }
         }
         let rejected = self.executor.execute(job).err();
-        // Only now: otherwise a worker that waits for the group could run a task that is refused.
+        // Not earlier, because a worker that waits for the group could run a task that is then
+        // refused.
         if let (Some(group), None) = (self.group, &rejected) {
             group.group().add(handle.any());
         }

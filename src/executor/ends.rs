@@ -34,19 +34,19 @@ use core::fmt;
 pub enum Shutdown {
     /// The jobs run.
     Drain,
-    /// The jobs are dropped; their handles say that they were cancelled. A running job is not
+    /// The jobs are dropped, and their handles report a cancellation. A running job is not
     /// interrupted. It runs to its end, and so do the second closures of its `join`s. A `join` from
-    /// outside the pool runs both closures, too: if the pool has dropped them, on its caller. The
-    /// jobs of a scope may run or be dropped, and the scope says so at its end.
+    /// outside the pool also runs both closures. If the pool has dropped them, its caller runs
+    /// them. The jobs of a scope may run or be dropped, and the scope reports that at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the rest when they look for a job, but never inside a wait. Meanwhile each of
-    /// these threads counts as a thread of the pool: a destructor that would wait for the pool gets
-    /// [`WouldDeadlock`].
+    /// these threads counts as a thread of the pool. So a destructor that would wait for the pool
+    /// gets [`WouldDeadlock`].
     Cancel,
 }
 
-/// The error of a wait that could not end: the thread that would wait is one of the pool's, or
+/// The error of a wait that could not end. The thread that would wait is one of the pool's, or
 /// drops the pool's jobs.
 ///
 /// # Examples

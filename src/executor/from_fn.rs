@@ -1,4 +1,4 @@
-//! Executors that are made from a function, such as one that submits to another crate's pool.
+//! Executors made from a function, such as a function that submits to another crate's pool.
 
 use super::{AtLeastOne, Executor, ExecutorId, Rejected};
 use crate::task::Job;
@@ -6,12 +6,12 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-/// Returns an executor that passes each job to a function, which has it run.
+/// Returns an executor that passes each job to a function. The function has the job run.
 ///
 /// `parallelism` is the number of jobs that can run at once.
 ///
 /// A [scheduler](crate::FairScheduler) over this executor lets other jobs run after each quantum,
-/// because its next job begins after those that already wait. Some executors need a further call
+/// because its next job begins after the jobs that already wait. Some executors need a further call
 /// for that:
 ///
 /// | the jobs go to | besides `from_fn(threads, …)` |
@@ -69,11 +69,11 @@ type ExecuteLast = dyn Fn(Job) -> Result<(), Rejected> + Send + Sync;
 type YieldNow = dyn Fn() + Send + Sync;
 
 impl<F> FromFn<F> {
-    /// Sets the function that submits a job behind the waiting ones, as
+    /// Sets the function that submits a job behind the waiting jobs, as
     /// [`execute_last`](Executor::execute_last) should. By default such a job is submitted like any
     /// other.
     ///
-    /// Use it for executors whose threads take their own newest job first, and which can be told to
+    /// Use it for executors whose threads take their own newest job first, and that can be told to
     /// run a job last. With tokio, a task yields before it runs the job:
     ///
     /// ```text
@@ -127,7 +127,7 @@ impl<F> FromFn<F> {
     }
 
     /// Sets the function by which a thread runs one waiting job of the underlying executor, as
-    /// [`yield_now`](Executor::yield_now) should. By default it runs none.
+    /// [`yield_now`](Executor::yield_now) should. By default the thread runs no such job.
     ///
     /// Use it for executors whose threads always take their own newest job first, such as rayon's:
     ///
@@ -139,12 +139,13 @@ impl<F> FromFn<F> {
     /// .with_yield_now(|| _ = rayon::yield_now());
     /// ```
     ///
-    /// After each quantum, each thread then runs one job of the underlying executor. A function
-    /// that ran all of them would serve no queue while the executor has other work.
+    /// After each quantum, each thread then runs one job of the underlying executor. The function
+    /// must not run all of them. It would then serve no queue while the executor has other work.
     ///
-    /// [`with_execute_last`](Self::with_execute_last), with a job that calls rayon's `yield_now`
-    /// and then the scheduler's job, would not do. While the yield runs another job, no thread can
-    /// take the scheduler's job. If that other job waits for a task of a queue, it waits for ever.
+    /// [`with_execute_last`](Self::with_execute_last) would not do here, with a job that calls
+    /// rayon's `yield_now` and then the scheduler's job. While the yield runs another job, no
+    /// thread can take the scheduler's job. If that other job waits for a task of a queue, it waits
+    /// for ever.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
 //! Spawning futures into executors: each wake submits a job that polls the future. If the executor
-//! is full then, a thread of its own offers the job again until there is room.
+//! is full at that moment, a separate thread offers the job again until there is room.
 
 use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
@@ -17,9 +17,9 @@ use core::task::Waker;
 impl Futures {
     /// Returns a way to poll futures by jobs of this executor.
     ///
-    /// The futures keep the executor alive. If the executor [reports its end](Executor::end), they
-    /// are dropped at that moment. An accepted future is never refused. So if the executor is full
-    /// when futures are woken, one thread for all of them offers their jobs until there is room.
+    /// The futures keep the executor alive. If the executor [reports its end](Executor::end), the
+    /// futures are dropped at that moment. An accepted future is never refused. If the executor is
+    /// full when futures are woken, a single thread offers their jobs until there is room.
     ///
     /// # Examples
     ///
@@ -73,8 +73,8 @@ struct Over<E> {
     _end: Mutex<Option<(CancelToken, CancelLink)>>,
 }
 
-/// The jobs that the executor had no room for, and whether each is to go behind the others. While
-/// this is `Some`, a thread offers them again.
+/// The jobs for which the executor had no room, and whether each is to go behind the others. While
+/// this is `Some`, a thread offers the jobs again.
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 /// Ends the futures of an executor when it is woken.
@@ -109,7 +109,8 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // `execute` would make it the newest job of this thread again, which runs before all others.
+    // `execute` would make the job the newest of this thread again, so that it runs before all
+    // others.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
     offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }
@@ -132,8 +133,8 @@ impl<E: Executor + 'static> Over<E> {
         if thread::spawn("filch-woken".to_string(), None, body).is_ok() {
             return Ok(());
         }
-        // Without a thread, the jobs that other threads have added since are dropped with their
-        // futures.
+        // No thread could be started. So the jobs that other threads have added since are dropped
+        // with their futures.
         let mut jobs = self.backlog.lock().take().unwrap_or_default();
         jobs.pop_front().map_or(Ok(()), |(job, _)| Err((job, Reason::Full)))
     }
@@ -150,7 +151,7 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
         };
         drop(backlog);
         let mut offered = Some((job, Reason::Full));
-        // If the executor panics, this job is lost; the others remain.
+        // If the executor panics, this job is lost, and the others remain.
         thread::completes(|| {
             while let Some((job, Reason::Full)) = offered.take() {
                 offered = offer(executor, job, is_last).err();
@@ -159,8 +160,8 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
                 }
             }
         });
-        // If the job was refused for another reason, this drops its future, whose destructor is the
-        // user's code.
+        // If the executor refused the job for another reason, this drops its future, whose
+        // destructor is the user's code.
         thread::completes(|| drop(offered));
     }
 }
@@ -170,8 +171,8 @@ const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
 /// Spawns a future into an executor: each time the future is woken, a job polls it.
 ///
-/// Keeps the executor alive for as long as the future, if the executor has no [futures of its
-/// own](Executor::futures). See [`TaskBuilder::spawn_future`], which this calls.
+/// If the executor has no [futures of its own](Executor::futures), the future keeps the executor
+/// alive. See [`TaskBuilder::spawn_future`], which this calls.
 ///
 /// # Examples
 ///

@@ -1,7 +1,7 @@
 //! Running jobs: the trait [`Executor`], three small executors, and how tasks are spawned into any
 //! executor.
 //!
-//! An executor accepts a job or hands it back. It runs an accepted job once or drops it; if it
+//! An executor accepts a job or hands it back. It runs an accepted job once or drops it. If it
 //! drops the job, the job's handle reports that the task was cancelled.
 
 mod at_least_one;
@@ -60,7 +60,7 @@ use core::num::NonZeroUsize;
 /// assert!(executor.execute(Job::new(|| println!("done"))).is_ok());
 /// ```
 pub trait Executor: Send + Sync {
-    /// Accepts a job, to be run once, or hands it back.
+    /// Accepts a job, which is to run once, or hands it back.
     ///
     /// This call happens before the job runs.
     ///
@@ -97,12 +97,12 @@ pub trait Executor: Send + Sync {
     /// other executor returns it.
     ///
     /// By the id, a thread that runs a job of this executor recognizes the executor's other tasks.
-    /// If it waits for such a task, it runs the task itself. If the wait could not end there, it is
-    /// refused with [`WouldDeadlock`].
+    /// If the thread waits for such a task, it runs the task itself. If the wait could not end, the
+    /// thread gets [`WouldDeadlock`].
     ///
-    /// By default `None`: a waiting thread then runs no task of this executor, and no wait for one
-    /// is refused. A scheduler over this executor still recognizes the threads that serve its own
-    /// queues.
+    /// By default `None`. Then a waiting thread runs no task of this executor, and no wait for such
+    /// a task is refused. A scheduler over this executor still recognizes the threads that serve
+    /// its own queues.
     ///
     /// # Examples
     ///
@@ -118,10 +118,11 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Accepts a job that is to run after those that the executor already holds, or hands it back.
-    /// By default this is `execute`, in whatever order that runs jobs.
+    /// Accepts a job that is to run after the jobs that the executor already holds, or hands it
+    /// back. By default this is `execute`, in whatever order that runs jobs.
     ///
-    /// A job that submits itself again and again uses this, so that other jobs get their turn.
+    /// A job that submits itself again and again does so by this method, so that other jobs get
+    /// their turn.
     ///
     /// # Errors
     ///
@@ -142,11 +143,11 @@ pub trait Executor: Send + Sync {
     }
 
     /// Runs one waiting job of this executor on this thread, if a job from
-    /// [`execute_last`](Self::execute_last) would overtake it. By default does nothing.
+    /// [`execute_last`](Self::execute_last) would overtake that job. By default does nothing.
     ///
     /// A scheduler calls this at the end of a ticket's quantum, before it passes the next ticket to
-    /// `execute_last`. An executor whose `execute_last` puts a job behind the others needs nothing
-    /// here. rayon's cannot: see [`FromFn::with_yield_now`].
+    /// `execute_last`. An executor whose `execute_last` puts a job behind the others needs no
+    /// `yield_now`. rayon's cannot do that: see [`FromFn::with_yield_now`].
     ///
     /// # Examples
     ///
@@ -162,8 +163,8 @@ pub trait Executor: Send + Sync {
     /// Returns whether the executor was shut down in a way that drops the jobs that have not begun.
     /// By default `false`.
     ///
-    /// A scheduler whose ticket is refused asks this: it drops its queued tasks if `true`, and
-    /// otherwise runs them.
+    /// A scheduler asks this if its ticket is refused. On `true` it drops its queued tasks, and on
+    /// `false` it runs them.
     ///
     /// # Examples
     ///
@@ -184,9 +185,9 @@ pub trait Executor: Send + Sync {
     /// [`parallelism`](Self::parallelism), and queues the others. By default `false`.
     ///
     /// A scheduler submits at most as many tickets as the executor's parallelism was at the end of
-    /// the last lease. If this returns `true`, it submits one more. That ticket begins as soon as
-    /// the executor has room, for example because it has grown, or because a job blocks and another
-    /// thread replaces it.
+    /// the last lease. If this returns `true`, it submits one more ticket. That ticket begins as
+    /// soon as the executor has room: because it has grown, or because another thread replaces a
+    /// job that blocks.
     ///
     /// # Examples
     ///
@@ -205,7 +206,8 @@ pub trait Executor: Send + Sync {
     /// Returns a token that is cancelled when the executor has ended, so that it runs no further
     /// job. By default `None`: the executor does not report its end.
     ///
-    /// A scheduler over this executor then drops its tasks, and [`Futures::over`] its futures.
+    /// When the executor has ended, a scheduler over it drops its tasks, and [`Futures::over`]
+    /// drops its futures.
     ///
     /// # Examples
     ///
@@ -296,9 +298,8 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns the context that goes with the tasks that are [built](TaskBuilder::on) for this
-    /// executor. By default `None`. A [job](Self::execute) that is submitted as such has no
-    /// context.
+    /// Returns the context of tasks that are [built](TaskBuilder::on) for this executor. By default
+    /// `None`. A bare [job](Self::execute) has no context.
     ///
     /// # Examples
     ///

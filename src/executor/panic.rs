@@ -6,7 +6,7 @@ use core::any::Any;
 
 type Handler = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
 
-/// Receives the payloads of panics; without a handler, drops them. The panic hook has already
+/// Receives the payloads of panics. Without a handler, drops them. The panic hook has already
 /// printed the message.
 #[derive(Clone, Default)]
 pub(crate) struct PanicHandler(Option<Unwatched<Handler>>);
@@ -16,15 +16,15 @@ impl PanicHandler {
         PanicHandler(Some(Unwatched::new(handler)))
     }
 
-    /// Calls the user's function and returns its result. If it panics, passes the payload to the
-    /// handler and returns `None`.
+    /// Calls the user's function and returns its result. If the function panics, passes the payload
+    /// to the handler and returns `None`.
     #[inline]
     pub(crate) fn take<R>(&self, call: impl FnOnce() -> R) -> Option<R> {
         thread::catch(call).map_err(|payload| self.handle(payload)).ok()
     }
 
-    /// Passes a payload to the handler, or drops it. Both the handler and the payload's destructor
-    /// are the user's and may panic too.
+    /// Passes a payload to the handler, or drops it. The handler and the payload's destructor are
+    /// the user's, and may panic too.
     pub(crate) fn handle(&self, payload: thread::Payload) {
         match &self.0 {
             None => thread::forget_if_it_panics(payload),

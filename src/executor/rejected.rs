@@ -73,8 +73,8 @@ impl<T> core::error::Error for Rejected<T> {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RejectedBatch {
-    /// The refused jobs, each with its reason, in the order in which the caller gave them; at least
-    /// one.
+    /// The refused jobs, each with its reason, in the order in which the caller gave them. There is
+    /// at least one.
     pub rejected: Vec<Rejected>,
 }
 

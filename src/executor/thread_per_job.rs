@@ -9,9 +9,9 @@ use core::num::NonZeroUsize;
 
 /// Starts a thread for each job.
 ///
-/// Use it to compare pools with the cost of plain threads, or as a last resort for jobs that block
-/// for long. If the system cannot start another thread, the job is handed back with
-/// [`Reason::Full`]. If a detached job panics, only its thread ends.
+/// Use it to compare pools with plain threads, or as a last resort for jobs that block for long. If
+/// the system cannot start another thread, the job is handed back with [`Reason::Full`]. If a
+/// detached job panics, only its thread ends.
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ pub struct ThreadPerJob;
 
 impl Executor for ThreadPerJob {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        // Shared with the new thread, so that the job is not lost if there is no thread.
+        // Shared with the new thread, so that the job is not lost if the thread cannot be started.
         let ours = TakeOnce::new(job);
         let theirs = ours.clone();
         let body = move || {

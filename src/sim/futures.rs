@@ -23,8 +23,8 @@ impl Polling for Turns {
 }
 
 impl Turns {
-    /// Sets a timer in place of `before`. `time` gets the present time and returns the timer's.
-    /// Returns `None` if that time has come.
+    /// Sets a timer in place of `before`. `time` gets the present time, and returns the time at
+    /// which the timer fires. Returns `None` if that time has come.
     pub(super) fn set_timer(
         &self,
         before: Option<Timer>,
@@ -34,13 +34,13 @@ impl Turns {
         let mut state = self.state.lock();
         let time = time(state.now);
         let before = before.and_then(|it| state.timers.remove(it));
-        // Once the stepper is gone, the time does not come. The stepper's own futures are dropped;
-        // other futures that wait for a time wait for ever.
+        // Once the stepper is gone, the time does not come. The stepper's own futures are dropped.
+        // Other futures that wait for a time wait for ever.
         let is_due = time <= state.now && !state.is_over;
         let (kept, unused) = if state.is_over { (None, Some(waker)) } else { (Some(waker), None) };
         let timer = (!is_due).then(|| state.timers.set(time, kept));
         drop(state);
-        // Not under the lock: the destructors of wakers are the user's code.
+        // Outside the lock, because the destructors of wakers are the user's code.
         drop((before, unused));
         timer
     }
@@ -51,8 +51,8 @@ impl Turns {
     }
 
     /// Ends all waiting, and drops the futures and the jobs that have not begun. Then tells the
-    /// schedulers over the stepper, which drop their tasks: otherwise a running ticket would go on
-    /// until there are none.
+    /// schedulers over the stepper, which drop their tasks. Otherwise a running ticket would go on
+    /// until no task is left.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

@@ -1,13 +1,13 @@
 //! Simulation: schedulers on a virtual clock, one step at a time.
 //!
-//! A [`Stepper`] is an executor whose threads run in turn. Its clock moves only when all of them
-//! wait for it. Tasks call [`work`] to say how long they take. So a scheduler's decisions are
-//! exact, and the same on each machine and in each run. A test of fairness needs no tolerance for
-//! noise, and ten virtual seconds pass in milliseconds.
+//! A [`Stepper`] is an executor whose threads run in turn. Its clock moves only when all its
+//! threads wait for it. Tasks call [`work`] to say how long they take. So a scheduler's decisions
+//! are exact, and the same on each machine and in each run. A test of fairness needs no tolerance
+//! for noise, and ten virtual seconds pass in milliseconds.
 //!
 //! The tested code is the code that ships: the threads are real, and take turns. Between two calls
-//! of [`work`], a task takes no virtual time. The stepper tests order and time. Models and stress
-//! tests are for threads that run *at the same time*.
+//! of [`work`], a task takes no virtual time. A stepper tests order and time. Models and stress
+//! tests cover threads that run *at the same time*.
 //!
 //! ```
 //! use filch::sim::{self, Stepper};

@@ -13,9 +13,10 @@ use core::time::Duration;
 /// Returns a future that is ready when the virtual clock has moved on by `time` since the first
 /// poll.
 ///
-/// Unlike [`work`](super::work), it takes no thread, and none of a thread's virtual time. While no
-/// thread has anything to do, the clock moves to the next timer. A timer fires before threads that
-/// are due at the same time run. Timers of the same time fire in the order in which they were set.
+/// The sleep takes no thread, and none of a thread's virtual time, unlike [`work`](super::work).
+/// While no thread has anything to do, the clock moves to the next timer. A timer fires before
+/// threads that are due at the same time run. Timers of the same time fire in the order in which
+/// they were set.
 ///
 /// Dropping the [`Stepper`](super::Stepper) drops the futures that wait.
 ///
@@ -25,7 +26,7 @@ use core::time::Duration;
 ///
 /// # Examples
 ///
-/// Two requests that are answered after a second wait together, on one thread:
+/// Two requests on one thread wait together, and both are answered after a second:
 ///
 /// ```
 /// use filch::executor::TaskBuilder;
@@ -48,8 +49,8 @@ pub fn sleep(time: Duration) -> Sleep {
     Sleep(SleepState::After(time))
 }
 
-/// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
-/// returns it, has come to `time`. Otherwise the same as [`sleep`].
+/// Returns a future that is ready when the virtual clock has come to `time`, which is read as
+/// [`Stepper::now`](super::Stepper::now) returns it. In all else the same as [`sleep`].
 ///
 /// # Panics
 ///

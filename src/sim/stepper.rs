@@ -1,5 +1,5 @@
-//! The handles of a simulation: a test moves the clock by its `Stepper`, and schedulers get a
-//! `StepperHandle`, an executor and a clock. The state of both is in `turns.rs`.
+//! The handles of a simulation. A test moves the clock by its `Stepper`. Schedulers get a
+//! `StepperHandle`, which is an executor and a clock. The state of both is in `turns.rs`.
 
 use super::turns::Turns;
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
@@ -15,20 +15,22 @@ use core::time::Duration;
 
 /// An executor with a virtual clock, whose threads run one at a time.
 ///
-/// Jobs begin in the order in which they were submitted. The seed decides which thread runs first
-/// of those that are due at the same time. Dropping the stepper drops the jobs that have not begun.
-/// Jobs that have begun run to their end: [`work`](super::work) moves the clock and returns at
-/// once. Futures are dropped. Schedulers over the stepper drop the tasks that they have queued.
+/// Jobs begin in the order in which they were submitted. If several threads are due at the same
+/// time, the seed decides which of them runs first. Dropping the stepper drops the jobs that have
+/// not begun. Jobs that have begun run to their end: [`work`](super::work) then moves the clock and
+/// returns at once. The stepper's futures are dropped. Schedulers over the stepper drop the tasks
+/// that they have queued.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
 /// [timers](super::sleep) for them. Timers wake on the thread that calls the stepper.
 ///
-/// A task may wait for another, by its [handle](crate::JoinHandle::join) or a
+/// A task may wait for another task, by a [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). The other threads have their turns meanwhile, and the
-/// wait takes as much virtual time as they do. A task must block on nothing else but the clock: the
-/// other threads would wait for their turn. That includes waits with a timeout, which measure real
-/// time. A task of a scheduler over a queue of this stepper can wait for a task that only another
-/// thread can run. If each thread waits so, none goes on until the stepper is dropped.
+/// wait takes as much virtual time as they do. A task must block on nothing else but the clock, or
+/// the other threads would wait for their turn. That includes waits with a timeout, which measure
+/// real time. A task of a scheduler over a queue of this stepper can wait for a task that only
+/// another thread can run. If each thread waits like that, all stand still until the stepper is
+/// dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
@@ -114,12 +116,12 @@ impl Stepper {
     }
 
     /// Lets one thread run until it calls [`work`](super::work), waits for a task or is idle. If no
-    /// thread is due yet, first advances the clock; the timers that it passes fire. Returns `false`
-    /// if there is nothing to do.
+    /// thread is due yet, advances the clock first. Timers fire when the clock passes them. Returns
+    /// `false` if there is nothing to do.
     ///
     /// # Panics
     ///
-    /// Panics in a task that runs on this stepper: it would wait for itself.
+    /// Panics in a task that runs on this stepper, because the task would wait for itself.
     ///
     /// # Examples
     ///
@@ -146,9 +148,8 @@ impl Stepper {
         self.turns.run();
     }
 
-    /// Runs all threads for `time`, and advances the clock by `time`. A thread that is due exactly
-    /// at the end still runs, and a timer that is due then fires. The clock stops at its maximum,
-    /// 584 years.
+    /// Runs all threads for `time`, and advances the clock by `time`. Timers and threads that are
+    /// due exactly at the end still fire and run. The clock stops at its maximum, 584 years.
     ///
     /// # Panics
     ///
@@ -185,13 +186,13 @@ impl Drop for Stepper {
     fn drop(&mut self) {
         self.turns.end();
         for thread in self.threads.drain(..) {
-            // No error: these threads catch the panics of their jobs.
+            // Never an error, because these threads catch the panics of their jobs.
             let _ = thread.join();
         }
     }
 }
 
-/// An executor and a clock: [`Stepper::handle`]. It does not keep the stepper alive.
+/// An executor and a clock: [`Stepper::handle`]. A handle does not keep the stepper alive.
 ///
 /// # Examples
 ///

@@ -3,14 +3,14 @@
 use alloc::collections::BTreeMap;
 use core::task::Waker;
 
-/// The timers that are set, by time and then in the order in which they were set.
+/// The set timers, by time, and for the same time in the order in which they were set.
 #[derive(Default)]
 pub(super) struct Timers {
     wakers: BTreeMap<Timer, Waker>,
     count: u64,
 }
 
-/// A timer that is set, has fired, or was removed.
+/// A timer, which may be set, have fired, or be removed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Timer {
     /// In nanoseconds.

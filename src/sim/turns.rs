@@ -21,11 +21,11 @@ pub(super) struct Turns {
     /// Told when the stepper is dropped.
     pub(super) end: End,
     pub(super) state: Mutex<TurnState>,
-    /// Held by the thread that calls the stepper, so that one call at a time passes turns.
+    /// Held by the thread that calls the stepper, so that only one call at a time passes turns.
     driver: Mutex<()>,
     /// Notified when it is the stepper's turn.
     stepper: Condvar,
-    /// Each is notified when it is its thread's turn.
+    /// Each condition is notified when it is its thread's turn.
     pub(super) threads: Vec<Condvar>,
 }
 
@@ -33,13 +33,13 @@ pub(super) struct TurnState {
     /// In nanoseconds.
     pub(super) now: u64,
     turn: Turn,
-    /// The time until which threads pass the turn on among themselves. `None` if each gives it back
-    /// to the stepper.
+    /// The time until which threads pass the turn on among themselves. `None` if each thread gives
+    /// the turn back to the stepper.
     end: Option<u64>,
     pub(super) queue: VecDeque<Job>,
     pub(super) timers: Timers,
     threads: Vec<Thread>,
-    /// The threads that were woken since they last slept.
+    /// For each thread, whether it was woken since it last slept.
     woken: Vec<bool>,
     random: u64,
     panicked: usize,
@@ -57,17 +57,17 @@ enum Turn {
 enum Thread {
     /// It waits for a job.
     Idle,
-    /// It has this job, and waits for its turn.
+    /// The thread has this job, and waits for its turn.
     Given(Job),
     /// It waits for this time.
     Until(u64),
-    /// It waits for another task, and for its waker.
+    /// The thread waits for another task, and sleeps until its waker is called.
     Asleep,
     /// It has the turn.
     Running,
 }
 
-/// How others wake a thread that waits for a task.
+/// How other threads wake a thread that waits for a task.
 struct Alarm {
     turns: Unwatched<Turns>,
     index: usize,
@@ -85,7 +85,8 @@ impl Wake for Alarm {
 /// The state of one thread.
 struct TurnThread {
     alarm: Unwatched<Alarm>,
-    /// The thread blocks here in real time: for a timeout, and when the stepper is gone.
+    /// The park in which the thread blocks in real time: for a timeout, and once the stepper is
+    /// gone.
     park: RefCell<ThreadPark>,
 }
 
@@ -125,7 +126,7 @@ per_thread! {
     static HERE: RefCell<Option<(Unwatched<Turns>, usize)>> = RefCell::new(None);
 }
 
-/// Takes `time` of virtual time: returns when the clock has moved on by that much.
+/// Takes `time` of virtual time. Returns when the clock has moved on by `time`.
 ///
 /// # Panics
 ///
@@ -148,7 +149,7 @@ pub fn work(time: Duration) {
     turns.wait(index, clock::nanos(time));
 }
 
-/// Returns the stepper that this thread belongs to, and the thread's index.
+/// Returns this thread's stepper, and the thread's index.
 pub(super) fn here() -> Option<(Unwatched<Turns>, usize)> {
     HERE.with(|it| it.borrow().clone())
 }
@@ -231,8 +232,8 @@ impl Turns {
         }
     }
 
-    /// Waits until the clock has moved on by `nanos`. Moves it and returns at once when the stepper
-    /// is gone: a queue's tasks then still take time, and their quantum ends.
+    /// Waits until the clock has moved on by `nanos`. Once the stepper is gone, moves the clock and
+    /// returns at once. A queue's tasks then still take time, and their quantum ends.
     fn wait(&self, index: usize, nanos: u64) {
         let mut state = self.state.lock();
         if state.is_over {
@@ -243,7 +244,7 @@ impl Turns {
         self.pass_turn(state, index, until);
     }
 
-    /// Waits until a wake-up of this thread since it last slept. Returns `false` if no turn comes.
+    /// Sleeps until a wake-up, perhaps one since the last sleep. Returns `false` if no turn comes.
     fn sleep(&self, index: usize) -> bool {
         let mut state = self.state.lock();
         if core::mem::take(&mut state.woken[index]) {
@@ -252,7 +253,7 @@ impl Turns {
         self.pass_turn(state, index, Thread::Asleep)
     }
 
-    /// Wakes a thread that sleeps or is about to: it is due now.
+    /// Wakes a thread that sleeps or is about to sleep. The thread is due now.
     fn wake(&self, index: usize) {
         let mut state = self.state.lock();
         if matches!(state.threads[index], Thread::Asleep) {
@@ -289,11 +290,10 @@ impl Turns {
         }
     }
 
-    /// Gives the turn to the next thread that is due at `end` at the latest. Returns whether there
-    /// is one.
+    /// Gives the turn to the next thread due at `end` or earlier. Returns whether there is one.
     fn pass(&self, state: &mut TurnState, end: u64) -> bool {
         let time = state.next_time().filter(|time| *time <= end);
-        // A due timer comes first: the stepper's caller calls its waker, outside of tasks.
+        // A due timer comes first: the stepper's caller calls its waker, outside tasks.
         let Some(time) = time.filter(|time| state.timers.next().is_none_or(|it| it > *time)) else {
             return false;
         };
@@ -334,7 +334,8 @@ impl Turns {
         self.driver.lock()
     }
 
-    /// Fires timers and passes turns up to `end`; only one turn if `among_themselves` is `None`.
+    /// Fires timers and passes turns up to `end`. Passes only one turn if `among_themselves` is
+    /// `None`.
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
         let (mut state, mut has_gone) = (self.state.lock(), false);
         state.end = among_themselves;

@@ -1,11 +1,12 @@
-//! A pair of fences of which one side can bear the whole cost.
+//! A pair of fences, of which the rarely used side can bear the whole cost.
 //!
-//! Two threads each write one variable and then read the other's. One does so millions of times;
-//! the other does so before it sleeps. On Linux the second can make *every* running thread of the
-//! process execute a full barrier (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the
-//! first needs only a compiler fence. Both sides are `SeqCst` fences where the system does not
-//! offer that call, in a model, and in structures that do not ask for it. `proofs/orderings.md`,
-//! *Asymmetric fences*, shows that both forms forbid the same outcome.
+//! Two threads each write one variable and then read the other's. The *light* side does so millions
+//! of times, the *heavy* side only before it sleeps. On Linux the heavy side can make *every*
+//! running thread of the process execute a full barrier (`membarrier(2)`,
+//! `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the light side needs only a compiler fence. Elsewhere
+//! both sides are `SeqCst` fences: if the system lacks that call, in a model, and in structures
+//! that do not ask for it. `proofs/orderings.md`, *Asymmetric fences*, shows that both forms forbid
+//! the same outcome.
 
 use super::fence;
 use core::sync::atomic::Ordering;
@@ -17,13 +18,13 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Returns the form with a fence on each side.
+    /// Returns the form with a `SeqCst` fence on each side.
     pub(crate) const fn symmetric() -> Self {
         Barrier { is_asymmetric: false }
     }
 
-    /// Returns the form with the whole cost on the heavy side, if the system offers the call;
-    /// otherwise a fence on each side.
+    /// Returns the form with the whole cost on the heavy side, if the system offers the call.
+    /// Otherwise returns the form with a fence on each side.
     pub(crate) fn asymmetric() -> Self {
         Barrier { is_asymmetric: system::can_interrupt() }
     }
@@ -44,8 +45,8 @@ impl Barrier {
         }
     }
 
-    /// Keeps the compiler from moving accesses across this line. This is the light side's fence
-    /// where the heavy side bears the whole cost.
+    /// Keeps the compiler from moving accesses across this line. If the heavy side bears the whole
+    /// cost, this is the light side's fence.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn keep_order() {
@@ -61,7 +62,7 @@ impl Barrier {
         }
     }
 
-    /// Fences if the light side has executed no fence, for the reads that follow.
+    /// Makes up for a fence that the light side has not executed, for the reads that follow.
     #[inline(always)]
     pub(crate) fn make_up(self) {
         if self.is_asymmetric {
@@ -89,7 +90,7 @@ mod system {
     #[cold]
     pub(super) fn interrupt() {
         // Once the process is registered, only a new system call filter can make the call fail.
-        // Then the light sides have no fence at all, and going on would be wrong.
+        // Then the light sides have no fence at all, so the process must not go on.
         assert!(
             membarrier(INTERRUPT),
             "a new system call filter blocks membarrier(2), which sleeping threads need: allow it"

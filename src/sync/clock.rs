@@ -1,17 +1,17 @@
 //! Clocks: for the time until a deadline, and for the time that a task takes.
 //!
-//! *On the machine*: the system's monotonic clock for deadlines; for tasks the processor's counter,
-//! where the system itself goes by it.
+//! *On the machine*, deadlines go by the system's monotonic clock. The time of tasks goes by the
+//! processor's counter, where the system itself does.
 //!
-//! Linux on x86-64 goes by the processor's time-stamp counter if it trusts it (clock source `tsc`).
-//! Reading it takes 10 ns there, and the system's clock elsewhere 25 ns. quanta converts, and
-//! measures the rate when the first scheduler is built. On a loaded AMD EPYC (2026-11) that took
-//! 0.6 to 209 ms, and the rate was off by −17 to +420 millionths, the same for all queues. A
-//! counter that goes on while the machine is suspended charges the lease under way for that time,
-//! up to 73 minutes times its weight.
+//! Linux on x86-64 goes by the processor's time-stamp counter if it trusts the counter (clock
+//! source `tsc`). Reading the counter takes 10 ns, and the system's clock 25 ns. The crate quanta
+//! converts, and measures the rate when the first scheduler is built. On a loaded AMD EPYC
+//! (2026-11) that took 0.6 to 209 ms. The rate was off by −17 to +420 millionths, the same for all
+//! queues. A counter may go on while the machine is suspended. Then the lease under way is charged
+//! for that time, up to 73 minutes times its weight.
 //!
-//! *In a model* there is no time, and every deadline has passed: a thread that waits for one may
-//! stop waiting at any moment.
+//! *In a model* there is no time, and every deadline has passed. A thread that waits for a deadline
+//! may stop waiting at any moment.
 
 pub(crate) use std::time::Instant;
 
@@ -36,7 +36,8 @@ pub(crate) fn now() -> Instant {
 #[cfg(any(loom, shuttle))]
 static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
 
-/// Returns the deadline that is `time` from now, or `None` if that is beyond the clock's range.
+/// Returns the deadline that is `time` from now, or `None` if the deadline is beyond the clock's
+/// range.
 pub(crate) fn after(time: Duration) -> Option<Instant> {
     now().checked_add(time)
 }
@@ -47,8 +48,8 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
-/// A clock for short times. It counts nanoseconds from some moment on. It may go backwards: by some
-/// nanoseconds between two processors, and to its beginning when the machine was suspended.
+/// A clock for short times, which counts nanoseconds from its start. It may go backwards by some
+/// nanoseconds between two processors. It may start again at zero after the machine was suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
     counter: Option<&'static counter::Counter>,
@@ -70,13 +71,13 @@ impl Stopwatch {
     }
 }
 
-/// The time-stamp counter, which takes 10 ns to read, and 25 by way of the system.
+/// The time-stamp counter. A read takes 10 ns, and 25 ns by way of the system.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri))))]
 mod counter {
     pub(super) use quanta::Clock as Counter;
     use std::sync::OnceLock;
 
-    /// Returns the counter if the kernel goes by it: then all processors' counters advance
+    /// Returns the counter if the kernel goes by it. Then the counters of all processors advance
     /// together, at one rate.
     pub(super) fn get() -> Option<&'static Counter> {
         const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -1,20 +1,20 @@
 //! Reclamation: freeing objects that another thread may still be reading.
 //!
-//! *On the machine* this is crossbeam-epoch: a pinned thread keeps alive every object that it can
-//! still reach.
+//! *On the machine* this is crossbeam-epoch: an object stays alive while a pinned thread can still
+//! reach it.
 //!
 //! *In a model* it is the most eager reclaimer that epoch's contract permits. A retired object is
 //! poisoned as soon as no guard keeps it. A guard keeps the object if it was pinned before the
-//! retirement. It also does so if it was pinned later, but is not ordered after a completed
-//! reclamation, since it may still load the old pointer. The model adds two kinds of happens-before
-//! edges, both part of the contract: from the drop of a guard to the poisoning that it allowed, and
-//! from a poisoning to every pin that starts after it. It adds no edge between pins, and no
-//! `SeqCst` fence. The real `pin` has such a fence, behind which a missing fence of ours could
-//! hide.
+//! retirement. A guard that was pinned later also keeps the object, unless its pin is ordered after
+//! a completed reclamation. Its thread may still load the old pointer. The model adds two kinds of
+//! happens-before edges, both part of the contract. The first goes from the drop of a guard to the
+//! poisoning that it allowed. The second goes from a poisoning to every pin that starts after it.
+//! The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has such a fence,
+//! which could hide that a fence of ours is missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free is an assertion, or a
-//! data race that loom reports, never a crash. This checks how the crate uses epoch; it says
-//! nothing about crossbeam-epoch itself.
+//! data race that loom reports, but never a crash. This checks how the crate uses epoch, not
+//! crossbeam-epoch itself.
 
 #[cfg(all(not(loom), feature = "std"))]
 pub(crate) use machine::{Domain, Guard, Protected};
@@ -73,7 +73,7 @@ mod machine {
 
     impl Guard {
         /// Frees `object` once no thread that is pinned now can still reach it. Flushes, so that
-        /// this happens soon: retired objects are large.
+        /// large objects are freed soon.
         ///
         /// # Safety
         ///
@@ -82,8 +82,8 @@ mod machine {
         /// 3. Any thread may free it, at any later time.
         pub(crate) unsafe fn retire<T>(&self, object: *mut Protected<T>) {
             if cfg!(shuttle) {
-                // Leaked: it would be freed when the thread ends, outside of any schedule, where
-                // shuttle's atomics cannot be touched. Schedules do not check memory.
+                // Leaked. Otherwise the object would be freed when the thread ends, outside any
+                // schedule, where shuttle's atomics cannot be used. Schedules do not check memory.
                 return;
             }
             // SAFETY: by 1 the box is ours to free, and this is the only time.
@@ -157,7 +157,7 @@ mod model {
             Protected { value, alive: UnsafeCell::new(true) }
         }
 
-        /// Reclaims the object at once, without retiring it: for canaries.
+        /// Reclaims the object at once, without retiring it. Canaries use this.
         pub fn poison(&self) {
             // SAFETY: loom reports a read of `alive` that is not ordered before this write.
             self.alive.with_mut(|alive| unsafe { *alive = false });
@@ -202,8 +202,8 @@ mod model {
         books: RefCell<Books>,
     }
 
-    /// Records which guards pin and which objects are retired. loom does not see it, so it adds no
-    /// happens-before edge. It is accessed only between two operations of loom's.
+    /// Records which guards pin and which objects are retired. loom does not see these records, so
+    /// they add no happens-before edge. They are accessed only between two operations of loom's.
     #[derive(Default)]
     struct Books {
         now: usize,
@@ -211,16 +211,16 @@ mod model {
         guards: Vec<usize>,
         /// The number of guards that have been dropped.
         gone: usize,
-        /// The objects that are not reclaimed yet, and when each was retired.
+        /// The objects that are not reclaimed yet, with the time of each retirement.
         waiting: Vec<(usize, Box<dyn Retired>)>,
         reclaimed: Vec<Box<dyn Retired>>,
         last_reclamation: Option<usize>,
     }
 
-    // SAFETY: loom runs one thread at a time and switches at its own operations only, and no borrow
-    // of `books` contains one.
+    // SAFETY: loom runs one thread at a time, and switches only at its own operations. No borrow of
+    // `books` contains such an operation.
     unsafe impl Sync for DomainState {}
-    // SAFETY: the thread that drops the domain last frees its objects; on the machine, any thread
+    // SAFETY: the thread that drops the domain last frees its objects. On the machine, any thread
     // may free them.
     unsafe impl Send for DomainState {}
 
@@ -243,9 +243,9 @@ mod model {
 
         /// Pins the current thread.
         pub fn pin(&self) -> Guard {
-            // By this load, loom explores pins and reclamations in both orders. Only if something
-            // has been reclaimed is there an edge: a read-modify-write reads the newest value, so
-            // it is ordered after every reclamation so far.
+            // Because of this load, loom explores pins and reclamations in both orders. An edge
+            // exists only if something has been reclaimed. A read-modify-write reads the newest
+            // value, so it is ordered after every reclamation so far.
             self.0.reclaimed.load(Relaxed);
             if self.0.books.borrow().last_reclamation.is_some() {
                 self.0.reclaimed.fetch_add(0, Acquire);
@@ -277,8 +277,8 @@ mod model {
             self.waiting.iter().map(|&(retired, _)| retired).filter(|&it| !self.kept(it)).collect()
         }
 
-        /// Poisons those objects. No operation of loom's is in here, so no other thread pins
-        /// meanwhile.
+        /// Poisons the objects that no guard keeps. No operation of loom's is in here, so no other
+        /// thread pins meanwhile.
         fn poison_free(&mut self) {
             for retired in self.free() {
                 let place = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
@@ -304,7 +304,7 @@ mod model {
                     return;
                 }
                 // This orders us before every pin that follows. Another thread may run before this
-                // operation; if it drops a guard, we are not ordered after that drop yet.
+                // operation. If that thread drops a guard, we are not ordered after that drop yet.
                 self.reclaimed.fetch_add(1, Release);
                 if self.books.borrow().gone == gone {
                     return self.books.borrow_mut().poison_free();

@@ -31,7 +31,7 @@ impl<T: Default> Default for Mutex<T> {
     }
 }
 
-/// A value that several threads may try to take. One of them gets it.
+/// A value that several threads may try to take. Only one of them gets it.
 pub(crate) struct TakeOnce<T>(Unwatched<Mutex<Option<T>>>);
 
 impl<T> TakeOnce<T> {

@@ -1,9 +1,9 @@
-//! The one door to atomics, cells, threads and reclamation.
+//! The only module that names atomics, cells, threads and reclamation.
 //!
 //! No other module names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
-//! (`tests/house/rules.rs` checks), so this folder alone decides whether the crate runs on the
-//! machine or inside a loom model. Where the two must differ, the difference is one small type. Its
-//! file argues that the model permits at least the executions of the machine:
+//! (`tests/house/rules.rs` checks). So this folder alone decides whether the crate runs on the
+//! machine or inside a loom model. Where the two must differ, the difference is one small type. The
+//! type's file argues that the model permits at least the executions of the machine:
 //!
 //! | file | on the machine | in a model |
 //! |---|---|---|
@@ -69,8 +69,8 @@ mod machine {
         Arc::downgrade(arc)
     }
 
-    /// Returns the value to the last owner. If several owners call this at the same time, one gets
-    /// it.
+    /// Returns the value to the last owner. If all owners call this at the same time, one owner
+    /// gets the value.
     #[cfg(feature = "std")]
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::into_inner(arc)
@@ -101,20 +101,20 @@ mod machine {
     /// The most other segments whose memory an injector keeps.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The least number of sleepers that left untold at which their list is cleared.
+    /// The list of sleepers is cleared once this many sleepers, or more, have left it untold.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues of a fair scheduler that share a word.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUP: usize = 64;
-    /// The most such groups in a fair scheduler.
+    /// The most groups of queues in a fair scheduler.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
-    /// The number of these groups that share a word of a summary.
+    /// The number of groups that share a word of a summary.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// The most nested services of a worker that helpers can see; a deeper one gets no help. When
-    /// two workers help each other by turns, each nests a service for every second level of the
+    /// The most nested services of a worker that helpers can see. A deeper service gets no help.
+    /// When two workers help each other in turn, each nests a service for every second level of the
     /// recursion. A recursion that halves its range has fewer than 64 levels.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 64;
@@ -122,7 +122,8 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const FAN: usize = 8;
 
-    /// A function that is `const` on the machine; loom's types have no `const` constructors.
+    /// A function that is `const` on the machine. In a model it is not, because loom's types have
+    /// no `const` constructors.
     #[cfg(target_has_atomic = "64")]
     macro_rules! const_on_the_machine {
         ($(#[$meta:meta])* $visibility:vis fn $($rest:tt)*) => {
@@ -147,7 +148,7 @@ mod machine {
 mod model {
     pub(crate) use loom::sync::Arc;
 
-    /// loom's `Arc` has no weak references, so in a model nothing has been kept.
+    /// Never upgrades. loom's `Arc` has no weak references, so in a model no value has been kept.
     pub(crate) struct Weak<T>(core::marker::PhantomData<fn() -> T>);
 
     impl<T> Weak<T> {
@@ -161,8 +162,8 @@ mod model {
         Weak(core::marker::PhantomData)
     }
 
-    /// Returns the value to the last owner. Of several owners that call this at the same time,
-    /// perhaps none gets it; then the last one drops it.
+    /// Returns the value to the last owner. If several owners call this at the same time, perhaps
+    /// none gets the value. Then the last owner drops it.
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::try_unwrap(arc).ok()
     }
@@ -171,29 +172,30 @@ mod model {
 
     /// The number of items that a deque moves before its indices wrap: models are small.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 2;
-    /// The most items that a thief takes from a LIFO deque by one claim: small enough for a model
-    /// with items beyond the reach of a batch.
+    /// The most items that a thief takes from a LIFO deque by one claim. Small, so that a model can
+    /// have items beyond the reach of a batch.
     pub(crate) const MAX_ANNOUNCED: usize = 2;
-    /// The most slots in an injector's segment: small enough for models that change segments.
+    /// The most slots in an injector's segment. Small, so that models change segments.
     pub(crate) const MAX_SLOTS: usize = 2;
-    /// The most segments that an injector keeps until it is dropped: small enough for models that
-    /// have other segments too.
+    /// The most segments that an injector keeps until it is dropped. Small, so that models have
+    /// other segments too.
     pub(crate) const MAX_LASTING: usize = 2;
     /// The most other segments whose memory an injector keeps: none, so that a model frees them and
     /// notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
-    /// The least number of sleepers that left untold at which their list is cleared.
+    /// The list of sleepers is cleared once this many sleepers, or more, have left it untold.
     pub(crate) const MANY_GONE: usize = 2;
-    /// The number of a fair scheduler's queues that share a word: small enough for models with
+    /// The number of a fair scheduler's queues that share a word. Small, so that models have
     /// several groups.
     pub(crate) const GROUP: usize = 2;
-    /// The most such groups in a fair scheduler.
+    /// The most groups of queues in a fair scheduler.
     pub(crate) const GROUPS: usize = 4;
-    /// The number of these groups that share a word of a summary.
+    /// The number of groups that share a word of a summary.
     pub(crate) const SUMMARY: usize = 2;
     /// The number of children of a node of a tree above the queues.
     pub(crate) const FAN: usize = 2;
-    /// The same, small: each service takes three atomics, which loom counts.
+    /// The most nested services of a worker that helpers can see. Small, because each service takes
+    /// three atomics, which loom counts.
     pub(crate) const KNOWN_SERVICES: usize = 4;
 
     /// A function that is `const` on the machine.
@@ -220,7 +222,7 @@ pub(crate) type Index = i64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
-/// A counted reference that loom does not watch, for values that are only read: the standard
+/// A counted reference that loom does not watch, for values that are only read. It is the standard
 /// library's, in models too.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
@@ -228,7 +230,7 @@ pub(crate) use alloc::sync::Arc as Unwatched;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) type Text = Unwatched<str>;
 
-/// The one ordering that is written bare. The others have names: see [`order`].
+/// The only ordering that is written bare. The others have names: see [`order`].
 pub(crate) use core::sync::atomic::Ordering::Relaxed;
 
 #[cfg(not(loom))]
@@ -236,7 +238,7 @@ pub(crate) use machine::*;
 #[cfg(loom)]
 pub(crate) use model::*;
 
-/// The parts of this folder that models test by themselves; not part of the public API.
+/// The parts of this folder that models test by themselves. Not part of the public API.
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod for_models {

@@ -1,10 +1,10 @@
 //! Memory orderings that carry a name.
 //!
-//! A `Release` means nothing without the `Acquire` that it synchronizes with somewhere else. A
-//! [`Pair`] makes the two one value. Both ends name the same constant, the constant's documentation
-//! says what it guarantees, and "find references" lists every line that takes part. A [`FencePair`]
-//! and a [`Dekker`] do the same for two threads of which each writes one variable and reads the
-//! other's.
+//! A `Release` means nothing without the `Acquire` that synchronizes with it somewhere else. A
+//! [`Pair`] makes the two one value. Both ends name the same constant, whose documentation says
+//! what the pair guarantees. "Find references" then lists every line that takes part. A
+//! [`FencePair`] and a [`Dekker`] do the same for two threads that each write one variable and read
+//! the other's.
 //!
 //! On the machine the methods below are constants. In a loom model they ask `audit` first, which
 //! may weaken one of them to see whether a model notices.
@@ -12,7 +12,7 @@
 use super::barrier::Barrier;
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-/// A release and the acquire that synchronizes with it: writes before [`release`](Pair::release)
+/// A release and the acquire that synchronizes with it. Writes before [`release`](Pair::release)
 /// are seen after [`acquire`](Pair::acquire).
 #[derive(Debug)]
 pub struct Pair(&'static str);
@@ -58,14 +58,14 @@ impl FencePair {
         super::fence(at(self.0, "fence", SeqCst));
     }
 
-    /// Fences on the side that runs often, if the other may bear the whole cost.
+    /// Fences on the side that runs often. The other side may bear the whole cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub(crate) fn light_fence(&self, barrier: Barrier) {
         barrier.light(at(self.0, "light_fence", SeqCst));
     }
 
-    /// Fences on the side that runs rarely, and may bear the whole cost.
+    /// Fences on the side that runs rarely. This side may bear the whole cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub(crate) fn heavy_fence(&self, barrier: Barrier) {
@@ -76,10 +76,10 @@ impl FencePair {
 /// A [`FencePair`] of which one side is made of `SeqCst` accesses where that is cheaper.
 ///
 /// One side writes, calls [`fence`](Dekker::fence) and reads. The other side gives each of its
-/// accesses the ordering [`strong`](Dekker::strong), and calls [`light_fence`](Dekker::light_fence)
-/// between its write and its read. In a model, those accesses are as written and the light fence is
-/// a fence. On the machine, they are `SeqCst` and the light fence is nothing. loom cannot judge the
-/// machine's form, because it takes `SeqCst` accesses for weaker than they are.
+/// accesses the ordering [`strong`](Dekker::strong). It calls [`light_fence`](Dekker::light_fence)
+/// between its write and its read. In a model, those accesses keep their written ordering and the
+/// light fence is a fence. On the machine, they are `SeqCst` and the light fence is nothing. loom
+/// cannot judge the machine's form, because it treats `SeqCst` accesses as weaker than they are.
 /// `proofs/orderings.md`, *Dekker*, shows that both forms forbid the same outcome.
 #[derive(Debug)]
 pub struct Dekker(&'static str);
@@ -98,8 +98,8 @@ impl Dekker {
         super::fence(at(self.0, "fence", SeqCst));
     }
 
-    /// Marks the line between the write and the read, on the side whose accesses are strong: a
-    /// fence in a model.
+    /// Marks the line between the write and the read, on the side whose accesses are strong. In a
+    /// model this is a fence.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn light_fence(&self) {
@@ -108,8 +108,8 @@ impl Dekker {
         }
     }
 
-    /// Returns the ordering of an access on that side, which needs only `written` for its other
-    /// uses.
+    /// Returns the ordering of an access on the strong side. The access needs only `written` for
+    /// its other uses.
     #[inline(always)]
     pub fn strong(&self, written: Ordering) -> Ordering {
         if cfg!(loom) { written } else { SeqCst }

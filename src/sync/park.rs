@@ -1,9 +1,9 @@
-//! A parker: one thread blocks in it until another wakes it.
+//! A parker: one thread blocks in it until another thread wakes it.
 //!
 //! *On the machine* it is crossbeam-utils' parker.
 //!
-//! *In a model* it is a lock and a condition variable. A model has no time. A timeout may pass at
-//! any moment there, so it passes at once. A model with a timeout thus also covers spurious
+//! *In a model* it is a lock and a condition variable. A model has no time, so a timeout may pass
+//! at any moment, and here it passes at once. So a model with a timeout also covers spurious
 //! wake-ups.
 
 #[cfg(not(any(loom, shuttle)))]
@@ -56,7 +56,7 @@ mod model {
     use crate::sync::lock::{Condvar, Mutex};
     use core::task::Waker;
     use core::time::Duration;
-    // Not loom's: it only counts, and would only make models larger.
+    // Not loom's: this `Arc` only counts, and would only make models larger.
     use std::sync::Arc;
     use std::task::Wake;
 
@@ -85,7 +85,8 @@ mod model {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);
             }
             *has_token = false;
-            // Random schedules are not fair: one thread could wake and sleep for ever.
+            // Random schedules are not fair. Without a yield, one thread could wake and sleep for
+            // ever.
             #[cfg(shuttle)]
             if timeout.is_some() {
                 drop(has_token);

@@ -1,15 +1,15 @@
 //! Memory for one item that one thread puts in and one thread takes out.
 //!
-//! Unlike a [`Slot`](super::slot::Slot), only the thread that has claimed it touches it, so plain
-//! memory is enough.
+//! Only the thread that has claimed a place touches it, so plain memory is enough. That is the
+//! difference from a [`Slot`](super::slot::Slot).
 //!
 //! *On the machine* it is a `T`, perhaps uninitialised.
 //!
-//! *In a model* it is a cell that loom watches. loom reports races; the cell reports an item that
+//! *In a model* it is a cell that loom watches. loom reports races. The cell reports an item that
 //! is taken twice or was never put there.
 //!
-//! A [`Watch`] stands beside atomics, because loom does not report that an atomic is used before it
-//! is made or after it is freed. It is nothing on the machine, and a cell in a model.
+//! A [`Watch`] stands beside atomics, because loom does not notice an atomic that is used before it
+//! is made or after it is freed. On the machine a `Watch` is nothing, and in a model it is a cell.
 
 #[cfg(not(loom))]
 pub(crate) use machine::{Place, Watch};
@@ -61,8 +61,8 @@ mod machine {
             // Uninitialised memory is an empty place.
         }
 
-        /// Moves an item there. It is passed by reference, since each move of a large item by value
-        /// would take its size from the stack again.
+        /// Moves an item there. Takes a reference, because each move of a large item by value would
+        /// need its size on the stack again.
         ///
         /// # Safety
         ///
@@ -78,7 +78,7 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there, it was not taken, and no other thread touches the place
+        /// An item was put there and was not taken, and no other thread touches the place
         /// meanwhile.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
@@ -92,7 +92,7 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there, it was not taken, and no other thread touches the place
+        /// An item was put there and was not taken, and no other thread touches the place
         /// meanwhile.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
@@ -106,7 +106,7 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there, it was not taken, and no other thread touches the place
+        /// An item was put there and was not taken, and no other thread touches the place
         /// meanwhile.
         #[inline(always)]
         pub(crate) unsafe fn take(&self) -> T {
@@ -134,12 +134,13 @@ mod model {
             Watch(UnsafeCell::new(()))
         }
 
-        /// Reports a use of the memory, which others may use at the same time.
+        /// Reports a use of the memory. Other threads may use it at the same time.
         pub(crate) fn used(&self) {
             self.0.with(|_| ());
         }
 
-        /// Reports that this thread, which must be alone, makes the memory or takes it back.
+        /// Reports that this thread makes the memory or takes it back. No other thread may use it
+        /// meanwhile.
         pub(crate) fn changed(&self) {
             self.0.with_mut(|_| ());
         }

@@ -1,9 +1,9 @@
-//! A value that many threads read and few replace, as a whole.
+//! A value that many threads read, and that few threads replace as a whole.
 //!
 //! Readers take no lock: a reader is pinned while it reads. A replaced value is retired, and
 //! [`epoch`](super::epoch) frees it. All of this is the same on the machine and in a model.
 //!
-//! - **I1** A snapshot is complete before it is published, and is retired once, after it has been
+//! - **I1** A snapshot is complete before it is published. It is retired once, after it has been
 //!   replaced. Only pinned threads read it, and the thread that drops the `Snapshot`.
 
 use super::epoch::{Domain, Protected};
@@ -37,7 +37,7 @@ impl<T> Snapshot<T> {
         look(unsafe { &*current })
     }
 
-    /// Replaces the value by one that `change` makes from it.
+    /// Replaces the value by the value that `change` makes from it.
     ///
     /// # Safety
     ///
@@ -46,11 +46,11 @@ impl<T> Snapshot<T> {
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();
         let old = self.current.load(Relaxed); // Relaxed: 1 orders it
-        // SAFETY: I1 — by 1 only this call may retire it.
+        // SAFETY: I1 — by 1 only this call may retire the old value.
         let new = Protected::new(change(unsafe { &*old }));
         self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());
-        // SAFETY: I1 — the store has replaced it, by 1 no other call retires it, and 2 lets any
-        // thread free it.
+        // SAFETY: I1 — the store has replaced the old value. By 1 no other call retires it, and 2
+        // lets any thread free it.
         unsafe { guard.retire(old) };
     }
 }
@@ -63,11 +63,11 @@ impl<T> Drop for Snapshot<T> {
     }
 }
 
-// SAFETY: I1 — several threads read a value, which needs `T: Sync`, and any may drop it, which
+// SAFETY: I1 — several threads read a value, which needs `T: Sync`. Any of them may drop it, which
 // needs `T: Send`.
 unsafe impl<T: Send + Sync> Send for Snapshot<T> {}
-// SAFETY: I1 — threads that share a `Snapshot` read one value, which needs `T: Sync`, and any of
-// them may free it, which needs `T: Send`.
+// SAFETY: I1 — threads that share a `Snapshot` read one value, which needs `T: Sync`. Any of them
+// may free it, which needs `T: Send`.
 unsafe impl<T: Send + Sync> Sync for Snapshot<T> {}
 
 impl<T> fmt::Debug for Snapshot<T> {

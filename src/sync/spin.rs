@@ -3,8 +3,9 @@
 //! *On the machine* a thread that found nothing may look again for some microseconds before it
 //! sleeps.
 //!
-//! *In a model* it sleeps at once. Looking again changes nothing that other threads see, so an
-//! execution with spinning equals one without, in which the thread arrived later.
+//! *In a model* such a thread sleeps at once. Looking again changes nothing that other threads see.
+//! So an execution with spinning equals an execution without spinning in which the thread arrived
+//! later.
 
 #[cfg(all(not(any(loom, shuttle)), not(feature = "std")))]
 pub(crate) use counted::{Patience, relax};
@@ -13,20 +14,20 @@ pub(crate) use machine::{Patience, Vigil, relax};
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{Patience, Vigil, relax};
 
-/// The number of looks at a location that another thread is about to write, before the thread that
-/// looks begins to wait.
+/// How often a thread looks at a location that another thread is about to write, before it begins
+/// to wait.
 ///
-/// A cache line of another core takes some hundred nanoseconds to arrive.
+/// The number covers the time of a cache line from another core: some hundred nanoseconds.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
-/// Calls `look`, which returns whether the caller should try again. In a model, returns `false`:
-/// giving up is always correct.
+/// Calls `look`, which returns whether the caller should try again. In a model, returns `false`,
+/// because giving up is always correct.
 #[inline(always)]
 pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
     cfg!(not(any(loom, shuttle))) && look()
 }
 
-/// Lets another thread run that must act first, such as a producer that was suspended between
+/// Lets another thread run that must act first. That may be a producer that was suspended between
 /// claiming a slot and filling it.
 #[cfg(feature = "std")]
 pub(crate) fn give_way() {
@@ -38,8 +39,8 @@ pub(crate) fn give_way() {
 
 /// Backs off from a word that other threads are changing.
 ///
-/// The wait is long enough for a competitor to do a few dozen operations while it has the cache
-/// line to itself. Two threads that took turns would pay a transfer of the line for each operation.
+/// The wait is long enough for a competitor to do a few dozen operations while it alone has the
+/// cache line. Two threads that took turns would pay a transfer of the line for each operation.
 pub(crate) struct Contention(u32);
 
 impl Contention {
@@ -48,7 +49,7 @@ impl Contention {
     }
 
     /// Waits for 128 relaxations the first time, and for up to 512 later. Where a relaxation is
-    /// short, that is one to five microseconds. In a model, returns at once.
+    /// short, that takes one to five microseconds. In a model, returns at once.
     #[cold]
     pub(crate) fn wait(&mut self) {
         if cfg!(not(any(loom, shuttle))) {
@@ -62,7 +63,7 @@ impl Contention {
 mod counted {
     pub(crate) use core::hint::spin_loop as relax;
 
-    /// The most relaxations of a wait, where there is no clock. They take some microseconds.
+    /// The most relaxations of a wait where there is no clock. They take some microseconds.
     const RELAXATIONS: usize = 512;
 
     /// The relaxations that a thread has left before it should stop waiting.
@@ -88,15 +89,15 @@ mod machine {
     pub(crate) use core::hint::spin_loop as relax;
     use std::time::{Duration, Instant};
 
-    /// The longest spin: about the cost of sleeping and being woken.
+    /// The longest spin: about the cost of a sleep and a wake-up.
     const AT_MOST: Duration = Duration::from_micros(15);
     /// The number of relaxations between two looks at the clock.
     const RELAXATIONS: usize = 16;
 
-    /// The longest search for work: about the time until other threads find out that there is more
-    /// to do.
+    /// The longest search for work. Within about this time other threads find out that there is
+    /// more work.
     const VIGIL: Duration = Duration::from_micros(22);
-    /// The time above which a yield has let another thread run.
+    /// A yield that takes longer than this has let another thread run.
     const TO_YIELD: Duration = Duration::from_nanos(1500);
 
     /// The time until which a thread may search for work instead of sleeping.
@@ -109,8 +110,9 @@ mod machine {
             Vigil { end: None }
         }
 
-        /// Yields to other threads. If it is time to sleep, only returns `false`. If the yield let
-        /// another thread run, the caller may look once more, and the next call returns `false`.
+        /// Yields to other threads, and returns whether the search goes on. If it is time to sleep,
+        /// returns `false` without a yield. If the yield let another thread run, the caller may
+        /// look once more, and the next call returns `false`.
         pub(crate) fn goes_on(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.end.get_or_insert(now + VIGIL) {
@@ -124,7 +126,7 @@ mod machine {
         }
     }
 
-    /// The time until which a thread may spin for another that is about to be done.
+    /// The time until which a thread may spin for another thread that is about to be done.
     pub(crate) struct Patience(Option<Instant>);
 
     impl Patience {
@@ -133,7 +135,8 @@ mod machine {
             Patience(None)
         }
 
-        /// Relaxes a few times. If it is time to sleep, only returns `false`.
+        /// Relaxes a few times, and returns whether the thread may go on. If it is time to sleep,
+        /// only returns `false`.
         pub(crate) fn lasts(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.0.get_or_insert(now + AT_MOST) {

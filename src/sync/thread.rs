@@ -2,7 +2,7 @@
 //!
 //! *On the machine* threads have names, and a panic in a job can be caught.
 //!
-//! *In a model* threads have no names, and panics are not caught: loom reports a deadlock or a race
+//! *In a model* threads have no names, and panics are not caught. loom reports a deadlock or a race
 //! by a panic, which must end the model. So only tests cover jobs that panic.
 
 #[cfg(not(any(loom, shuttle)))]
@@ -10,16 +10,16 @@ pub(crate) use machine::*;
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::*;
 
-/// Returns an address on this thread's stack, at about the newest frame.
+/// Returns an address on this thread's stack, near the newest frame.
 ///
-/// Where there is no assembly for it, it is the address of a local, which AddressSanitizer may have
-/// put elsewhere.
+/// On targets without assembly here, this is the address of a local. AddressSanitizer may have put
+/// the local elsewhere.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: it reads a register, and changes nothing.
+        // SAFETY: the instruction reads a register, and changes nothing.
         unsafe {
             core::arch::asm!("mov {}, rsp", out(reg) pointer,
                 options(nomem, nostack, preserves_flags));
@@ -29,7 +29,7 @@ pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: it reads a register, and changes nothing.
+        // SAFETY: the instruction reads a register, and changes nothing.
         unsafe {
             core::arch::asm!("mov {}, sp", out(reg) pointer,
                 options(nomem, nostack, preserves_flags));
@@ -43,10 +43,10 @@ pub(crate) fn stack_pointer() -> usize {
     }
 }
 
-/// Returns the lowest address of this thread's own stack and the one above its highest, if the
-/// system says.
+/// Returns the bounds of this thread's own stack, if the system tells them: the lowest address, and
+/// the address above the highest.
 ///
-/// A thread may run on another stack for a time: coroutines do.
+/// The thread may be running on another stack just now, such as a coroutine's.
 pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     {
@@ -56,15 +56,16 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
         let mut attributes = MaybeUninit::uninit();
         // SAFETY: the function has no preconditions.
         let this = unsafe { libc::pthread_self() };
-        // SAFETY: it is valid for writes, and the thread is this one.
+        // SAFETY: `attributes` is valid for writes, and the thread is this one.
         if unsafe { libc::pthread_getattr_np(this, attributes.as_mut_ptr()) } != 0 {
             return None;
         }
-        // SAFETY: the call before has initialized the attributes; the rest is valid for writes.
+        // SAFETY: the call before has initialized `attributes`; the other pointers are valid for
+        // writes.
         let error = unsafe {
             libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size)
         };
-        // SAFETY: they were initialized, and are not used any more.
+        // SAFETY: `attributes` was initialized, and is not used any more.
         unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
         (error == 0).then(|| (low.addr(), low.addr() + size))
     }
@@ -91,7 +92,8 @@ mod machine {
     use std::string::String;
     use std::{io, mem, thread};
 
-    /// Returns the number of threads that the machine can run at once; one if that is not known.
+    /// Returns the number of threads that the machine can run at once; one if the number is
+    /// unknown.
     pub(crate) fn available() -> NonZeroUsize {
         thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
     }
@@ -99,7 +101,7 @@ mod machine {
     /// The payload of a panic.
     pub(crate) type Payload = Box<dyn Any + Send>;
 
-    /// Starts a thread, with a stack of `stack_size` bytes if that is given.
+    /// Starts a thread. Its stack has `stack_size` bytes, if that is given.
     pub(crate) fn spawn<F>(
         name: String,
         stack_size: Option<usize>,
@@ -118,8 +120,8 @@ mod machine {
     /// Runs `body` to its end or to its panic. The panic hook has printed the message by then.
     #[inline]
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
-        // Unwind-safe: `body` is dropped, with any state of its own that the panic has broken. For
-        // state that `body` shares, its other users must cope, as after the panic of a thread.
+        // Unwind-safe: `body` is dropped, with any state of its own that the panic has broken.
+        // Other users of state that `body` shares must cope, as after the panic of a thread.
         catch_unwind(AssertUnwindSafe(body))
     }
 
@@ -133,8 +135,8 @@ mod machine {
         catch(body).map_err(forget_if_it_panics).is_ok()
     }
 
-    /// Drops the payload of a panic, whose destructor is the user's and may panic again. Forgets
-    /// the payload of that second panic.
+    /// Drops the payload of a panic. The payload's destructor is the user's, and may panic again.
+    /// Then this forgets the second payload.
     pub(crate) fn forget_if_it_panics(payload: Payload) {
         if let Err(second) = catch(|| drop(payload)) {
             mem::forget(second);

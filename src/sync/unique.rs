@@ -4,13 +4,13 @@ use super::Relaxed;
 use core::num::NonZeroU64;
 use core::sync::atomic::AtomicU64;
 
-/// The machine's atomic in a model too: no thread reads anything on the strength of a number, and a
-/// model's atomic cannot be `static`.
+/// The machine's atomic in a model too, because no thread relies on the order of numbers. A model's
+/// atomic cannot be `static`.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Returns a number that no other call returns.
 pub(crate) fn number() -> NonZeroU64 {
-    // Relaxed: each addition returns another number, in whatever order they happen.
+    // Relaxed: each addition returns another number, in any order.
     let number = NEXT.fetch_add(1, Relaxed);
     NonZeroU64::new(number).expect("there are more numbers than a process can ask for")
 }

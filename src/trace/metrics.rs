@@ -1,10 +1,11 @@
-//! Metrics for the facade of the crate `metrics`, and so for each exporter that it has.
+//! Metrics for the facade crate `metrics`, and so for each exporter of the facade.
 //!
 //! Names, labels and help are those of [`prometheus`](super::prometheus). Call these functions
 //! before the exporter is read, or at intervals. Gauges are set, and counters are set to their
 //! absolute value. A metric in seconds is a gauge, because the facade's counters are integers.
 //!
-//! A program may publish one scheduler and one pool: the names of further ones would collide.
+//! A program may publish only one scheduler and one pool, because the names of further ones would
+//! collide.
 //!
 //! # Examples
 //!
@@ -32,10 +33,10 @@ use alloc::vec::Vec;
 /// Publishes the metrics of all queues of a report, with the labels `queue` and `slot`. Waits are
 /// gauges with the label `quantile`.
 ///
-/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
-/// difference of reports: the facade's counters never fall. The metrics of a queue that no longer
-/// exists keep their last values in the recorder. A new queue of the same name in the same slot
-/// shows those values until it exceeds them. So give queues that come and go names of their own.
+/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report). Do not take a
+/// difference of reports, because the facade's counters never fall. The metrics of a removed queue
+/// keep their last values in the recorder. A new queue of the same name in the same slot shows
+/// those values until it exceeds them. So give short-lived queues names of their own.
 ///
 /// # Examples
 ///

@@ -1,11 +1,11 @@
-//! Timelines: which task ran on which thread, and when. Metrics as text, for [`prometheus`], and
-//! for the facade `metrics`.
+//! Timelines: which task ran on which thread, and when. Also metrics as text, for [`prometheus`],
+//! and for the facade `metrics`.
 //!
-//! A [`Timeline`] makes [contexts](crate::task::ContextFlow). Each records where and when its tasks
-//! were spawned, and where and when they ran. With one context for each queue,
-//! [`write_chrome`](Timeline::write_chrome) writes a picture: a track for each thread, and a colour
-//! for each queue. The picture is for [Perfetto](https://ui.perfetto.dev) or `chrome://tracing`. A
-//! context costs nothing where it is not used, and works over any executor.
+//! A [`Timeline`] makes [contexts](crate::task::ContextFlow). Each context records where and when
+//! its tasks were spawned, and where and when they ran. With one context for each queue,
+//! [`write_chrome`](Timeline::write_chrome) writes a picture with a track for each thread, and a
+//! colour for each queue. The picture is for [Perfetto](https://ui.perfetto.dev) or
+//! `chrome://tracing`. A context costs nothing where it is not used, and works over any executor.
 //! `examples/trace/main.rs` records a pool with three queues.
 //!
 //! ```text
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Each thread records into a [deque](crate::deque) of its own, without a lock. The deque has a
-//! maximum; slices beyond it are counted and left out. Recording a task costs three looks at the
-//! clock, the box that every context costs, and a push.
+//! maximum. Slices beyond the maximum are counted and left out. Recording a task costs three looks
+//! at the clock, the box that every context costs, and a push.
 
 mod chrome;
 #[cfg(feature = "metrics")]

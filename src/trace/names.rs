@@ -77,13 +77,13 @@ pub(super) const OF_QUEUES: [Metric<QueueMetrics>; 14] = [
 pub(super) const WAIT: (&str, &str) =
     ("filch_queue_wait_seconds", "Time between a task's acceptance and its beginning.");
 
-/// Returns the waits of a queue by quantile, or none if it has measured none.
+/// Returns the waits of a queue by quantile, or none if the queue has measured none.
 pub(super) fn waits(queue: &QueueMetrics) -> impl Iterator<Item = (&'static str, Value)> + use<> {
     let all = queue.wait.map(|it| [("0.5", it.median), ("0.99", it.p99), ("1", it.longest)]);
     all.into_iter().flatten().map(|(quantile, wait)| (quantile, Seconds(wait)))
 }
 
-/// Where tokio has the same metric, the rest of the name is tokio's.
+/// If tokio has the same metric, the rest of the name is tokio's.
 pub(super) const OF_POOLS: [Metric<PoolMetrics>; 9] = [
     gauge("filch_pool_workers", "Threads that live.", |it| Count(it.num_workers as u64)),
     gauge("filch_pool_blocked_workers", "Threads that are blocked.", |it| {

@@ -1,11 +1,12 @@
 //! Metrics in the text form that Prometheus reads.
 //!
-//! A server returns these texts, one after the other, from the path that Prometheus scrapes, with
-//! the content type [`CONTENT_TYPE`]. Names and units follow Prometheus' conventions. A text is
-//! made from a report or from metrics that the caller has taken, so reading it costs the scheduler
-//! nothing else.
+//! A server returns these texts, one after the other, from the path that Prometheus scrapes. The
+//! response has the content type [`CONTENT_TYPE`]. Names and units follow Prometheus' conventions.
+//! A text is made from a report or from metrics that the caller has taken, so making it does not
+//! touch the scheduler.
 //!
-//! A page may have one scheduler and one pool: the names of further ones would collide.
+//! A page may have only one scheduler and one pool, because the names of further ones would
+//! collide.
 //!
 //! # Examples
 //!
@@ -45,9 +46,9 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// The label `queue` is the queue's name, or is empty for the default queue. The label `slot` tells
 /// queues of the same name apart. Take the report from
-/// [`FairScheduler::report`](crate::FairScheduler::report): a difference of reports would let the
-/// counters fall. A queue's share is
-/// `rate(filch_queue_service_seconds_total[1m])` divided by the sum over all queues.
+/// [`FairScheduler::report`](crate::FairScheduler::report). A difference of reports would let the
+/// counters fall. A queue's share is `rate(filch_queue_service_seconds_total[1m])` divided by the
+/// sum over all queues.
 ///
 /// # Examples
 ///
@@ -72,7 +73,7 @@ pub fn queues(report: &Report) -> String {
     text.0
 }
 
-/// Returns the metrics of a pool. Where tokio has the same metric, the rest of the name is tokio's.
+/// Returns the metrics of a pool. If tokio has the same metric, the rest of the name is tokio's.
 ///
 /// # Examples
 ///
@@ -108,7 +109,7 @@ impl Text {
     }
 }
 
-/// Returns a queue's labels, with the escapes that the text form asks for.
+/// Returns a queue's labels, escaped as the text form demands.
 fn labels(queue: &QueueMetrics) -> String {
     let name = queue.name.as_deref().unwrap_or_default();
     let name = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");

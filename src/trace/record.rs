@@ -34,7 +34,7 @@ pub struct Record {
     name: u32,
 }
 
-/// A task that has been spawned and has not run yet. Each poll of a future is recorded by itself.
+/// A task that was spawned and has not run yet. Each poll of a future is recorded separately.
 #[derive(Clone)]
 pub struct Spawned {
     record: Record,

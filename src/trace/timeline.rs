@@ -56,8 +56,8 @@ impl Timeline {
         Timeline::with_capacity(SLICES)
     }
 
-    /// Makes a timeline that holds at most `slices` slices for each thread. A slice takes 40 bytes;
-    /// a thread's memory grows with its slices.
+    /// Makes a timeline that holds at most `slices` slices for each thread. A slice takes 40 bytes.
+    /// A thread's memory grows with its slices.
     ///
     /// # Panics
     ///
@@ -80,9 +80,9 @@ impl Timeline {
         Timeline(Unwatched::new(Tracks::new(slices)))
     }
 
-    /// Returns a context that records tasks under this name. It is for a
-    /// [pool](crate::pool::Builder::context), for all [queues](crate::fair::Builder::context), or
-    /// for [one queue](crate::fair::QueueBuilder::context). A pair of contexts is a context too.
+    /// Returns a context that records tasks under this name. It fits a
+    /// [pool](crate::pool::Builder::context), all [queues](crate::fair::Builder::context), or [one
+    /// queue](crate::fair::QueueBuilder::context). A pair of contexts is a context too.
     #[must_use]
     pub fn record(&self, name: impl Into<Text>) -> Record {
         Record::new(&self.0, self.0.name(name.into()))
@@ -113,7 +113,7 @@ impl Timeline {
         }
     }
 
-    /// Takes the recorded slices, ordered by when they began. A slice is recorded when it ends.
+    /// Takes the recorded slices, ordered by their beginnings. A slice is recorded when it ends.
     #[must_use]
     pub fn take(&self) -> Vec<Slice> {
         let mut slices = self.0.take();
@@ -131,7 +131,7 @@ impl Timeline {
     /// opens too. The picture has a track for each thread, colours slices by name, and draws arrows
     /// from the places where tasks were spawned.
     ///
-    /// Makes many small writes: wrap a file in a `BufWriter`.
+    /// Makes many small writes, so wrap a file in a `BufWriter`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Tracks: for each thread a deque, into which the thread records and from which others take.
+//! Tracks: each thread records into a deque of its own, from which other threads take.
 
 use super::slice::Slice;
 use crate::deque::{Builder, Flavor, Stealer, Worker};
@@ -14,10 +14,10 @@ use core::time::Duration;
 
 /// The name of a period in which a worker sleeps.
 pub(super) const ASLEEP: u32 = 0;
-/// In place of a track, if no thread spawned the slice or that thread has none.
+/// Stands for a missing track: no thread spawned the slice, or that thread has no track.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// A slice as it is recorded: names and threads are numbers, times are in nanoseconds.
+/// A slice as it is recorded: names and threads are numbers, and times are in nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
     pub(super) name: u32,
@@ -31,7 +31,7 @@ pub(super) struct Tracks {
     start: clock::Instant,
     /// The most slices of each thread.
     capacity: usize,
-    /// Locked to add a track and to take slices, but not to record.
+    /// A thread takes this lock to add a track or to take slices, but not to record.
     known: Mutex<Known>,
 }
 
@@ -64,13 +64,13 @@ struct Side {
 
 /// A thread's own track.
 pub(super) struct Mine {
-    /// The timeline of this track. Another timeline can get the same address, but not before this
-    /// one is over.
+    /// The timeline of this track. Another timeline can get the same address only after this
+    /// timeline is over.
     timeline: *const Tracks,
     pub(super) number: u32,
     pub(super) asleep_since: Cell<Option<u64>>,
     slices: Worker<Event>,
-    /// Dropped last: another thread that finds it dropped finds all slices in the deque.
+    /// Dropped last. A thread that finds it dropped finds all slices in the deque.
     side: Unwatched<Side>,
 }
 
@@ -88,7 +88,7 @@ impl Mine {
 
     fn is_over(&self) -> bool {
         // Relaxed: a later timeline at the same address is made after this flag was set. So a
-        // thread that knows the later one sees the flag.
+        // thread that knows the later timeline sees the flag.
         self.side.is_over.load(Relaxed)
     }
 }
@@ -186,7 +186,8 @@ impl Known {
     fn sweep(&mut self) {
         let (left, lost) = (&mut self.left, &mut self.lost);
         self.tracks.retain_mut(|track| {
-            // The thread drops its reference last, so after that all its slices are in the deque.
+            // The thread drops its reference last. So once this succeeds, all its slices are in the
+            // deque.
             let Some(side) = Unwatched::get_mut(&mut track.side) else { return true };
             *lost += side.lost.load(Relaxed); // Relaxed: a statistic
             track.take(left);
@@ -210,7 +211,8 @@ impl Known {
 }
 
 impl Drop for Tracks {
-    /// Makes each thread drop its track of this timeline when it next adds a track for another one.
+    /// Makes each thread drop its track of this timeline when it next adds a track for another
+    /// timeline.
     fn drop(&mut self) {
         for track in &self.known.lock().tracks {
             track.side.is_over.store(true, Relaxed); // Relaxed: it guards nothing

@@ -105,8 +105,8 @@ impl ThreadPool {
     ///
     /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
     /// another worker has taken it meanwhile. A worker without work can take it at any time,
-    /// whatever the first closure does. Then the caller waits for that worker, and helps it: the
-    /// caller runs halves of joins and jobs of scopes within the second closure, and nothing else.
+    /// whatever the first closure does. Then the caller waits for that worker, and helps it.
+    /// Meanwhile the caller runs only halves of joins and jobs of scopes within the second closure.
     /// If there is only other work, another thread takes the caller's place until the wait ends, as
     /// in [`blocking`](crate::pool::blocking). The pool then has up to
     /// [`max_threads`](crate::pool::Builder::max_threads). Allocates nothing, except in a wait that

@@ -162,7 +162,7 @@ impl Pool {
         drop(crew);
         this.give_up(&result);
         if is_too_large {
-            this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: workers check it under the lock
+            this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: checked under the lock
         }
         this.idle.searchers.notify_all();
         result
@@ -266,7 +266,7 @@ impl Pool {
         if seat.has_pinned() || is_discharged && crew.is_closing {
             crew.alive += usize::from(is_discharged);
             if crew.is_too_large() {
-                this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: workers check it under the lock
+                this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: checked under the lock
             }
             this.mark_spare(&crew);
             return false;

@@ -109,10 +109,10 @@ impl Local {
         }
     }
 
-    /// Takes a job of the scope for which this worker waits. Otherwise takes a job for which
-    /// another thread waits, and that was spawned by a service which ends the latch. With `raids`
-    /// it also takes halves that their owner holds, and helps with jobs for which that owner waits.
-    /// Without `raids` it asks for the halves.
+    /// Takes a job of the scope for which this worker waits. Otherwise takes a job that was spawned
+    /// by a service which ends the latch. With `raids`, also takes halves that the service's worker
+    /// holds, and jobs of services within the latch. Without `raids`, asks the worker for its
+    /// halves.
     fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(latch)) {
             return Some(job);

@@ -1,5 +1,5 @@
-//! A slot for targets without instructions that copy uninitialised memory: one lock of the process
-//! is held during each copy, whatever the slot.
+//! A slot for targets without instructions that copy uninitialised memory. All slots of the process
+//! share one lock, which a thread holds during each copy.
 
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
@@ -9,8 +9,8 @@ use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Held by the thread that accesses a slot. A lock in each slot would give a size to slots of
-/// zero-sized items, of which a deque may hold more than memory has room for.
+/// Held by the thread that accesses a slot. A lock in each slot would give slots of zero-sized
+/// items a size. A deque may hold more such items than memory has room for.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Room for one `T`.
@@ -45,8 +45,8 @@ impl<T> Copied<T> {
 }
 
 impl<T> Slot<T> {
-    /// Makes empty slots. They are made in place, because a single item may be larger than the
-    /// stack of the thread that grows a deque.
+    /// Makes empty slots. They are made in place, because an item may be larger than the stack of
+    /// the thread that grows a deque.
     pub(crate) fn row(slots: usize) -> Box<[Self]> {
         let row = Box::<[Self]>::new_uninit_slice(slots);
         // SAFETY: a slot consists of one `MaybeUninit`, which may be uninitialised.
@@ -68,18 +68,20 @@ impl<T> Slot<T> {
         Copied(locked(|| unsafe { ptr::read(self.0.get()) }))
     }
 
-    /// Copies the contents into another slot, which the caller owns, without a copy on the stack: an
-    /// item may be larger than the stack.
+    /// Copies the contents into another slot, which the caller owns. Makes no copy on the stack,
+    /// because an item may be larger than the stack.
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
-        // SAFETY: the lock is held, so no other thread accesses either value, and they are two.
+        // SAFETY: the lock is held, so no other thread accesses either value, and the slots are
+        // distinct.
         locked(|| unsafe { ptr::copy_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
 
     /// Exchanges the contents of two slots that the caller owns.
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
-        // SAFETY: the lock is held, so no other thread accesses either value, and they are two.
+        // SAFETY: the lock is held, so no other thread accesses either value, and the slots are
+        // distinct.
         locked(|| unsafe { ptr::swap_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
 
@@ -95,8 +97,8 @@ impl<T> Slot<T> {
     }
 }
 
-/// Calls `access`, which must not panic, under the lock. Inlined, like the rest, so that a large
-/// item is not copied to the stack once more.
+/// Calls `access` under the lock. `access` must not panic. Inlined, so that a large item is not
+/// copied to the stack once more.
 #[inline(always)]
 fn locked<R>(access: impl FnOnce() -> R) -> R {
     while IS_LOCKED.swap(true, Acquire) {

@@ -11,14 +11,15 @@
 //! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell, and a copy is a
 //! copy of the pointer. Only opening the copy touches the payload. So loom reports an item that is
 //! opened before its writer is done. The payload reports an item that is taken twice or was never
-//! written. The model permits each outcome of the machine. A torn copy on the machine mixes several
-//! writes to the slot, and the model's copy is any one of them. Both are opened only after a claim.
-//! A claimed copy is never torn: that is an invariant of the structure (I5 of the deque).
+//! written. The model permits each outcome of the machine. On the machine a torn copy mixes several
+//! writes to the slot. The model's copy is any one of these writes. In both forms a copy is opened
+//! only after a claim. A claimed copy is never torn, by an invariant of the structure (I5 of the
+//! deque).
 //!
-//! `locked`, *where `words` has no instructions*: those are inline assembly, which WebAssembly has
-//! not and Miri does not run. There one lock of the process is held during each copy. Copies are
-//! never torn then, and the deque is not lock-free. `--cfg filch_locked_slots` selects this form
-//! elsewhere, so that its tests run on every machine.
+//! `locked`, *where `words` has no instructions*: `words` needs inline assembly, which WebAssembly
+//! does not have and Miri does not run. There a thread holds one lock of the process during each
+//! copy. Copies are never torn then, and the deque is not lock-free. `--cfg filch_locked_slots`
+//! selects this form elsewhere, so that its tests run on every machine.
 
 #[cfg(loom)]
 mod model;

@@ -14,11 +14,11 @@ use std::vec::Vec;
 #[derive(Debug)]
 struct WatchedItem<T> {
     item: UnsafeCell<MaybeUninit<T>>,
-    /// Not loom's: it must not add a happens-before edge. Only a second taker, which is a bug,
-    /// finds it set.
+    /// Not loom's, because it must not add a happens-before edge. Only a second taker, which is a
+    /// bug, finds it set.
     taken: AtomicBool,
-    /// The words of the item. Not in loom's cell: a thread may look at its copy while another
-    /// takes the item.
+    /// The words of the item. Not in loom's cell, because a thread may look at its copy while
+    /// another thread takes the item.
     words: MaybeUninit<T>,
 }
 
@@ -26,13 +26,13 @@ struct WatchedItem<T> {
 #[derive(Debug)]
 pub struct Slot<T> {
     payload: AtomicPtr<WatchedItem<T>>,
-    /// Every payload that this slot ever pointed to. So a stale copy never dangles, and a
-    /// second taker meets an assertion, not freed memory.
+    /// Every payload to which this slot ever pointed. So a stale copy never dangles, and a second
+    /// taker meets an assertion, not freed memory.
     seen: RefCell<Vec<Arc<WatchedItem<T>>>>,
 }
 
-// SAFETY: `payload` is atomic. `seen` is never borrowed twice at once: loom runs one thread at a
-// time and switches only at its own operations. No borrow of `seen` contains one. A thread that
+// SAFETY: `payload` is atomic. `seen` is never borrowed twice at once. loom runs one thread at a
+// time and switches only at its own operations, and no borrow of `seen` contains one. A thread that
 // copies holds a handle that keeps the slot alive.
 unsafe impl<T: Send> Sync for Slot<T> {}
 // SAFETY: the slot owns its payloads, and their items are `Send`.
@@ -43,8 +43,8 @@ unsafe impl<T: Send> Send for Slot<T> {}
 pub struct Copied<T>(Option<Arc<WatchedItem<T>>>);
 
 impl<T> Copied<T> {
-    /// Returns the words of the item. `None` for a slot that was never written, of which the
-    /// machine's version returns arbitrary words.
+    /// Returns the words of the item. Returns `None` for a slot that was never written. The
+    /// machine's version returns arbitrary words for such a slot.
     #[must_use]
     pub fn words(&self) -> Option<&MaybeUninit<T>> {
         self.0.as_ref().map(|it| &it.words)

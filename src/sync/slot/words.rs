@@ -43,8 +43,8 @@ impl<T> Copied<T> {
     }
 }
 
-/// Runs the body for the offset of each piece of a `T`: words first, then the largest smaller
-/// pieces that its end consists of. Sizes are constants, so no loop remains for small items.
+/// Runs the body for the offset of each piece of a `T`. Words come first, then the largest smaller
+/// pieces that fill its end. Sizes are constants, so no loop remains for small items.
 macro_rules! for_each_piece {
     ($T:ty, |$at:ident, $P:ident| $body:expr) => {{
         let mut $at = 0;
@@ -79,8 +79,8 @@ impl<T> Slot<T> {
         unsafe { row.assume_init() }
     }
 
-    /// Stores an item, and forgets the old contents without dropping them. Only the slot's
-    /// owner may call this: the pieces of two writers would mix.
+    /// Stores an item, and forgets the old contents without dropping them. Only the slot's owner
+    /// may call this, because the pieces of two writers would mix.
     #[inline(always)]
     pub(crate) fn store(&self, item: T) {
         let item = MaybeUninit::new(item);
@@ -104,8 +104,8 @@ impl<T> Slot<T> {
         Copied(copy)
     }
 
-    /// Copies the contents into a slot that the caller owns. They do not pass through the
-    /// stack, which an item may exceed.
+    /// Copies the contents into a slot that the caller owns. They do not pass through the stack,
+    /// because an item may be larger than the stack.
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
         for_each_piece!(T, |at, P| {
@@ -118,8 +118,8 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
         for_each_piece!(T, |at, P| {
-            // Relaxed, all: the caller owns both slots. A copy that another thread makes
-            // meanwhile may be torn, and no claim permits opening it.
+            // Relaxed, all: the caller owns both slots. Another thread's copy may be torn
+            // meanwhile, but no claim permits that thread to open it.
             let piece = self.piece::<P>(at).load(Relaxed);
             self.piece::<P>(at).store(other.piece::<P>(at).load(Relaxed), Relaxed);
             other.piece::<P>(at).store(piece, Relaxed);
