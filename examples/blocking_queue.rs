@@ -28,7 +28,7 @@ impl<T> BlockingQueue<T> {
         Ok(())
     }
 
-    /// Receives the oldest item, and sleeps until there is one. Returns `None` once the queue is
+    /// Receives the oldest item. Sleeps while the queue is empty. Returns `None` once the queue is
     /// closed and empty.
     pub(crate) fn receive(&self) -> Option<T> {
         loop {
@@ -36,21 +36,21 @@ impl<T> BlockingQueue<T> {
                 return Some(item);
             }
             let prepared = self.changes.prepare();
-            // `is_closed` comes first: after it returned true, no further item is accepted.
+            // `is_closed` comes first, because a closed queue accepts no further item.
             let is_closed = self.items.is_closed();
             if let Some(item) = self.items.pop() {
                 return Some(item); // dropping `prepared` cancels
             }
             match (is_closed, self.items.is_empty()) {
                 (true, true) => return None,
-                // A sender was stopped half-way, and `steal` goes around its item.
+                // A sender was stopped in the middle of its push, and `pop` goes around its item.
                 (true, false) => thread::yield_now(),
                 (false, _) => prepared.commit(),
             }
         }
     }
 
-    /// Closes the queue to further items; receivers still get the items in it.
+    /// Closes the queue to further items. Receivers still get the items in it.
     pub(crate) fn close(&self) {
         self.items.close();
         self.changes.notify_all();

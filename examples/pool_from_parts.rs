@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 struct Shared {
-    /// By this id a worker that waits for a task of this pool knows to run the task itself.
+    /// A worker that waits for a task recognizes a task of this pool by this id, and runs the task
+    /// itself.
     id: ExecutorId,
     injector: Injector<Job>,
     stealers: Vec<Stealer<Job>>,
@@ -38,7 +39,7 @@ impl Shared {
             let retried = || std::iter::repeat_with(elsewhere).find(|it| !it.is_retry());
             local.pop().or_else(|| {
                 let job = retried()?.success();
-                // While the batch was on its way, no searcher could see the rest of it.
+                // While the batch was moving, no searcher could see its other items.
                 if !local.is_empty() {
                     self.searchers.notify_one();
                 }
@@ -66,7 +67,7 @@ impl Shared {
                 continue;
             }
             let resting = search.prepare();
-            // In this order: a closed and empty injector stays so.
+            // `is_closed` comes first, because a closed and empty injector stays so.
             search = match (self.injector.is_closed(), self.is_there_more()) {
                 (_, true) => resting.cancel(),
                 (false, false) => resting.commit(),
@@ -99,8 +100,8 @@ fn closed(refused: Closed<Job>) -> Rejected {
 
 impl Executor for Pool {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        // A job here spawns only into its own pool, so a thread with a deque is a worker of this
-        // one.
+        // Jobs here spawn only into their own pool. So a thread with a deque is a worker of this
+        // pool.
         let job = LOCAL.with_borrow(|local| match local {
             Some(local) => {
                 local.push(job);
@@ -114,7 +115,7 @@ impl Executor for Pool {
     }
 
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
-        // In a deque the job would be the newest, and its owner would take it first.
+        // In a deque the job would be the newest, and the deque's owner would take it first.
         self.0.injector.try_push(job).map_err(closed)?;
         self.0.searchers.notify_one();
         Ok(())
@@ -155,7 +156,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     static LEAVES: AtomicUsize = AtomicUsize::new(0);
-    // This pool is leaked, so that jobs may refer to it; the next one is dropped.
+    // This pool is leaked, so that jobs may refer to it. The next pool is dropped.
     let pool: &Pool = Box::leak(Box::new(Pool::new(2)));
     let group = TaskGroup::new();
     grow(pool, &group, 16, &LEAVES);

@@ -3,8 +3,8 @@
 //! `cargo run --release --example harness [-- --tasks N] [--threads N] [--baseline NAME]`
 //!
 //! A task only counts down a shared word. In the *separated* shape the workers are blocked while
-//! the tasks are queued, so queuing and draining are timed apart. In the *overlapped* shape both
-//! happen at once. The *recursive* shapes have 10,000 tasks that spawn 100 each, and 100 that spawn
+//! the tasks are queued, so queuing and draining are timed separately. In the *overlapped* shape
+//! both happen at once. In the *recursive* shapes, 10,000 tasks spawn 100 each, or 100 tasks spawn
 //! 10,000 each. A pool whose tasks carry a context is measured as an executor of its own. The
 //! results go to `target/filch/harness.tsv` and `harness.svg`.
 
@@ -31,7 +31,8 @@ struct Options {
     baseline: String,
 }
 
-/// An executor, and the divisor of its number of tasks: a thread for each task is too slow for all.
+/// An executor, and the divisor of its number of tasks. A thread for each task would be too slow
+/// for all tasks.
 struct Subject {
     name: &'static str,
     executor: Arc<dyn Executor>,
@@ -104,7 +105,7 @@ fn subjects(threads: usize) -> io::Result<Vec<Subject>> {
     ])
 }
 
-/// A context that flows with tasks: the request that a task belongs to.
+/// A context that goes with tasks: the request to which a task belongs.
 struct Request;
 
 thread_local!(static REQUEST: std::cell::Cell<u64> = const { std::cell::Cell::new(7) });
@@ -124,7 +125,7 @@ impl ContextFlow for Request {
     }
 }
 
-/// A pool whose jobs carry its context; jobs given to `execute` carry none.
+/// A pool whose tasks carry its context. Jobs given to `execute` carry none.
 struct WithContext(ThreadPool);
 
 impl Executor for WithContext {

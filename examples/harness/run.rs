@@ -46,8 +46,8 @@ pub(crate) struct Measured {
 
 const ROUNDS: usize = 3;
 
-/// Counts tasks down; the last one wakes the waiting thread. Each round leaks one, a few dozen
-/// bytes, so that a task captures a single word.
+/// Counts tasks down. The last task wakes the waiting thread. Each round leaks one countdown, a few
+/// dozen bytes, so that a task captures a single word.
 struct Countdown {
     left: AtomicUsize,
     waiter: Thread,
@@ -109,7 +109,7 @@ fn once(executor: &Arc<dyn Executor>, shape: Shape, tasks: usize, threads: usize
             (None, start.elapsed(), tasks)
         }
         Shape::Recursive { outer } => {
-            // Both numbers are smaller if there are fewer tasks.
+            // Both numbers shrink if there are fewer tasks.
             let inner = (1_000_000 / outer).min(tasks);
             let outer = (tasks / inner).max(1);
             (None, recursive(executor, outer, inner), outer * inner)
@@ -127,7 +127,7 @@ fn once(executor: &Arc<dyn Executor>, shape: Shape, tasks: usize, threads: usize
 
 fn submit(executor: &Arc<dyn Executor>, job: Job) {
     let mut job = job;
-    // `ThreadPerJob` refuses a job while the system gives no further thread.
+    // `ThreadPerJob` refuses a job while the system has no thread to give.
     while let Err(rejected) = executor.execute(job) {
         job = rejected.item;
         thread::yield_now();

@@ -1,12 +1,13 @@
-//! A worker that sleeps in an I/O driver. Data to read wakes it, and so does a task in an injector.
+//! A worker that sleeps in an I/O driver. Data to read wakes the worker, and so does a task in an
+//! injector.
 //!
 //! ```console
 //! cargo run --release --example io_driver            # 1000 messages and 1000 tasks
 //! cargo run --release --example io_driver -- 50
 //! ```
 //!
-//! The driver is a `polling::Poller` that implements `Park`, so a worker can sleep in it. Parking
-//! waits for events, and unparking calls the poller's `notify`.
+//! The driver is a `polling::Poller` that implements `Park`. Parking waits for events, and
+//! unparking calls the poller's `notify`.
 
 use filch::Injector;
 use filch::idle::{EventCount, Park};
@@ -44,7 +45,7 @@ impl Driver {
 
 impl Park for Driver {
     fn park(&mut self, timeout: Option<Duration>) {
-        // After an error it returns, too: the worker looks at everything again.
+        // After an error the park returns too, and the worker looks at everything again.
         if let Err(error) = self.poller.wait(&mut self.events, timeout) {
             eprintln!("waiting for events failed: {error}");
         }
@@ -62,7 +63,7 @@ struct Done {
     messages: usize,
 }
 
-/// Runs tasks and reads messages until it has done as many as `wanted`.
+/// Runs tasks and reads messages until the worker has done as many as `wanted`.
 fn work(
     tasks: &Injector<usize>,
     changes: &EventCount,
@@ -72,8 +73,8 @@ fn work(
     const SOCKET: usize = 0;
     let (mut driver, mut done) = (Driver::new()?, Done::default());
     socket.set_nonblocking(true)?;
-    // SAFETY: `delete` removes the socket before it closes; after an early return `driver`, a
-    // local, is dropped before the parameter.
+    // SAFETY: `delete` removes the socket before it closes. After an early return, the local
+    // `driver` is dropped before the parameter `socket`.
     unsafe { driver.poller.add(&socket, Event::readable(SOCKET)) }?;
     while done != *wanted {
         if tasks.pop().is_some() {
@@ -86,7 +87,8 @@ fn work(
             continue; // dropping `prepared` cancels
         }
         driver.events.clear();
-        // A task may have arrived, a message, or both, so it looks at both, notified or not.
+        // A task may have arrived, a message, or both. So the worker looks at both, notified or
+        // not.
         prepared.commit_in(&mut driver, None);
         let mut buffer = [0; 64];
         match socket.read(&mut buffer) {
@@ -94,7 +96,7 @@ fn work(
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        // The poller reports an event once; this call asks it to report again.
+        // The poller reports an event once, and this call asks it to report again.
         driver.poller.modify(&socket, Event::readable(SOCKET))?;
     }
     driver.poller.delete(&socket)?;

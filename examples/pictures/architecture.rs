@@ -36,7 +36,7 @@ const PRIMITIVES: [Card; 4] = [
     ("Searchers", ["look for a while", "before they sleep"]),
 ];
 
-/// The positions of cards; the two upper layers are narrower, for the tower beside them.
+/// The positions of cards. The two upper layers are narrower, for the tower beside them.
 const LEFT: f64 = 184.0;
 const WIDE: f64 = 744.0;
 const NARROW: f64 = 600.0;
@@ -99,7 +99,7 @@ fn executors(picture: &mut Picture) {
     cards(picture, row, AMBER, &EXECUTORS);
 }
 
-/// Draws the simulation, which is an executor and imports the fair scheduler, beside both layers.
+/// Draws the simulation beside both layers: it is an executor, and imports the fair scheduler.
 fn tower(picture: &mut Picture) {
     let lines = [
         (Font::code(11.0).colored(QUIET), "sim, above fair"),

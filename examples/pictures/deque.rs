@@ -21,7 +21,7 @@ enum Step {
 struct Frame {
     flavor: Flavor,
     answer: String,
-    /// How many items were taken at the top, which is also the index of the oldest item left.
+    /// How many items were taken at the top. This is also the index of the oldest item left.
     top: usize,
     /// The items, oldest first.
     items: Vec<&'static str>,

@@ -4,11 +4,12 @@
 //! cargo run --release --example pictures [-- [--check] [FOLDER]]
 //! ```
 //!
-//! It writes them into FOLDER, by default `docs/pictures`; with `--check` it compares them with the
-//! files there. The pictures are computed where possible: the frames of `deque.svg` are the answers
-//! of a real `Worker` and its `Stealer`, and the lines of `fairness.svg` come from a simulation on
-//! a virtual clock. So the same sources give the same files, byte by byte. Each file has its own
-//! background, no blank lines and no ids, so a page of rustdoc can contain it.
+//! The example writes into FOLDER, by default `docs/pictures`. With `--check` it compares the
+//! pictures with the files there. The pictures are computed where possible. The frames of
+//! `deque.svg` are the answers of a real `Worker` and its `Stealer`. The lines of `fairness.svg`
+//! come from a simulation on a virtual clock. So the same sources give the same files, byte by
+//! byte. Each file has its own background, no blank lines and no ids, so a page of rustdoc can
+//! contain it.
 
 mod architecture;
 mod deque;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the folder to write into, and whether to compare instead; or the error to print.
+/// Returns the folder, and whether to compare instead of writing. An error is the text to print.
 fn arguments() -> Result<(PathBuf, bool), String> {
     let (mut folder, mut is_check) = (None, false);
     for argument in env::args_os().skip(1) {

@@ -30,7 +30,7 @@ pub(crate) enum Sharing {
 /// When a task ran.
 type Span = (Duration, Duration);
 
-/// When each task of the small batch ran, and each of the large one.
+/// The time at which each task of the small batch ran, and each task of the large batch.
 pub(crate) struct Run([Vec<Span>; 2]);
 
 pub(crate) fn run(sharing: Sharing) -> Result<Run, QueueError> {
@@ -66,7 +66,7 @@ fn submit(stepper: &Stepper, queue: &Queue, batch: Batch, spans: &Arc<Mutex<Vec<
 }
 
 impl Run {
-    /// Returns the service of the small and of the large batch until then, in seconds.
+    /// Returns the service of the small and of the large batch until a time, in seconds.
     pub(crate) fn services(&self, until: Duration) -> [f64; 2] {
         self.0.each_ref().map(|spans| {
             let ran = |(begin, end): &Span| (*end).min(until).saturating_sub(*begin);

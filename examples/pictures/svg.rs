@@ -1,7 +1,7 @@
 //! A picture in SVG that may stand alone or inside a page: boxes, lines, arrows and text.
 //!
-//! The width of a text depends on the reader's fonts. It is estimated here, on the wide side. A
-//! text that does not fit its place is a mistake in the picture, and drawing it panics.
+//! The width of a text depends on the reader's fonts. The estimate here is on the wide side. A text
+//! that does not fit its place is a mistake in the picture, and drawing it panics.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ impl Area {
     }
 }
 
-/// Which part of a text its point is at: the beginning, the middle or the end.
+/// The part of a text that lies at its point: the beginning, the middle or the end.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -118,7 +118,8 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// Returns an empty sheet. It draws the paper, so the picture is legible on any background.
+    /// Returns an empty sheet with paper drawn on it, so that the picture is legible on any
+    /// background.
     pub(crate) fn new(title: &'static str, width: f64, height: f64) -> Self {
         let mut picture = Picture { title, size: (width, height), body: String::new() };
         let sheet = area(0.5, 0.5, width - 1.0, height - 1.0);
@@ -186,8 +187,8 @@ impl Picture {
         ));
     }
 
-    /// Draws a line with a tip. The tip is a shape and no marker: markers need ids, which would
-    /// have to differ among all pictures of a page.
+    /// Draws a line with a tip. The tip is a shape rather than a marker. Markers need ids, which
+    /// would have to differ among all pictures of a page.
     pub(crate) fn arrow(&mut self, from: Point, to: Point, stroke: Stroke) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = dx.hypot(dy);

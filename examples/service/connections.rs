@@ -1,5 +1,5 @@
-//! Serves connections, up to a limit, because each takes memory. For the same reason it closes
-//! those of silent clients.
+//! Serves connections. Each takes memory, so their number is limited, and silent clients lose
+//! theirs.
 
 use axum::Router;
 use axum::serve::Listener;
@@ -14,11 +14,12 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 
-/// Serves at most `most` connections at once, until `stop` is cancelled, and then the requests that
-/// they have. Further clients wait in the kernel's queue.
+/// Serves at most `most` connections at once, until `stop` is cancelled. Then it serves the
+/// requests that these connections have. Further clients wait in the kernel's queue.
 ///
-/// Closes a connection if the head of its first or next request takes longer than `patience`, or if
-/// the client accepts no byte of a response for that long. The handler limits the time for a body.
+/// Closes a connection if the head of its first or next request takes longer than `patience`. Also
+/// closes it if the client accepts no byte of a response for that long. The handler limits the time
+/// for a body.
 pub(crate) async fn serve(
     mut listener: TcpListener,
     most: usize,

@@ -63,7 +63,7 @@ impl Work {
         result
     }
 
-    /// Runs the work, unless its deadline has passed: what a queue does by itself.
+    /// Runs the work, unless its deadline has passed. A queue of filch checks the deadline itself.
     fn run_in_time(self) -> Result<Output, Problem> {
         match self.deadline {
             Some(deadline) if deadline <= Instant::now() => Err(Problem::expired()),
@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Takes no further work, and waits for what it has.
+    /// Takes no further work, and waits for the work that it has.
     pub(crate) fn shut_down(&self, how: Shutdown) {
         if let Some(queues) = self.queues() {
             queues.fair.shutdown(how).expect("this is no worker");
@@ -146,8 +146,9 @@ impl Engine {
     }
 }
 
-/// Has the system run the threads of I/O before this thread, which computes: they need microseconds
-/// at a time, and would wait for milliseconds. Only Linux has a priority for each thread.
+/// Lowers this thread's priority below that of the threads of I/O. They need microseconds at a
+/// time, and would wait for milliseconds behind a computation. Only Linux has a priority for each
+/// thread.
 fn behind_io() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);

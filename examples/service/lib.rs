@@ -1,6 +1,6 @@
 //! A server that computes for tenants, each in a fair queue, and its load generator.
 //!
-//! `main.rs` says how it is run; the tests and the load generator start it inside their own
+//! `main.rs` says how to run the server. The tests and the load generator start it inside their own
 //! process.
 
 mod connections;

@@ -17,8 +17,8 @@
 //! ```
 //!
 //! <http://localhost:3000/> shows shares and waits while requests run. `load` starts servers on the
-//! loopback interface and sends requests of a light and of a heavy tenant: with `spawn_blocking`,
-//! on rayon, and in queues. It takes a minute, prints a table, and draws a chart.
+//! loopback interface, and sends requests of a light and of a heavy tenant. It measures
+//! `spawn_blocking`, rayon, and queues. It takes a minute, prints a table, and draws a chart.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use filch_service::{Mode, Settings, Tenant, load, start};

@@ -74,7 +74,7 @@ fn text(server: &Server) -> String {
     text
 }
 
-/// Writes how the queues were served in the last second that they were all backlogged.
+/// Writes the shares of the queues that were backlogged throughout the last second.
 fn shares(text: &mut String, report: &Report) {
     let names = ["service_share_ratio", "service_due_share_ratio"];
     let helps = ["Share of the last second's service.", "Share that is due to the weight."];

@@ -43,17 +43,17 @@ pub struct Settings {
     pub mode: Mode,
     /// Threads that compute.
     pub threads: usize,
-    /// How long the requests that were accepted may take after [`Running::stop`].
+    /// How long accepted requests may take after [`Running::stop`].
     pub grace: Duration,
     /// The most connections at once.
     pub connections: usize,
-    /// How long a client may take to send the head of its first or next request, how long to send
-    /// a body, and how long it may accept no byte of a response.
+    /// How long a client may take to send the head of its first or next request, and how long for a
+    /// body. Also how long the client may accept no byte of a response.
     pub patience: Duration,
 }
 
 impl Settings {
-    /// Returns the settings of a server in queues, with 1,024 connections, a patience of 10 s and a
+    /// Returns the settings of a server with queues, 1,024 connections, a patience of 10 s and a
     /// grace of 30 s.
     #[must_use]
     pub fn new(address: SocketAddr, tenants: Vec<Tenant>, threads: usize) -> Self {
@@ -79,16 +79,16 @@ pub struct Running {
     task: JoinHandle<()>,
 }
 
-/// What became of the requests of a tenant.
+/// The counts of a tenant's requests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Requests that the tenant's queue has accepted.
     pub accepted: u64,
     /// Those whose computation began and ended.
     pub completed: u64,
-    /// Those that expired, and whose client was told so.
+    /// Requests that expired, and whose client was told so.
     pub expired: u64,
-    /// The others that were dropped before they began: their client had gone, or the server
+    /// Other requests that were dropped before they began: the client had gone, or the server
     /// stopped.
     pub cancelled: u64,
     /// Requests that the tenant's queue has refused.
@@ -135,7 +135,7 @@ pub async fn start(settings: Settings) -> io::Result<Running> {
     Ok(Running { address, server, task })
 }
 
-/// Serves until the server is stopped, and then the requests that it has.
+/// Serves until the server is stopped, and then serves the requests that it has.
 async fn serve(serving: impl Future<Output = ()>, server: Arc<Server>, grace: Duration) {
     let watch = tokio::spawn(metrics::watch(server.clone()));
     let mut serving = pin!(serving);
@@ -151,13 +151,14 @@ async fn serve(serving: impl Future<Output = ()>, server: Arc<Server>, grace: Du
     let engine = server.clone();
     let _ = tokio::task::spawn_blocking(move || engine.engine.shut_down(how)).await;
     if how == Shutdown::Cancel {
-        // Clients whose requests were cancelled are told so; nobody else is waited for.
+        // Clients whose requests were cancelled get an answer. The server waits for no other
+        // client.
         let _ = timeout(Duration::from_secs(1), serving).await;
     }
 }
 
 impl Running {
-    /// Stops listening, lets the requests that were accepted end, and returns when that is done.
+    /// Stops listening, lets accepted requests end, and returns when they have ended.
     ///
     /// # Errors
     ///
@@ -167,8 +168,8 @@ impl Running {
         self.task.await.map_err(io::Error::other)
     }
 
-    /// Lets the requests of a tenant wait until [`resume`](Self::resume). Returns whether the
-    /// tenant exists and was not paused before. Requests are paused in queues only.
+    /// Holds the requests of a tenant back until [`resume`](Self::resume). Returns whether the
+    /// tenant exists and was not paused before. Only queues can pause requests.
     pub fn pause(&self, tenant: &str) -> bool {
         self.server.queue(tenant).is_some_and(Queue::pause)
     }
@@ -178,13 +179,13 @@ impl Running {
         self.resume_later(tenant)()
     }
 
-    /// Returns a function that resumes a tenant, also while the server stops.
+    /// Returns a function that resumes a tenant. The function works even while the server stops.
     pub fn resume_later(&self, tenant: &str) -> impl FnOnce() -> bool + Send + use<> {
         let queue = self.server.queue(tenant).cloned();
         move || queue.is_some_and(|it| it.resume())
     }
 
-    /// Returns a handle that reads sums, also after the server has stopped.
+    /// Returns a handle that reads sums, even after the server has stopped.
     pub fn sums(&self) -> impl Fn(&str) -> Option<Sums> + Send + Sync + 'static {
         let server = self.server.clone();
         move |tenant| server.sums(tenant)

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 /// The settings of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
-    /// What its requests have in the header `x-tenant`.
+    /// The value of the header `x-tenant` in the tenant's requests.
     pub name: String,
     /// Its share relative to the other tenants.
     pub weight: u64,
@@ -19,7 +19,7 @@ pub struct Tenant {
     pub capacity: usize,
     /// The most requests that run at once.
     pub max_parallel: Option<usize>,
-    /// The most megabytes of bodies that are in memory.
+    /// The most megabytes of request bodies in memory.
     pub megabytes: usize,
 }
 
@@ -78,10 +78,10 @@ pub(crate) struct Account {
     room: Arc<Semaphore>,
 }
 
-/// What became of the requests that have reached the threads or their queue.
+/// The counts of requests that have reached the threads or their queue, by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Requests whose computation began and ended, also by a panic.
+    /// Requests whose computation began and ended, perhaps by a panic.
     pub(crate) ran: AtomicU64,
     /// Requests that were dropped before they began: refused, cancelled or expired.
     pub(crate) dropped: AtomicU64,
@@ -110,7 +110,7 @@ impl Account {
     }
 }
 
-/// Counts a request when it is dropped: as run, if it began.
+/// Counts a request when the request is dropped. A request that began counts as run.
 #[derive(Debug)]
 pub(crate) struct Counted {
     account: Arc<Account>,

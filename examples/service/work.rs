@@ -17,13 +17,13 @@ const MOST_PIXELS: u32 = 4096;
 const MOST_SCALED: u32 = 1024;
 /// The most memory that decoding an image may take.
 const MOST_MEMORY: u64 = 64 << 20;
-/// How many bytes are compressed between two looks whether the request was cancelled.
+/// How many bytes are compressed between two checks for a cancellation.
 const PIECE: usize = 64 << 10;
 
 /// A computation and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// SHA-256, of the body and then of the hash before.
+    /// SHA-256 of the body, and then of each hash in turn.
     Hash { rounds: u32 },
     /// Gzip.
     Compress { level: u32 },
@@ -39,7 +39,8 @@ pub(crate) struct Output {
 }
 
 impl Operation {
-    /// Reads the operation from a path and its query. `None` if the path names none.
+    /// Reads the operation from a path and its query. Returns `None` if the path names no
+    /// operation.
     pub(crate) fn read(
         path: &str,
         query: &HashMap<String, String>,
@@ -104,7 +105,7 @@ impl Settings<'_> {
     }
 }
 
-/// An error if the request was cancelled while it runs: nobody reads the result.
+/// Returns an error if the request was cancelled while it runs, since no client reads the result.
 fn go_on() -> Result<(), Problem> {
     match task::is_cancelled() {
         true => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request was cancelled")),

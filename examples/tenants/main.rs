@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Both batches hash blocks of this repository's sources, on a pool with a thread for each
-//! processor. Three policies are compared: one queue for both batches (FIFO), one task of each in
-//! turn, and time by weight. Each runs in three settings: equal weights and costs; weights of three
-//! to one; and tasks of the large batch that cost a hundred times as much. The chart draws the
-//! service of each batch over time. While both have work and equal weights, lines that rise
-//! together are fair.
+//! processor. The example compares three policies: one queue for both batches (FIFO), one task of
+//! each in turn, and time by weight. Each policy runs in three settings. The first has equal
+//! weights and costs, the second weights of three to one. In the third, tasks of the large batch
+//! cost a hundred times as much. The chart draws the service of each batch over time. Where both
+//! batches have work and equal weights, lines that rise together are fair.
 
 mod chart;
 
@@ -80,9 +80,9 @@ struct Outcome {
     sharing: Sharing,
     /// The time from the arrival of the small batch until it was done.
     took: Duration,
-    /// The time that it would have taken with exactly its share.
+    /// The time that the small batch would have taken with exactly its share.
     fair: Duration,
-    /// The report of the time in which both had work.
+    /// The report of the time in which both batches had work.
     both: Report,
     waits: [filch::fair::Wait; 2],
     small_slot: usize,
@@ -224,14 +224,15 @@ fn run(
     let arrival = Instant::now();
     submit(&small, small_tasks, 1, blocks);
     let before = fair.report();
-    // The report ends at the latest when half of the small batch is done, while both have work.
+    // The report ends while both batches have work: at the latest when half of the small batch is
+    // done.
     let half = small.metrics().completed + small_tasks as u64 / 2;
     while small.metrics().completed < half && arrival.elapsed() < time / 4 {
         thread::sleep(SAMPLE);
     }
     let both = fair.report().since(&before);
     match sharing {
-        // In one queue the large batch comes first, so the small one is done when the queue is.
+        // In one queue the large batch comes first. So the small batch is done when the queue is.
         Sharing::OneQueue => large.wait_idle()?,
         _ => small.wait_idle()?,
     }

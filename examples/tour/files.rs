@@ -19,8 +19,8 @@ pub(crate) struct FileAt {
     pub(crate) bytes: u64,
 }
 
-/// Finds all regular files under a path, in a fixed order. Symbolic links are not followed, except
-/// the path itself.
+/// Finds all regular files under a path, in a fixed order. Follows no symbolic link except the path
+/// itself.
 ///
 /// # Errors
 ///

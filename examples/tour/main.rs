@@ -4,10 +4,10 @@
 //! cargo run --release --example tour [-- PATH]
 //! ```
 //!
-//! A round is one pass for each executor. Each pass submits two batches: a large one with a job for
-//! each file, and, when a tenth of it is done, a small one with the smallest files again. The time
-//! at which the small batch is done shows which batch the executor serves first. Every result of
-//! every pass is compared with that of the first serial pass.
+//! A round is one pass for each executor. Each pass submits two batches. The large batch has a job
+//! for each file. When a tenth of it is done, the pass submits the small batch, which has the
+//! smallest files again. The time at which the small batch is done shows which batch the executor
+//! serves first. Every result of every pass is compared with that of the first serial pass.
 //!
 //! Without PATH the tour reads the sources that cargo has unpacked, or this repository if there are
 //! none.
@@ -29,7 +29,7 @@ use std::{env, fs, thread};
 /// One pass for each row of the table.
 type Round = [Pass; 5];
 
-/// At most this many rounds run; no further one starts once all have taken `LONG_ENOUGH`.
+/// At most this many rounds run. No further round starts once all have taken `LONG_ENOUGH`.
 const MOST_ROUNDS: usize = 5;
 const LONG_ENOUGH: Duration = Duration::from_secs(3);
 
@@ -109,7 +109,7 @@ fn tour(path: &Path) -> Result<ExitCode, String> {
 
 /// Runs one pass on each executor, the serial one first.
 fn round(threads: usize, work: &Arc<Workload>) -> io::Result<Round> {
-    // The same pool, with a queue for each batch.
+    // Schedulers over pools like that of the row `ThreadPool`, with a queue for each batch.
     let in_turn = FairScheduler::builder(ThreadPool::new(threads)?).policy(RoundRobin::new).build();
     let by_time = FairScheduler::over(ThreadPool::new(threads)?);
     Ok([

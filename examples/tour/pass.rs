@@ -67,7 +67,7 @@ pub(crate) struct Pass {
     pub(crate) large: Duration,
     /// The time from the submission to the last result of the small batch.
     pub(crate) small: Duration,
-    /// The part of the large batch that was done when the small batch was.
+    /// The part of the large batch that was done when the small batch was done.
     pub(crate) large_done_by_then: f64,
 }
 
@@ -85,7 +85,7 @@ impl Pass {
     }
 }
 
-/// The results so far. Each job fills one entry; a job that runs twice is an error.
+/// The results so far. Each job fills one entry, and a job that runs twice is an error.
 struct Batch {
     results: Vec<OnceLock<Outcome>>,
     done: AtomicUsize,
@@ -246,7 +246,8 @@ impl Pool for Shared {
     }
 }
 
-/// Submits one job, which spawns a job for each folder, which spawns a job for each of its files.
+/// Submits one job. That job spawns a job for each folder, and each of those a job for each of its
+/// files.
 pub(crate) fn pooled(name: &'static str, pool: Arc<dyn Pool>, work: &Arc<Workload>) -> Pass {
     let progress = Progress::new(name, work);
     let started = Instant::now();

@@ -4,12 +4,12 @@
 //! cargo run --release --example trace [-- FILE]       # by default target/filch/trace.json
 //! ```
 //!
-//! Open the file in <https://ui.perfetto.dev> (*Open trace file*; it stays in the browser), or in
-//! `chrome://tracing`. Each thread has a track, and tasks are coloured by queue. A click on a task
-//! shows how long it waited, with an arrow from the place where it was spawned.
+//! Open the file in <https://ui.perfetto.dev> (*Open trace file*) or in `chrome://tracing`. The
+//! file stays in the browser. Each thread has a track, and tasks are coloured by queue. A click on
+//! a task shows how long the task waited, with an arrow from the place where it was spawned.
 //!
 //! Three queues share the pool. `gold` has three times the weight of `free`, and `log` runs one
-//! task at a time. While both have work, `gold` gets three times as much time as `free`.
+//! task at a time. While `gold` and `free` both have work, `gold` gets three times as much time.
 
 use filch::fair::Queue;
 use filch::trace::{Slice, Timeline};
@@ -73,7 +73,7 @@ fn record(file: &Path) -> Result<(), Box<dyn Error>> {
         }
     }
     fair.wait_idle()?;
-    thread::sleep(Duration::from_millis(2)); // the workers fall asleep; the next task wakes one
+    thread::sleep(Duration::from_millis(2)); // meanwhile the workers fall asleep, and the next task wakes one
     submit(&gold, 200)?;
     fair.wait_idle()?;
 

@@ -1,4 +1,4 @@
-//! Planted bugs: a detector that does not report them is broken.
+//! Runs a test whose planted bug a detector must report, in a process of its own.
 
 use std::env;
 use std::panic::Location;

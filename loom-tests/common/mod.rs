@@ -1,7 +1,8 @@
-//! The frame of every model: a bound, a row in the table, and proof that it explored something.
+//! The frame of every model: a bound, a row in the table, and a check that the model explored
+//! enough.
 //!
 //! A model passes if every execution that loom generates, up to the stated bound on preemptions,
-//! satisfies its assertions. It also fails if it spawns no thread or explores fewer than a dozen
+//! satisfies its assertions. A model fails if it spawns no thread or explores fewer than a dozen
 //! executions, because then it shows nothing.
 
 #![allow(dead_code, unreachable_pub)] // each test target is a crate, and uses a part of this

@@ -1,8 +1,8 @@
-//! Operations on a queue, their known order, and whether a queue can have given their results.
+//! Operations on a queue, and a check whether a queue can have given their results.
 //!
-//! An operation is known to come before another if its end happens before the other's call: both
-//! are steps of one thread, or a value was handed on in between. An order by time would be too
-//! strict: it would condemn the correct result of a load that reads an old value.
+//! An operation is known to come before another if its end happens before the other's call. Either
+//! both are steps of one thread, or a value was handed on in between. An order by time would be too
+//! strict. It would condemn the correct result of a load that reads an old value.
 //!
 //! The conditions are those of Henzinger, Sezgin and Vafeiadis, *Aspect-oriented linearizability
 //! proofs*, CONCUR 2013.

@@ -1,9 +1,10 @@
-//! Keeps coroutine stacks from one execution to the next.
+//! Keeps coroutine stacks from one execution to the next, because models then run three times
+//! faster.
 //!
 //! loom maps, protects and unmaps a stack for every modelled thread of every execution, and spends
-//! most of its time there. This file takes the place of libc's `mmap`, `mprotect` and `munmap` in
-//! the test binary: a mapping that looks like such a stack is kept when it is unmapped, with its
-//! guard page, and given out again. Models run three times faster, with the same executions.
+//! most of its time there. This file replaces libc's `mmap`, `mprotect` and `munmap` in the test
+//! binary. When a mapping that looks like such a stack is unmapped, the file keeps it with its
+//! guard page, and gives it out again. The executions stay the same.
 
 use libc::{c_int, c_long, c_void, off_t, size_t};
 use std::hint::spin_loop;

@@ -1,6 +1,6 @@
-//! A tray: an executor that keeps its jobs until a thread of the model takes one.
+//! A tray: an executor that keeps its jobs until a thread of the model takes them.
 //!
-//! A policy, a clock and a builder keep the schedulers on it small.
+//! A policy, a clock and a builder keep the models of schedulers on a tray small.
 
 use super::spawn;
 use super::trace::Trace;

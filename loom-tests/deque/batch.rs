@@ -5,8 +5,8 @@
 //! | `LAST_ITEM` | fence in `reserve_newest`; light fence in `look_at_bottom` | `a_batch_ends_above_what_the_owner_took` |
 //! | `PUBLISH` | release in `publish` | `a_stolen_batch_can_be_stolen_again` |
 //!
-//! An announced batch takes at most two items in a model (32 on the machine), so that the owner
-//! meets items within the reach of a batch and beyond it. `deques::Program` explains the letters.
+//! In a model, an announced batch takes at most two items (32 on the machine). So the owner meets
+//! items inside the reach of a batch and beyond it. `deques::Program` explains the letters.
 
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 use crate::common::{Bound::*, each_once, model, spawn};

@@ -5,7 +5,8 @@
 //! | `GROWN` | release in `replace`; acquire in `buffer` | `a_thief_finds_its_item_in_a_new_buffer_lifo` |
 //!
 //! A deque that shrinks retires its old buffers, and models reclaim them as early as epoch's
-//! contract permits (`src/sync/epoch.rs`). A thief that uses one without a pin fails the model.
+//! contract permits (`src/sync/epoch.rs`). So a thief that uses a buffer without a pin fails the
+//! model.
 
 use crate::common::Bound::*;
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};

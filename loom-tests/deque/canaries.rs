@@ -1,8 +1,8 @@
 //! Planted bugs: if one of them makes no model fail, the models of the deque show nothing.
 //!
 //! The bugs are planted in a small deque made of the library's slots, with the steps of Lê et al.
-//! and one batch steal. Without a bug, it passes the programs in which each bug shows. `cargo xtask
-//! orderings` weakens the orderings of the real deque.
+//! and one batch steal. Without a bug, the small deque passes the programs in which each bug shows.
+//! `cargo xtask orderings` weakens the orderings of the real deque.
 
 use crate::common::{Bound::*, canary::must_fail, each_once, model, spawn};
 use filch::for_models::Slot;

@@ -1,10 +1,9 @@
-//! Models of the reclaimer that stands for epoch in models: does it notice each breach of the
+//! Models of the reclaimer that replaces epoch in models: does it notice each breach of the
 //! contract?
 //!
-//! The structure is a register, one pointer. Its writer replaces the object and retires the old
-//! one; readers pin and read. The planted bugs are the ways to break epoch's contract. If one of
-//! them went unnoticed, a passing model of a deque that shrinks would show nothing about
-//! reclamation.
+//! The structure is a register with one pointer. Its writer replaces the object and retires the old
+//! object. Readers pin and read. The planted bugs are the ways to break epoch's contract. If a bug
+//! went unnoticed, a passing model of a deque that shrinks would show nothing about reclamation.
 
 use crate::common::{Bound::*, canary::must_fail, model, spawn};
 use filch::for_models::{Domain, Guard, Protected};

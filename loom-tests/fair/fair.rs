@@ -1,11 +1,11 @@
 //! Models of the fair scheduler: can it lose a wake-up? How queues end is in `fair_ends.rs`.
 //!
-//! The executor is a tray: jobs lie on it until a thread of the model takes one. A scheduler with
-//! work and without a ticket on its tray sleeps on work, and the model sees that when all threads
-//! are done.
+//! The executor is a tray: it keeps jobs until a thread of the model takes them. A scheduler that
+//! has work, but no ticket on its tray, would never serve that work. The model checks for this when
+//! all threads are done.
 //!
-//! A policy that picks the first ready queue keeps the models small. Those about `LEAST` use the
-//! policy that ships.
+//! Most models use a policy that picks the first ready queue, which keeps them small. The models of
+//! `LEAST` use the policy that ships.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! Models of how queues of the fair scheduler end: closed, cancelled, paused, or with their
 //! executor.
 //!
-//! They use a tray, as in `fair.rs`. Each accepted task runs once or is reported cancelled, and
-//! waiting threads are told.
+//! The executor is a tray, as in `fair.rs`. Each accepted task must run once or be reported
+//! cancelled, and waiting threads must be told.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit};

@@ -1,5 +1,5 @@
-//! Models of the parts of the fair scheduler: the word of a queue, `Once`, the set of ready queues,
-//! and the tree whose floors lead to the least virtual time.
+//! Models of parts of the fair scheduler: a queue's word, `Once`, the set of ready queues, and the
+//! tree that finds the least virtual time.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

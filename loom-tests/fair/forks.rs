@@ -1,5 +1,5 @@
-//! Models of forks: an offer, its owner that takes it back, and another thread that serves the
-//! queue and takes it.
+//! Models of a fork: its owner offers a half and takes it back, while another thread serves the
+//! queue and takes the half.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{Tray, scheduler};

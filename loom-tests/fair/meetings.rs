@@ -1,5 +1,5 @@
-//! Models of promises that meet: a queue whose tasks block, whose executor grows, that has a
-//! capacity, or that loses its last handle while it is paused.
+//! Models of two events that meet: a task blocks, the executor grows, a queue reaches its capacity,
+//! or a paused queue loses its last handle.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -1,7 +1,7 @@
-//! Models of the permits of a queue's futures: a future is cancelled while a permit becomes free,
-//! or while it is woken.
+//! Models of the permits of a queue's futures. A future is cancelled while a permit becomes free,
+//! or while the future is woken.
 //!
-//! They use a tray, as in `fair.rs`. When a future ends, its permit begins the next one.
+//! The executor is a tray, as in `fair.rs`. When a future ends, its permit begins the next future.
 
 use crate::common::tray::{Tray, scheduler};
 use crate::common::{Bound::*, model, spawn};

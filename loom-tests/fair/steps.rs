@@ -1,5 +1,5 @@
-//! Tickets and joiners alone, step by step: cases that programs on threads rarely reach. Each has
-//! one execution, since one thread takes all steps.
+//! Tickets and joiners alone, step by step: cases that programs on threads rarely reach. One thread
+//! takes all steps, so each test has one execution.
 
 use filch::fair::for_models::{Joiners, Tickets};
 use std::sync::Arc;

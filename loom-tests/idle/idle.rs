@@ -1,9 +1,9 @@
-//! Models of the event count. A sleeper that is not woken is a deadlock, which loom reports.
+//! Models of the event count. loom reports a sleeper that no thread wakes as a deadlock.
 //!
-//! Threads wait as users do: prepare, look, commit or cancel. Their looks are relaxed loads, so
-//! only the event count can order the change before the look.
+//! Threads wait as users do: they prepare, look, and commit or cancel. Their looks are relaxed
+//! loads, so only the event count can order the change before the look.
 //!
-//! The stamp starts just below its wrap, so each model that wakes a sleeper crosses it.
+//! The stamp starts just below its wrap, so each model that wakes a sleeper crosses the wrap.
 
 use crate::common::{Bound, Bound::*, model, on_a_board, spawn};
 use filch::idle::{EventCount, Park, ThreadPark};

@@ -1,9 +1,9 @@
 //! Planted bugs: if one of them makes no model deadlock, the models of the event count show
 //! nothing.
 //!
-//! Some are planted in the use of the real event count, some in a small one made of a lock, a
-//! condition variable and the same protocol. `cargo xtask orderings` weakens the orderings of the
-//! real one.
+//! Some bugs are planted in the use of the real event count. Others are planted in a small event
+//! count with the same protocol, made of a lock and a condition variable. `cargo xtask orderings`
+//! weakens the orderings of the real event count.
 
 use crate::common::{Bound::*, canary::must_fail, model, spawn, thieves::retry};
 use filch::idle::EventCount;

@@ -1,7 +1,7 @@
-//! Models of threads that search before they sleep. A sleeper that is not woken is a deadlock,
-//! which loom reports.
+//! Models of threads that search before they sleep. loom reports a sleeper that no thread wakes as
+//! a deadlock.
 //!
-//! Their looks are relaxed loads, so only the fences can order the change before the look.
+//! The threads' looks are relaxed loads, so only the fences can order the change before the look.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

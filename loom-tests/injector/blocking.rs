@@ -1,5 +1,5 @@
-//! Models of blocking queues: an injector, or deques, with an event count to sleep on. A receiver
-//! that is not woken is a deadlock, which loom reports.
+//! Models of blocking queues: an injector, or deques, with an event count on which receivers sleep.
+//! loom reports a receiver that no thread wakes as a deadlock.
 
 use crate::common::thieves::retry;
 use crate::common::{Bound::*, each_once, model, spawn};

@@ -1,7 +1,7 @@
-//! Models of `Empty`: the answer is true at some moment of the call.
+//! Models of `Empty`: the queue must have been empty at some moment of the call.
 //!
-//! A *chain* of items keeps a queue from ever being empty, although no single item is there for a
-//! whole call: each is pushed before the previous one is taken. Here one thread pushes a first item
+//! A *chain* of items keeps a queue from ever being empty: each item is pushed before the previous
+//! item is taken. Yet no single item is there for a whole call. Here one thread pushes a first item
 //! and asks. A thread that it spawned in between pushes a second item and takes the first.
 //! `is_a_queue` knows of chains.
 

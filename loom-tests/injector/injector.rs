@@ -1,7 +1,7 @@
 //! Models of the injector.
 //!
-//! A segment has two slots here, numbers wrap after the first segment, and a consumer gives up a
-//! slot as soon as it finds it empty, so that orphans are frequent.
+//! In a model a segment has two slots, and numbers wrap after the first segment. A consumer gives
+//! up a slot as soon as it finds the slot empty, so orphans are frequent.
 //! `loom-tests/common/injectors.rs` explains the letters of a program.
 
 use crate::common::injectors::is_a_queue;

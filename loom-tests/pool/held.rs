@@ -1,5 +1,5 @@
-//! Models of the halves that a worker holds: which thread runs them, the owner or one that raids
-//! it.
+//! Models of the halves that a worker holds. Does the worker run each half, or a thread that raids
+//! it?
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -1,5 +1,5 @@
-//! Models of the thread that runs a half of a `join`: its owner, a thief, or a worker that waits
-//! for a half that led to it.
+//! Models of the thread that runs a half of a `join`: its owner, a thief, or a worker that helps
+//! while it waits.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -1,16 +1,16 @@
 //! Models of the stealing pool: how its workers sleep, wake and leave.
 //!
-//! A worker that sleeps on work shows in one of two ways. Either `wait_idle` takes the pool for
-//! idle, and returns before the job has run. Or a job waits for ever for another, which loom
-//! reports as a deadlock. For that, the main thread waits before it drops the pool, since closing
-//! wakes all workers.
+//! A worker that sleeps although there is work shows in one of two ways. Either `wait_idle` takes
+//! the pool for idle, and returns before the job has run. Or a job waits for another job for ever,
+//! which loom reports as a deadlock. So the main thread waits before it drops the pool, because
+//! closing wakes all workers.
 //!
-//! A whole pool is large for loom: one worker and no preemption make tens of thousands of
+//! A whole pool is large for loom. One worker and no preemption make tens of thousands of
 //! executions, and two workers make too many. So these models ask whether the parts fit together.
 //! The parts have models of their own, with higher bounds: `snapshot.rs` and the folders `idle`,
-//! `task`, `injector` and `deque`. Two workers, and pools that grow and shrink, are for the random
-//! programs of `tests/pool/random_programs.rs`. No model here judges the pool's orderings:
-//! `unwitnessed.md` says what does.
+//! `task`, `injector` and `deque`. The random programs of `tests/pool/random_programs.rs` cover two
+//! workers, and pools that grow and shrink. No model here judges the pool's orderings, and
+//! `unwitnessed.md` names the tests that do.
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, note_spawn, spawn};

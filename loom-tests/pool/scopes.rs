@@ -1,4 +1,4 @@
-//! Models of how a scope ends: its owner waits, and others run the last of its jobs.
+//! Models of how a scope ends: its owner waits, and other threads run the last of its jobs.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

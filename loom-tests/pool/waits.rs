@@ -1,6 +1,6 @@
-//! Models of a worker that sleeps in a wait: it wakes up when the wait is over, when there is a job
-//! that it can run meanwhile, and when there is one that it cannot, for which it gives its place
-//! away. A sleeper that is not woken is a deadlock, which loom reports.
+//! Models of a worker that sleeps in a wait. It must wake up at the end of the wait, and for a job
+//! that it can run meanwhile. For any other job it must wake up and give its place away. loom
+//! reports a sleeper that no thread wakes as a deadlock.
 
 use crate::common::{Bound::*, model, spawn};
 use filch::idle::{Park, ThreadPark};

@@ -1,5 +1,5 @@
-//! Models of tokens and groups: tasks that are refused, waits for a group on threads that may run
-//! its tasks, and tokens whose handles are dropped.
+//! Models of tokens and groups: refused tasks, waits on threads that may run the group's tasks, and
+//! tokens whose handles are dropped.
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, spawn};

@@ -29,7 +29,6 @@ impl<T> Buffer<T> {
         Box::into_raw(Box::new(Protected::new(Buffer { slots, outgrown })))
     }
 
-    /// Returns the slot of an index.
     #[inline(always)]
     pub(super) fn slot(&self, index: Index) -> &Slot<T> {
         slot_in(&self.slots, index)
@@ -50,7 +49,6 @@ impl<T> Buffer<T> {
     }
 }
 
-/// Returns the slot of an index among all slots of a buffer.
 #[inline(always)]
 pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
     let place = place(index) & (slots.len() - 1);

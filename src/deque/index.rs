@@ -40,7 +40,6 @@ const WITHDRAWN: Index = 2;
 pub(super) struct Top(pub(super) Index);
 
 impl Top {
-    /// Returns the oldest item's index.
     #[inline(always)]
     pub(super) fn index(self) -> Index {
         self.0 & !STATE
@@ -71,20 +70,17 @@ impl Top {
         self.index() == before(bottom)
     }
 
-    /// Returns the word without the mark `ANNOUNCED`.
     #[inline(always)]
     pub(super) fn unannounced(self) -> Top {
         Top(self.0 & !ANNOUNCED)
     }
 
-    /// Returns the word after a thief has announced a batch.
     #[inline(always)]
     pub(super) fn announced(self) -> Top {
         debug_assert_eq!(self.0 & STATE, 0, "a second announcement could be taken for the first");
         Top(self.0 | ANNOUNCED)
     }
 
-    /// Returns the word after the owner has withdrawn the announcement.
     #[inline(always)]
     pub(super) fn withdrawn(self) -> Top {
         debug_assert!(self.is_announced());

@@ -43,7 +43,6 @@ pub struct Worker<T> {
     pub(super) flavor: Flavor,
     /// The current buffer (I1: only the owner changes it).
     pub(super) buffer: Cell<*mut Protected<Buffer<T>>>,
-    /// The current buffer's slots.
     slots: Cell<*const [Slot<T>]>,
     /// The value of `bottom` (I1: only the owner changes it).
     pub(super) own_bottom: Cell<Index>,
@@ -110,13 +109,11 @@ impl<T> Worker<T> {
         unsafe { &*self.buffer.get() }
     }
 
-    /// Returns the slot of an index.
     #[inline(always)]
     pub(super) fn slot(&self, index: Index) -> &Slot<T> {
         slot_in(self.slots(), index)
     }
 
-    /// Returns the slots of the current buffer.
     #[inline(always)]
     pub(super) fn slots(&self) -> &[Slot<T>] {
         // SAFETY: I6 — they are the current buffer's, and only the owner replaces it.

@@ -296,7 +296,6 @@ impl<'a> TaskBuilder<'a> {
         Err((value, reason))
     }
 
-    /// Makes the task and hands it over.
     fn submit<T, F>(&self, f: F) -> (Option<Rejected>, JoinHandle<T>)
     where
         F: FnOnce() -> T + Send + 'static,

@@ -293,7 +293,6 @@ fn too_many() -> ! {
     panic!("{MOST_PREPARED} threads have prepared, the maximum: one must commit or cancel first")
 }
 
-/// A thread in the list of sleepers.
 struct Sleeping<'a> {
     events: &'a EventCount,
     number: usize,

@@ -89,7 +89,6 @@ impl WaiterCell {
         WaiterCell { state, next, waker: Place::empty() }
     }
 
-    /// Returns the number of the next older sleeper, or 0.
     pub(super) fn next(&self) -> usize {
         self.next.load(Relaxed) // Relaxed: LAIN orders the load. If not, the stamp fails the exchange.
     }
@@ -194,7 +193,6 @@ impl WaiterCell {
         self.state.store(idle.wrapping_add(FREE + USE), HANDED.release());
     }
 
-    /// Claims the waiter, if it is free.
     fn claim(&self) -> bool {
         // Relaxed: the exchange finds out.
         let state = self.state.load(Relaxed);
@@ -242,7 +240,6 @@ impl Waiters {
         &self.chunk(chunk)[number - (1 << chunk)]
     }
 
-    /// Returns the number of waiters that have been made.
     pub(super) fn len(&self) -> usize {
         // Relaxed: a statistic. Chunks are made in their order.
         let is_made = |place: &&AtomicPtr<WaiterCell>| !place.load(Relaxed).is_null();

@@ -33,11 +33,9 @@ pub(super) const MOST_WAITERS: usize = TOP as usize;
 /// The most threads that may be prepared at a time.
 pub(super) const MOST_PREPARED: u64 = COUNT;
 
-/// A value of the word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
-/// A value of the stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp(u64);
 
@@ -46,7 +44,6 @@ impl Word {
     /// count soon crosses the wrap.
     pub(super) const START: Word = Word(u64::MAX << STAMP_SHIFT);
 
-    /// Returns whether no thread is prepared or asleep.
     #[inline(always)]
     pub(super) const fn is_nobody(self) -> bool {
         self.0 & (TOP | (COUNT << PREPARED_SHIFT)) == 0

@@ -16,13 +16,11 @@ impl<T> Injector<T> {
     /// The number of spare segments that `KEPT` allows beside the one or two in use.
     const FIT: usize = (KEPT / Segment::<T>::BYTES).saturating_sub(2);
 
-    /// The most lasting segments.
     pub(super) const LASTING: usize = {
         let half = Self::FIT.div_ceil(2);
         if half < MAX_LASTING { half } else { MAX_LASTING }
     };
 
-    /// The most spare segments.
     const PLACES: usize = {
         let most = Self::LASTING + MAX_OTHERS;
         if Self::FIT < most { Self::FIT } else { most }

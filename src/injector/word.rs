@@ -14,7 +14,6 @@
 //! Numbers wrap after 2⁴⁰ segments. A wrap deceives only a thread that is stopped while exactly
 //! that many segments go by. That takes three days, at 256 slots and a nanosecond an item.
 
-/// The number of bits in a segment's number.
 const NUMBER_BITS: u32 = 40;
 const NUMBER_SHIFT: u32 = 64 - NUMBER_BITS;
 const NUMBERS: u64 = 1 << NUMBER_BITS;
@@ -31,7 +30,6 @@ pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
 /// just below the wrap, so every injector soon crosses the wrap.
 pub(super) const FIRST: u64 = NUMBERS - 2;
 
-/// Returns the number after this one.
 pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
@@ -89,7 +87,6 @@ impl Head {
         Head(self.0 + slots as u64)
     }
 
-    /// Returns the word at the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
         Head((number_after(self.number()) << NUMBER_SHIFT) | (self.orphans() * ORPHAN))
     }
@@ -124,7 +121,6 @@ impl Tail {
         Spot(self.0 & !CLOSED)
     }
 
-    /// Returns the word at the start of the next segment.
     pub(super) const fn in_next_segment(self) -> Self {
         Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED))
     }

@@ -31,7 +31,6 @@ impl Timers {
         self.wakers.remove(&timer)
     }
 
-    /// Returns the time of the next timer.
     pub(super) fn next(&self) -> Option<u64> {
         self.wakers.keys().next().map(|it| it.time)
     }

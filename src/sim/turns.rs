@@ -53,7 +53,6 @@ enum Turn {
     Thread(usize),
 }
 
-/// The state of a thread.
 enum Thread {
     /// It waits for a job.
     Idle,
@@ -63,7 +62,6 @@ enum Thread {
     Until(u64),
     /// The thread waits for another task, and sleeps until its waker is called.
     Asleep,
-    /// It has the turn.
     Running,
 }
 
@@ -82,7 +80,6 @@ impl Wake for Alarm {
     }
 }
 
-/// The state of one thread.
 struct TurnThread {
     alarm: Unwatched<Alarm>,
     /// The park in which the thread blocks in real time: for a timeout, and once the stepper is
@@ -359,7 +356,6 @@ impl Turns {
 }
 
 impl TurnState {
-    /// Returns the time at which a thread is due.
     fn due(&self, thread: &Thread) -> Option<u64> {
         match thread {
             Thread::Idle if !self.queue.is_empty() => Some(self.now),
@@ -368,7 +364,6 @@ impl TurnState {
         }
     }
 
-    /// Returns the time at which the next thread is due.
     fn next_time(&self) -> Option<u64> {
         self.threads.iter().filter_map(|it| self.due(it)).min()
     }

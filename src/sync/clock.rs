@@ -56,7 +56,6 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Makes a stopwatch.
     pub(crate) fn new() -> Self {
         Stopwatch { start: now(), counter: counter::get() }
     }

@@ -46,7 +46,6 @@ mod machine {
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
-        /// Makes an empty place.
         pub(crate) fn empty() -> Self {
             Place(UnsafeCell::new(MaybeUninit::uninit()))
         }

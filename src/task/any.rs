@@ -53,7 +53,6 @@ pub(super) trait Unfinished: Send + Sync {
     /// Called when the last reference goes. The task may be unfinished.
     fn abandon(&self) {}
 
-    /// Returns whether its deadline has passed.
     #[cold]
     fn is_late(&self) -> bool {
         self.common().deadline.is_some_and(|deadline| clock::now() >= deadline)
@@ -145,12 +144,10 @@ impl AnyTask {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
 
-    /// Returns whether it is a future.
     pub(crate) fn is_future(&self) -> bool {
         self.state().is_future()
     }
 
-    /// Returns whether its queue counts it.
     pub(crate) fn is_counted(&self) -> bool {
         self.state().is_counted()
     }
@@ -161,23 +158,19 @@ impl AnyTask {
         self.state().is_left()
     }
 
-    /// Returns one more reference.
     pub(crate) fn another(&self) -> AnyTask {
         self.state().refer();
         AnyTask(Reference(self.0.0))
     }
 
-    /// Returns whether both are the same task.
     pub(crate) fn is(&self, other: &AnyTask) -> bool {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
-    /// Returns the executor to which the task was given.
     pub(super) fn home(&self) -> Home {
         self.0.common().home
     }
 
-    /// Returns whether the task has begun or was cancelled.
     pub(crate) fn is_claimed(&self) -> bool {
         self.state().is_claimed()
     }
@@ -193,7 +186,6 @@ impl AnyTask {
         (kin.0.is_some() || limiter.is_some()).then_some(kin)
     }
 
-    /// Returns the gate that limits which threads may run the task.
     pub(super) fn limited(&self) -> Option<&Limited> {
         self.0.common().limited.as_ref()
     }
@@ -245,7 +237,6 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
-    /// Returns whether a place is free.
     fn has_place(&self) -> bool;
 
     /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if no

@@ -98,7 +98,6 @@ impl Job {
         is_scoped(self.kind.as_ptr()).then(|| self.kind())
     }
 
-    /// Returns whether it is the second half of a `join`.
     #[inline]
     pub(crate) fn is_half(&self) -> bool {
         ptr::eq(self.kind.as_ptr(), &ON_STACK)

@@ -17,7 +17,6 @@ pub(super) struct TaskCore<T> {
     common: Common,
     /// The waker that the handle has left (I3).
     pub(super) waker: Place<Waker>,
-    /// The result (I2).
     pub(super) result: Place<Result<T, JoinError>>,
 }
 

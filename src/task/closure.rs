@@ -25,7 +25,6 @@ struct Cell<F, T> {
     closure: Place<(F, Option<Membership>)>,
 }
 
-/// The settings of a new task.
 #[derive(Default)]
 pub(crate) struct TaskSettings {
     pub(crate) home: Home,

@@ -144,7 +144,6 @@ impl Captured {
 }
 
 impl Flow {
-    /// Captures the context of this thread now.
     pub(crate) fn capture(&self) -> Captured {
         Captured(self.0.capture())
     }

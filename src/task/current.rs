@@ -60,7 +60,6 @@ per_thread! {
     static STRANGERS: Cell<usize> = Cell::new(0);
 }
 
-/// Returns how many strangers run on this thread, nested.
 pub(crate) fn strangers() -> usize {
     STRANGERS.try_with(Cell::get).unwrap_or(0)
 }
@@ -170,7 +169,6 @@ unsafe impl Send for Waiter {}
 unsafe impl Sync for Waiter {}
 
 impl Waiter {
-    /// Returns the frames of this thread.
     #[inline]
     pub(crate) fn this_thread() -> Self {
         let innermost = innermost();
@@ -309,7 +307,6 @@ pub(crate) fn is_within(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home)
 }
 
-/// Returns whether this thread runs this task, perhaps further up its stack.
 pub(super) fn runs(state: &State) -> bool {
     any(|frame| ptr::eq(frame.state, state))
 }

@@ -194,7 +194,6 @@ impl TaskGroup {
 }
 
 impl Group {
-    /// Counts a member.
     pub(super) fn enter(&self) {
         // Relaxed: a thread that waits for this member is ordered by the member's end.
         self.0.pending.fetch_add(1, Relaxed);

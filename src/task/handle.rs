@@ -222,7 +222,6 @@ impl<T> JoinHandle<T> {
         self
     }
 
-    /// Returns another reference to the task, for lists of tasks.
     pub(crate) fn any(&self) -> AnyTask {
         self.task().any()
     }

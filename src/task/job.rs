@@ -203,7 +203,6 @@ unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
 }
 
 impl Job {
-    /// Makes the job of a task.
     #[inline]
     pub(super) fn of_task(task: AnyTask) -> Self {
         const { assert!(size_of::<AnyTask>() <= size_of::<Capture>()) };

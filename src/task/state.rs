@@ -212,7 +212,6 @@ impl State {
         self.0.fetch_or(CLAIMED, Relaxed) & CLAIMED == 0
     }
 
-    /// Returns whether a thread has claimed the closure.
     pub(super) fn is_claimed(&self) -> bool {
         self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
     }
@@ -262,7 +261,6 @@ impl State {
         }
     }
 
-    /// Returns whether a thread has asked for cancellation.
     pub(super) fn is_asked(&self) -> bool {
         self.0.load(Relaxed) & ASKED != 0 // Relaxed: as in `ask`
     }
@@ -275,7 +273,6 @@ impl State {
         Finished { is_held: before & HELD != 0, is_waited_for: before & WAITED_FOR != 0 }
     }
 
-    /// Returns whether the result is there.
     #[inline]
     pub(super) fn is_done(&self) -> bool {
         self.0.load(RESULT.acquire()) & DONE != 0
@@ -300,7 +297,6 @@ impl State {
         self.0.fetch_and(!HELD, RESULT.acquire()) & DONE != 0
     }
 
-    /// Adds a reference.
     pub(super) fn refer(&self) {
         // Relaxed: the caller has a reference.
         self.0.fetch_add(REFERENCE, Relaxed);

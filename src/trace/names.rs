@@ -7,7 +7,6 @@ use Value::{Count, Seconds};
 use core::fmt;
 use core::time::Duration;
 
-/// A metric of a queue or of a pool.
 pub(super) struct Metric<T> {
     pub(super) name: &'static str,
     /// Whether the value never falls.
@@ -16,7 +15,6 @@ pub(super) struct Metric<T> {
     pub(super) value: fn(&T) -> Value,
 }
 
-/// A metric's value.
 #[derive(Clone, Copy)]
 pub(super) enum Value {
     Count(u64),

@@ -169,7 +169,6 @@ impl Tracks {
 }
 
 impl Track {
-    /// Takes all slices.
     fn take(&self, taken: &mut Vec<(usize, Event)>) {
         loop {
             match self.slices.steal() {

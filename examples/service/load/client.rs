@@ -33,8 +33,8 @@ impl Client {
         Client { address, open: None }
     }
 
-    /// Sends a request, and returns the whole answer. If this is dropped before its end, the
-    /// connection is closed.
+    /// Sends a request, and returns the whole answer. If the future is dropped early, the
+    /// connection closes.
     pub(crate) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,

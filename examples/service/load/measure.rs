@@ -46,7 +46,7 @@ pub(crate) struct Latencies {
     pub(crate) p99: f64,
 }
 
-/// What clients beyond the capacity got, and what the server counted.
+/// The answers to clients beyond the capacity, and the counts of the server.
 #[derive(Default)]
 pub(crate) struct Rough {
     pub(crate) results: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Rough {
     pub(crate) left: u64,
     pub(crate) wrong: u64,
     pub(crate) sums: Sums,
-    /// The most memory of this process, in megabytes, where the system says so.
+    /// The peak memory of this process in megabytes, if the system reports it.
     pub(crate) memory: Option<u64>,
 }
 
@@ -65,7 +65,8 @@ pub(crate) fn progress(length: Duration) -> ProgressBar {
     bar.with_style(style.expect("the template is right"))
 }
 
-/// The runtimes of the server and of the clients, so that neither's threads serve the other.
+/// The runtimes of the server and of the clients. They are separate, so that no thread of one
+/// serves the other.
 struct Runtimes {
     server: Runtime,
     clients: Runtime,
@@ -256,7 +257,7 @@ pub(crate) fn rough(plan: &Plan, bar: &ProgressBar) -> Result<Rough, Box<dyn Err
     Ok(all)
 }
 
-/// A client that leaves before the answer, or has a deadline, or neither, by its number.
+/// A client that leaves before the answer, or has a deadline, or neither. Its number decides which.
 async fn careless(number: usize, address: SocketAddr, bodies: Bodies, end: Instant) -> Rough {
     let (mut client, mut sums) = (Client::new(address), Rough::default());
     while Instant::now() < end {

@@ -1,11 +1,11 @@
 //! The load generator: a light tenant beside a heavy one, on the loopback interface.
 //!
 //! The light tenant has one connection, and asks for a scaled image every few milliseconds. The
-//! heavy tenant has many connections. On each, it sends the next file to compress when the answer
-//! to the last has come. Each mode is measured with the light tenant alone, and beside the heavy
-//! one. At the end, with queues, the heavy tenant sends more requests than its queue holds. Some
-//! clients leave before the answer, and some deadlines are missed. Then every accepted request must
-//! be counted as completed, cancelled or expired.
+//! heavy tenant has many connections. On each, it sends the next file to compress when the last
+//! answer has come. Each mode is measured with the light tenant alone, and beside the heavy tenant.
+//! At the end, with queues, the heavy tenant sends more requests than its queue holds. Some clients
+//! leave before the answer, and some deadlines are missed. Then every accepted request must be
+//! counted as completed, cancelled or expired.
 
 mod chart;
 mod client;
@@ -31,7 +31,7 @@ pub struct Plan {
     pub svg: PathBuf,
 }
 
-/// The most that the light tenant's p99 may grow beside the flood, as a factor.
+/// The goal: beside the flood, the light tenant's p99 grows by at most this factor.
 const GOAL: f64 = 2.0;
 /// How often each mode is measured. The table has the medians.
 const ROUNDS: u32 = 3;
@@ -40,12 +40,12 @@ const ROUNDS: u32 = 3;
 ///
 /// # Errors
 ///
-/// Returns an error if a server cannot be started, the chart cannot be written, a request got an
-/// answer that it should not get, or accepted requests are unaccounted for.
+/// Returns an error if a server cannot be started, or the chart cannot be written. Also if a
+/// request got a wrong answer, or accepted requests are unaccounted for.
 pub fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let measurements = 2 * Mode::ALL.len() + 1;
     let bar = measure::progress(plan.length * measurements as u32);
-    // In turns, so that what else the machine does meets all modes.
+    // The modes take turns, so that other work of the machine meets all of them.
     let mut rounds = Mode::ALL.map(|_| Vec::new());
     for _ in 0..ROUNDS {
         for (mode, rounds) in Mode::ALL.into_iter().zip(&mut rounds) {
@@ -99,7 +99,7 @@ fn print(plan: &Plan, rows: &[Measured]) {
     }
 }
 
-/// Says whether each mode keeps the light tenant's latency near what it is alone.
+/// Prints whether each mode keeps the light tenant's latency near its latency alone.
 fn print_verdicts(rows: &[Measured]) {
     println!("\nlight tenant's p99, alone -> beside the flood; the goal is at most {GOAL:.1} x");
     for row in rows {

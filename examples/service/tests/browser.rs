@@ -50,7 +50,7 @@ impl Browser {
         let address = lines
             .find_map(|line| Some(line.unwrap().strip_prefix("DevTools listening on ")?.to_owned()))
             .expect("Chromium says where it listens");
-        // It must not wait for somebody to read what it prints.
+        // The browser must not block because no thread reads its output.
         std::thread::spawn(move || lines.for_each(drop));
         let host = address.trim_start_matches("ws://").split('/').next().unwrap();
         let stream = TcpStream::connect(host).unwrap();

@@ -17,8 +17,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server with the tenants `gold`, and `small`, which has room for two requests and
-    /// for a megabyte. Its clients may be slow.
+    /// Starts a server with the tenants `gold` and `small`. `small` has room for two requests and
+    /// for a megabyte. The server is patient with slow clients.
     pub(crate) fn new(mode: Mode, grace: Duration) -> Self {
         Server::start(|settings| Settings { mode, grace, patience: MINUTE, ..settings })
     }
@@ -35,7 +35,7 @@ impl Server {
         Server { address: running.address, runtime, running: Some(running) }
     }
 
-    /// A server in which `small` is paused: its requests wait.
+    /// Starts a server in which `small` is paused, so that its requests wait.
     pub(crate) fn paused(grace: Duration) -> Self {
         let server = Server::new(Mode::Queues, grace);
         assert!(server.running().pause("small"));
@@ -66,7 +66,7 @@ impl Server {
         Some(line.trim().parse().unwrap())
     }
 
-    /// Waits until `small` has this many requests that wait or run.
+    /// Waits until exactly this many requests of `small` wait or run.
     pub(crate) fn wait_for_pending(&self, count: usize) {
         let start = Instant::now();
         let sample = "filch_queue_pending{queue=\"small\",slot=\"2\"}";

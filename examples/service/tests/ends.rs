@@ -1,5 +1,5 @@
-//! Tests of requests that find no room, expire, lose their client, or are under way at the server's
-//! end.
+//! Tests of requests that find no room, expire, lose their client, or are under way when the server
+//! stops.
 
 use crate::client::{Server, Waiting, body, post, status};
 use filch_service::Sums;
@@ -76,7 +76,7 @@ fn a_server_that_stops_finishes_what_it_has_accepted() {
     server.wait_for_pending(2);
     let resume = server.running().resume_later("small");
     let (address, stopping) = (server.address, std::thread::spawn(|| server.stop()));
-    // The server listens no more; a connection that is in the kernel's queue is reset or closed.
+    // The server no longer listens. The kernel resets or closes a connection in its queue.
     let refuses = || std::net::TcpStream::connect(address).is_err();
     let start = std::time::Instant::now();
     while !refuses() {

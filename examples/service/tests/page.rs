@@ -33,7 +33,8 @@ fn the_page_shows_numbers_that_move_and_logs_nothing() {
                 while !is_over.load(Relaxed) {
                     let request =
                         post("/hash?rounds=20000", &format!("x-tenant: {tenant}\r\n"), b"abc");
-                    // 503 if the two that `small` has room for have answered, and are not gone yet.
+                    // 503, if the two requests for which `small` has room were answered, but are
+                    // not gone yet.
                     assert!([200, 503].contains(&status(&server.ask(request))));
                 }
             });

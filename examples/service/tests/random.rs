@@ -11,7 +11,7 @@ use std::time::Duration;
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
-/// One server for all cases, in a process that counts the panics of threads of the server.
+/// One server for all cases. Its process counts the panics of the server's threads.
 static SERVER: LazyLock<Server> = LazyLock::new(|| {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -88,7 +88,7 @@ proptest! {
         } else {
             let answer = waiting.answer();
             let code = status(&answer);
-            // A busy machine may not begin within a deadline of 1 ms.
+            // On a busy machine, a request may not begin within its deadline of 1 ms.
             let is_answer = [200, 504].contains(&code) || (400..500).contains(&code);
             prop_assert!(is_answer, "{}\n{}", request, answer);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const GOLD: &str = "x-tenant: gold\r\n";
 
-/// A server that has room for so many clients, and is not patient.
+/// A server that has room for `connections` connections, and little patience.
 fn server(connections: usize) -> Server {
     let patience = Duration::from_millis(500);
     Server::start(|settings| Settings { connections, patience, ..settings })
@@ -26,7 +26,7 @@ fn clients_that_fall_silent_make_room() {
     ];
     let server = server(silent.len());
     let silent = silent.map(|(sent, answer)| (Waiting::send(server.address, sent), sent, answer));
-    // Waits in the kernel's queue until the server has closed one of them.
+    // Waits in the kernel's queue until the server has closed one of the silent connections.
     assert_eq!(status(&server.ask(post("/hash", GOLD, b"abc"))), 200);
     for (client, sent, beginning) in silent {
         let answer = client.answer(); // there is an end of it
@@ -38,7 +38,7 @@ fn clients_that_fall_silent_make_room() {
 #[test]
 fn a_client_that_takes_no_answer_makes_room() {
     let server = server(1);
-    // More than the kernel keeps for a client that reads nothing.
+    // A response larger than the kernel's buffers for a client that reads nothing.
     let large = post("/compress?level=0", GOLD, &vec![b'a'; MOST_BYTES]);
     let silent = Waiting::send(server.address, large);
     assert_eq!(status(&server.ask(post("/hash", GOLD, b"abc"))), 200);

@@ -1,5 +1,5 @@
-//! Clients that leave, expire and find no room, for a chosen time: `FILCH_SOAK_SECONDS=600 cargo
-//! test --release -p filch-service soak`.
+//! Clients that leave, expire and find no room, for a chosen time:
+//! `FILCH_SOAK_SECONDS=600 cargo test --release -p filch-service soak`.
 
 use crate::client::{Server, Waiting, post, status};
 use crate::random::png;
@@ -10,8 +10,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// More megabytes than the tests of this binary take together, and less than what a soak of a
-/// minute sends.
+/// More megabytes than all tests of this binary take, and less than a soak of a minute sends.
 const MOST_MEGABYTES: u64 = 512;
 
 fn seconds() -> Duration {
@@ -19,8 +18,8 @@ fn seconds() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Sends requests one after another until `end`. Returns how many were answered, and how many were
-/// left before that.
+/// Sends requests one after another until `end`. Returns how many were answered, and how many the
+/// client left before the answer.
 fn client(address: SocketAddr, seed: u8, end: Instant) -> (u64, u64) {
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let mut below = |end: usize| random.next_u32() as usize % end;
@@ -58,7 +57,7 @@ fn client(address: SocketAddr, seed: u8, end: Instant) -> (u64, u64) {
     (answered, left)
 }
 
-/// Returns the most memory of this process, in megabytes, where the system says so.
+/// Returns the peak memory of this process in megabytes, if the system reports it.
 fn memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;

@@ -25,7 +25,6 @@ fn add(counter: &AtomicU64, more: u64) {
 }
 
 impl Counters {
-    /// Counts a job that has run.
     #[inline]
     pub(crate) fn ran(&self) {
         add(&self.0.runs, 1);
@@ -35,13 +34,11 @@ impl Counters {
         self.0.runs.load(Relaxed) // Relaxed: only this thread writes it
     }
 
-    /// Counts a steal of this many jobs.
     pub(crate) fn stole(&self, jobs: usize) {
         add(&self.0.steal_operations, 1);
         add(&self.0.steals, jobs as u64);
     }
 
-    /// Counts that the worker goes to sleep.
     pub(crate) fn parked(&self) {
         add(&self.0.parks, 1);
     }
@@ -51,7 +48,6 @@ impl Counters {
         add(&self.0.noops, 1);
     }
 
-    /// Counts the time that the worker was awake.
     pub(crate) fn was_busy(&self, time: Duration) {
         add(&self.0.busy_nanos, time.as_nanos() as u64);
     }

@@ -30,7 +30,6 @@ pub(crate) const MISSED: usize = 1 << 5;
 /// Jobs are pinned to workers. The bits from here on count these jobs.
 pub(crate) const PINNED: usize = 1 << 6;
 
-/// The data of a pool.
 pub(crate) struct Pool {
     pub(crate) id: ExecutorId,
     pub(crate) injector: Injector<Job>,
@@ -115,7 +114,6 @@ impl Crew {
 }
 
 impl Pool {
-    /// Returns whether jobs are refused.
     pub(crate) fn is_closed(&self) -> bool {
         self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: as of some moment
     }

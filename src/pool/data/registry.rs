@@ -44,7 +44,6 @@ impl Seat {
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
     }
 
-    /// Returns whether jobs are pinned to the worker.
     pub(crate) fn has_pinned(&self) -> bool {
         !self.pinned.is_empty() || !self.urgent.is_empty()
     }

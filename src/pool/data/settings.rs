@@ -33,7 +33,6 @@ pub enum Start {
     Eager,
 }
 
-/// The settings of a pool.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) num_threads: Option<usize>,
@@ -61,7 +60,6 @@ impl Settings {
         self.make_park.is_some()
     }
 
-    /// Makes the park of the worker with this index.
     pub(crate) fn park(&self, index: usize) -> Box<dyn Park> {
         match &self.make_park {
             Some(make) => make(index),

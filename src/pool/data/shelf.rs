@@ -43,7 +43,6 @@ impl Shelf {
         jobs.back().and_then(bell_of)
     }
 
-    /// Takes the oldest job.
     pub(crate) fn take(&self) -> Option<Job> {
         self.take_such(|_| true)
     }
@@ -53,7 +52,6 @@ impl Shelf {
         self.take_such(|it| it.scope().is_none())
     }
 
-    /// Takes the oldest job of this scope.
     pub(crate) fn take_of(&self, scope: usize) -> Option<Job> {
         self.take_such(|it| it.is_of(scope))
     }

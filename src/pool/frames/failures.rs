@@ -34,7 +34,6 @@ impl Failures {
         act(known.get_or_insert_default())
     }
 
-    /// Notes the panic of a job that has no handle.
     pub(crate) fn note(&self, error: JoinError) {
         let further = self.with(|it| error.keep_first(&mut it.first));
         if let Some(further) = further {
@@ -56,7 +55,6 @@ impl Failures {
         })
     }
 
-    /// Counts a job that is dropped unrun.
     pub(crate) fn count_dropped(&self) {
         self.with(|it| it.dropped += 1);
     }

@@ -283,7 +283,6 @@ impl Pool {
         bell.into_iter().for_each(Waker::wake);
     }
 
-    /// Drops the jobs that are pinned to a worker.
     pub(crate) fn drop_pinned(&self, seat: &Seat) {
         let pinned = || seat.urgent.pop().or_else(|| seat.pinned.pop());
         for job in iter::from_fn(pinned) {

@@ -8,13 +8,13 @@
 //! possibly uninitialised memory. Padding is uninitialised, and so is a slot that was never
 //! written.
 //!
-//! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell, and a copy is a
-//! copy of the pointer. Only opening the copy touches the payload. So loom reports an item that is
-//! opened before its writer is done. The payload reports an item that is taken twice or was never
-//! written. The model permits each outcome of the machine. On the machine a torn copy mixes several
-//! writes to the slot. The model's copy is any one of these writes. In both forms a copy is opened
-//! only after a claim. A claimed copy is never torn, by an invariant of the structure (I5 of the
-//! deque).
+//! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell. A copy of the
+//! slot is a copy of the pointer. Only opening the copy touches the payload. So loom reports an
+//! item that is opened before its writer is done. The payload reports an item that is taken twice
+//! or was never written. The model permits each outcome of the machine. On the machine a torn copy
+//! mixes several writes to the slot. The model's copy is any one of these writes. In both forms a
+//! copy is opened only after a claim. A claimed copy is never torn, by an invariant of the
+//! structure (I5 of the deque).
 //!
 //! `locked`, *where `words` has no instructions*: `words` needs inline assembly, which WebAssembly
 //! does not have and Miri does not run. There a thread holds one lock of the process during each
