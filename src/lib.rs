@@ -69,7 +69,7 @@
 //!
 //! # What is not promised
 //!
-//! - That thieves get equal shares, or that any one of several thieves gets an item.
+//! - That thieves get equal shares, or that a particular thief gets an item.
 //! - A bound on how long a deque's memory is kept: a `Stealer` keeps it until the last handle is
 //!   dropped.
 //! - All of this on targets without 64-bit atomics. Those have no `Injector` and no `EventCount`,

@@ -29,7 +29,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All modes; the one of filch is the last.
+    /// All modes. The mode of filch is the last.
     pub const ALL: [Mode; 3] = [Mode::SpawnBlocking, Mode::Rayon, Mode::Queues];
 
     /// Returns the mode's name on the command line.

@@ -80,7 +80,7 @@ fn default_path() -> PathBuf {
     there.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into())
 }
 
-/// Reads everything once for each row, compares and prints.
+/// Reads all files once for each row, compares the results, and prints the table.
 fn tour(path: &Path) -> Result<ExitCode, String> {
     let found = files::find(path).map_err(|error| format!("cannot read {error}"))?;
     println!("{}: {} files", path.display(), found.files.len());

@@ -133,7 +133,7 @@ impl<T> DequeState<T> {
     }
 }
 
-/// Frees a buffer and the older ones that it replaced.
+/// Frees a buffer and the older buffers that it replaced.
 struct Chain<T>(*mut Protected<Buffer<T>>);
 
 impl<T> Drop for Chain<T> {

@@ -225,7 +225,7 @@ impl<T> Worker<T> {
         // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
-            // Before the fence, because after the fence each load would wait for the one before.
+            // Before the fence, because after the fence each load would wait for the load before.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
             // I2, I4: if `top` has not changed, thieves have older items to take first, and no

@@ -117,7 +117,7 @@ impl<T> Stealer<T> {
         }
     }
 
-    #[cold] // keeps the code for a guard out of the other path
+    #[cold] // keeps the code of a guard out of the common path
     fn take_pinned(&self, top: Top, domain: &Domain) -> Steal<T> {
         let _guard = domain.pin();
         self.take(top)

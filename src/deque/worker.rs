@@ -105,7 +105,7 @@ impl<T> Worker<T> {
     /// Returns the buffer. Only `replace` retires it, so the borrow stays valid.
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
-        // SAFETY: I6 — it is the current buffer, and only the owner replaces it.
+        // SAFETY: I6 — this is the current buffer, and only the owner replaces it.
         unsafe { &*self.buffer.get() }
     }
 
@@ -116,7 +116,8 @@ impl<T> Worker<T> {
 
     #[inline(always)]
     pub(super) fn slots(&self) -> &[Slot<T>] {
-        // SAFETY: I6 — they are the current buffer's, and only the owner replaces it.
+        // SAFETY: I6 — these are the current buffer's slots, and only the owner replaces the
+        // buffer.
         unsafe { &*self.slots.get() }
     }
 

@@ -160,7 +160,7 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
                 }
             }
         });
-        // If the executor refused the job for another reason, this drops its future, whose
+        // If the executor refused the job for another reason, the drop ends its future, whose
         // destructor is the user's code.
         thread::completes(|| drop(offered));
     }

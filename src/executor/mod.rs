@@ -147,7 +147,8 @@ pub trait Executor: Send + Sync {
     ///
     /// A scheduler calls this at the end of a ticket's quantum, before it passes the next ticket to
     /// `execute_last`. An executor whose `execute_last` puts a job behind the others needs no
-    /// `yield_now`. rayon's cannot do that: see [`FromFn::with_yield_now`].
+    /// `yield_now`. rayon has no way to put a job behind the others: see
+    /// [`FromFn::with_yield_now`].
     ///
     /// # Examples
     ///

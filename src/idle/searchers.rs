@@ -16,9 +16,9 @@
 //! ```
 //!
 //! A thread that has prepared goes back to 1, even if it has found an item or was told. Two
-//! notifiers may count on it: one notifier relied on it while it searched, and another told it
-//! afterwards. If the thread took one item and looked no further, the other item would be forgotten
-//! (`canary_one_look_for_two_notifications`).
+//! notifiers may count on this thread: one relied on it during its search, and another told it
+//! afterwards. If the thread took one item and looked no further, the other notifier's item would
+//! be forgotten (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};
@@ -143,7 +143,7 @@ impl Searchers {
         self.events.notify_many(count);
     }
 
-    /// Notifies all threads that are prepared or asleep, even if others search:
+    /// Notifies all threads that are prepared or asleep, even if other threads search:
     /// [`EventCount::notify_all`].
     ///
     /// # Examples

@@ -45,7 +45,7 @@ const LEFT: usize = 5;
 /// In the list, without an owner.
 const GONE: usize = 6;
 
-/// One use, in the bits of a state that count uses.
+/// One use. The bits of a state from here on count uses.
 const USE: usize = 8;
 
 /// Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
@@ -126,7 +126,7 @@ impl WaiterCell {
     /// I4 — the caller has claimed the waiter, has not put it on the list, and does not touch it
     /// afterwards.
     pub(super) unsafe fn get_up(&self, this: Use) -> Waker {
-        // SAFETY: I4 — it was never on the list, so no other thread touches its waker.
+        // SAFETY: I4 — the waiter was never on the list, so no other thread touches its waker.
         let waker = unsafe { self.waker.take() };
         self.release(this.0 - ASLEEP);
         waker

@@ -176,7 +176,7 @@ impl<T> Claimed<'_, T> {
     #[inline(always)]
     fn move_run(&mut self, free: &[Slot<T>]) -> usize {
         let (offset, left) = (self.head.offset() + self.next, self.count - self.next);
-        // SAFETY: I4 — the slots are ours, and we do not touch one that is settled.
+        // SAFETY: I4 — the slots are ours, and we touch no settled slot.
         let slots = unsafe { Segment::run(self.segment, offset, left) };
         let mut moved = 0;
         for (slot, to) in slots.iter().zip(free) {

@@ -100,8 +100,7 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// `head` counts. It also sees the `tail` that the consumers before that position saw.
 ///
 /// A consumer registers an orphan by a read-modify-write of `head`. It then sees everything that
-/// consumers with an earlier read-modify-write of `head` saw. So it finds an item that was in the
-/// slot by then.
+/// consumers with an earlier one saw, so it finds an item that was in the slot by then.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
 /// A holder that finds its orphan spoken for sees the slot's mark. Another consumer that finds it
@@ -127,7 +126,7 @@ const CLOSED: Pair = Pair::named("injector::CLOSED");
 /// least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
-/// All that visitors did happens before a sweeper that counts no visitor takes memory back.
+/// All accesses by visitors happen before a sweeper that counts no visitor takes memory back.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
 /// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
@@ -204,7 +203,8 @@ struct TailLine<T> {
 struct InjectorShelf<T> {
     /// The very first segment.
     first: AtomicPtr<Segment<T>>,
-    /// The oldest linked segment: the one in which `settled` lies. Only the sweeper writes it.
+    /// The oldest linked segment. `settled` lies in this segment. Only the sweeper writes the
+    /// pointer.
     oldest: AtomicPtr<Segment<T>>,
     /// The oldest unlinked segment that the sweeper has not taken back. Only the sweeper uses it.
     unlinked: AtomicPtr<Segment<T>>,
@@ -228,7 +228,7 @@ unsafe impl<T: Send> Sync for Injector<T> {}
 impl<T> UnwindSafe for Injector<T> {}
 impl<T> RefUnwindSafe for Injector<T> {}
 
-/// A visit of this thread (I5), which ends when this is dropped.
+/// A visit of this thread (I5), which ends when the `Visit` is dropped.
 struct Visit<'a>(&'a AtomicUsize);
 
 impl Drop for Visit<'_> {

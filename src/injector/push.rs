@@ -358,7 +358,7 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Links a segment of this number, or returns the one that another producer has linked.
+    /// Links a segment of this number, or returns the segment that another producer has linked.
     fn link_new(&self, link: &AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
         let new = self.spare().unwrap_or_else(|| Segment::allocate(self.may_last()));
         // SAFETY: I6 — the segment is fresh or spare, so only we have it.

@@ -184,7 +184,7 @@ impl<T> Segment<T> {
     /// larger than the stack (crossbeam #1146).
     pub(super) fn allocate(is_lasting: bool) -> *mut Self {
         let (layout, _) = Self::layout();
-        // SAFETY: the layout has more than 0 bytes: it begins with the header.
+        // SAFETY: the layout begins with the header, so it has more than 0 bytes.
         let memory = unsafe { alloc(layout) };
         if memory.is_null() {
             handle_alloc_error(layout);

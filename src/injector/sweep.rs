@@ -1,4 +1,4 @@
-//! Reusing segments, and freeing surplus ones, without a thread that still uses them.
+//! Reusing segments, and freeing surplus ones, while other threads may still look at them.
 //!
 //! One thread at a time sweeps. A thread that finds another thread sweeping returns at once. The
 //! sweeper keeps unlinked segments and orphans until it finds, at some later moment, that there is

@@ -71,7 +71,7 @@ impl Guest {
         if worker_index().is_some() || shared.is_own_thread() {
             return None;
         }
-        // The pool's threads run the jobs that this one leaves.
+        // The pool's threads will run the jobs that this guest leaves.
         Pool::start(shared).ok()?;
         let mut crew = shared.crew.lock();
         (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))

@@ -1,9 +1,9 @@
 //! Pools whose threads another layer starts, and waits in which a worker runs any job.
 //!
-//! The host starts a thread for each `WorkerThread`, whose place in the pool is taken before the
-//! thread runs. From then on jobs can be pinned to the worker, and `present` counts it. That ends
-//! when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no thread
-//! for one that blocks, and each of its threads keeps its index.
+//! The host starts a thread for each `WorkerThread`. The thread's place in the pool is taken before
+//! it runs. From then on jobs can be pinned to the worker, and `present` counts the worker. That
+//! ends when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
+//! further thread when a thread blocks, and each of its threads keeps its index.
 //!
 //! A worker may have to wait for something with which it cannot help, such as another pool. Then it
 //! calls `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one
@@ -35,8 +35,8 @@ impl Builder {
     /// [`run`](WorkerThread::run) on the thread that becomes the worker. That may be a thread of a
     /// runtime, a scoped thread, or a thread with a name of its own.
     ///
-    /// The pool has exactly these threads. It starts no thread for one that blocks, and cannot be
-    /// [resized](ThreadPool::resize).
+    /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
+    /// cannot be [resized](ThreadPool::resize).
     ///
     /// # Errors
     ///

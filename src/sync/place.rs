@@ -60,8 +60,8 @@ mod machine {
             // Uninitialised memory is an empty place.
         }
 
-        /// Moves an item there. Takes a reference, because each move of a large item by value would
-        /// need its size on the stack again.
+        /// Moves an item into the place. Takes a reference, because each move of a large item by
+        /// value would need its size on the stack again.
         ///
         /// # Safety
         ///
@@ -120,7 +120,7 @@ mod machine {
 mod model {
     use loom::cell::UnsafeCell;
 
-    /// Tells loom which threads use some memory, and which make it or take it back.
+    /// Tells loom which threads use some memory, and which threads make it or take it back.
     pub(crate) struct Watch(UnsafeCell<()>);
 
     // SAFETY: the cell holds nothing, and loom checks every access.

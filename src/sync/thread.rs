@@ -60,7 +60,7 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
         if unsafe { libc::pthread_getattr_np(this, attributes.as_mut_ptr()) } != 0 {
             return None;
         }
-        // SAFETY: the call before has initialized `attributes`; the other pointers are valid for
+        // SAFETY: the call above has initialized `attributes`; the other pointers are valid for
         // writes.
         let error = unsafe {
             libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size)

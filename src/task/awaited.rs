@@ -4,7 +4,7 @@ use super::job::{Capture, Job, Kind, TAG};
 use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
-/// The tag of a job that was spawned on another thread than the one on which its scope began.
+/// The tag of a job that was spawned on another thread than the thread of its scope.
 const FOREIGN: usize = 1;
 
 /// The start of a record on the stack of the thread that waits for a job. The job refers to it.
@@ -52,7 +52,8 @@ impl Job {
     /// # Safety
     ///
     /// 1. The record stays until the job has run or was dropped.
-    /// 2. It was made for the kind in `head`, which is its first field, and any thread may run it.
+    /// 2. The record was made for the kind in `head`, which is its first field. Any thread may run
+    ///    it.
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();
@@ -132,7 +133,7 @@ impl Job {
     }
 
     /// Returns whether copied words are those of a job that was spawned on another thread than the
-    /// one on which its scope began. The copy may be torn.
+    /// thread of its scope. The copy may be torn.
     pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
         kind_of(words).addr() & TAG == FOREIGN
     }

@@ -196,7 +196,7 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Home) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // The frame of a queue's server has a stop flag. It is neither a task nor a part of an
+        // The frame of a queue's server has a stop flag, and is neither a task nor a part of an
         // outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();

@@ -45,7 +45,7 @@ pub(super) const NOTHING: Frame = Frame {
 };
 
 impl Frame {
-    /// Returns the frame of nothing, on a thread of this executor.
+    /// Returns the frame of a thread of this executor that runs no task.
     pub(super) fn on(base: Home) -> Self {
         Frame { base, ..NOTHING }
     }

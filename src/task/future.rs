@@ -221,7 +221,7 @@ where
         // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
         let dropped = thread::catch(|| match &member {
-            // So that a destructor that waits for the group gets an error.
+            // As a member, so that a destructor that waits for the group gets an error.
             Some(member) => current::as_member(member.group(), drop),
             None => drop(),
         });
@@ -306,10 +306,10 @@ where
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled.
     unsafe fn run_claimed(&self, count: Count<'_>) {
         let Common { state, home, .. } = self.common();
-        // SAFETY: I4 — the caller's reference keeps the task, and this one is not dropped.
+        // SAFETY: I4 — the caller's reference keeps the task, and this waker is not dropped.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(waker::raw(self)) });
         let poll = |Body { future, context, member }: &mut Body<F>| {
-            // SAFETY: I9 — it is never moved once it has been polled, and dropped where it is.
+            // SAFETY: I9 — a polled future is never moved, and is dropped in place.
             let future = unsafe { Pin::new_unchecked(future) };
             let poll = || future.poll(&mut Context::from_waker(&waker));
             let group = member.as_ref().map_or(ptr::null(), Membership::group);

@@ -5,8 +5,8 @@ use core::num::NonZeroU64;
 
 /// Identifies an executor within the process.
 ///
-/// [`Executor::id`](crate::Executor::id) says what it is for. No two calls of [`new`](Self::new)
-/// return the same.
+/// [`Executor::id`](crate::Executor::id) describes the use of an id. No two calls of
+/// [`new`](Self::new) return the same id.
 ///
 /// # Examples
 ///

@@ -13,8 +13,9 @@ use core::ptr::NonNull;
 
 /// The futures that an executor ends with itself, including those that no waker refers to.
 ///
-/// These are the futures that sleep. If the executor does not drop its jobs, they include those
-/// that have not begun. The list keeps no future alive: the last waker, job or handle frees it.
+/// The list has the futures that sleep. If the executor does not drop its jobs, the list also has
+/// the futures that have not begun. The list keeps no future alive: the last waker, job or handle
+/// frees it.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 

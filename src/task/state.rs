@@ -233,7 +233,7 @@ impl State {
     /// Leaves the task in its queue's count. The thread that comes to the task's job takes it off.
     /// Returns `false` if a thread has come to the job already.
     pub(super) fn leave(&self) -> bool {
-        self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: one of two sees the other's bit
+        self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: the second of the two changes sees the first's bit
     }
 
     /// Notes that the caller has come to the task's job. Returns whether the caller has to take the
@@ -253,7 +253,7 @@ impl State {
 
     /// Asks for cancellation. After `Dequeued` the caller has claimed the task.
     pub(super) fn ask(&self) -> Cancel {
-        // Relaxed: as in `claim`. Being asked gives the task nothing to read.
+        // Relaxed: as in `claim`, and a request to end orders nothing for the task.
         match self.0.fetch_or(CLAIMED | ASKED, Relaxed) {
             before if before & CLAIMED == 0 => Cancel::Dequeued,
             before if before & DONE == 0 => Cancel::Requested,

@@ -54,7 +54,7 @@ struct Track {
     side: Unwatched<Side>,
 }
 
-/// The state that a thread shares with others, beside the deque.
+/// The state that a thread shares with other threads, beside the deque.
 #[derive(Default)]
 struct Side {
     lost: AtomicU64,

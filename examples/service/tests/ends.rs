@@ -49,7 +49,7 @@ fn a_client_that_leaves_cancels_its_request() {
     let waiting = [(); 2].map(|()| hash(&server));
     server.wait_for_pending(2);
     drop(waiting);
-    server.wait_for_pending(0); // while the queue is paused: it did not run
+    server.wait_for_pending(0); // the queue is still paused, so the request did not run
     let sums = server.stop();
     assert_eq!((sums.accepted, sums.completed, sums.cancelled), (2, 0, 2));
 }

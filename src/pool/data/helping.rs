@@ -215,7 +215,7 @@ impl View {
     /// written.
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
-        // Relaxed: the caller's reads before this one acquire (SERVED).
+        // Relaxed: the caller's earlier reads acquire (SERVED).
         service.word.load(Relaxed) == self.word
     }
 }

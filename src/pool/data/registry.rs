@@ -19,7 +19,7 @@ pub(crate) struct Seat {
     /// workers run, another thread rings the sleeper's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
-    /// Whether its worker is a [guest](crate::pool::guest).
+    /// Whether the worker is a [guest](crate::pool::guest).
     pub(crate) is_guest: bool,
     /// Whether the worker takes jobs only in its waits.
     pub(crate) runs_in_waits: AtomicBool,

@@ -113,8 +113,8 @@ impl ThreadPool {
     /// needs more memory than any earlier wait of its worker.
     ///
     /// On any other thread, the pool runs both closures. The caller itself runs them if the pool is
-    /// closed. It also does if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops them
-    /// before they begin.
+    /// closed. The caller also runs them if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel)
+    /// has dropped them before they began.
     ///
     /// # Panics
     ///

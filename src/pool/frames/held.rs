@@ -272,7 +272,7 @@ impl Held {
         LET_GO.heavy_fence(self.barrier);
         let newest = self.newest.load(HELD.acquire());
         let (mut oldest, mut next) = (ptr::null_mut::<Link>(), newest);
-        // SAFETY: I8 — their owner is kept from letting go of them.
+        // SAFETY: I8 — the owner is kept from letting go of its halves.
         while let Some(link) = unsafe { next.as_ref() } {
             link.watch.used();
             let older = link.state.load(Relaxed);

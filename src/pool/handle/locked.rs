@@ -160,8 +160,8 @@ impl LockedPool {
     ///
     /// # Errors
     ///
-    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, the
-    /// first ones may have been accepted.
+    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, it
+    /// may have accepted the first closures.
     ///
     /// # Examples
     ///

@@ -30,9 +30,9 @@ use std::io;
 ///
 /// # Progress
 ///
-/// Spawning is lock-free while no worker has to be woken. There are two exceptions. The first job
-/// starts the threads. While the system gives fewer threads than wanted, each spawn from outside
-/// tries to start the missing ones.
+/// Spawning is lock-free while no worker has to be woken, with two exceptions. The first job starts
+/// the threads. While the system gives fewer threads than wanted, each spawn from outside tries to
+/// start the missing threads.
 ///
 /// # Order
 ///
@@ -161,8 +161,8 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, the
-    /// first ones may have been accepted.
+    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, it
+    /// may have accepted the first closures.
     ///
     /// # Examples
     ///
@@ -305,7 +305,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job, behind the others. Inlined as `accept` is.
+    /// Accepts a job, behind all queued jobs. Inlined for the same reason as `accept`.
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {

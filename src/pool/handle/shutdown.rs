@@ -313,7 +313,7 @@ impl Pool {
     /// last thread to go calls this.
     pub(crate) fn tell_end(&self) {
         self.end_futures();
-        Pool::drop_queued(self); // a worker that runs jobs only in its waits may have left some
+        Pool::drop_queued(self); // a worker that runs jobs only in its waits may leave jobs
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }

@@ -232,7 +232,7 @@ impl Local {
 
     /// Leaves the seat, unless the worker has to stay after all. Returns whether the worker has
     /// left. No job is left behind (I2). Either the worker gives its jobs away, or it keeps its
-    /// seat, where others find them.
+    /// seat, where other workers find them.
     fn gets_up(&self) -> bool {
         while let Some(job) = self.deque.pop() {
             if let Err(job) = self.shared.hand_over(job) {

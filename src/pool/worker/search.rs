@@ -88,7 +88,7 @@ impl Local {
         self.shared.shelf.take().or_else(|| self.shared.injector.pop())
     }
 
-    /// Takes the oldest job of the injector; the next ones go to the deque.
+    /// Takes the oldest job of the injector. A batch of the next jobs goes to the deque.
     fn take_batch(&self) -> Option<Job> {
         // An injector never answers `Retry`.
         let job = self.shared.injector.steal_batch_and_pop(&self.deque).success()?;
@@ -187,7 +187,7 @@ impl Local {
         })
     }
 
-    /// Returns the other workers, from a random one on.
+    /// Returns the other workers, beginning with a random one.
     fn victims<'a>(
         &'a self,
         seats: &'a [Arc<Seat>],

@@ -76,7 +76,7 @@ impl Local {
         let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
             looks += 1;
-            // With many workers a look takes longer than a yield.
+            // With many workers a look takes longer than a yield, so most rounds only yield.
             let may_help = looks.is_power_of_two();
             if let Some(job) = may_help.then(|| self.leapfrog(latch, false)).flatten() {
                 self.help(job, &is_over);
@@ -183,7 +183,7 @@ impl Local {
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 
-    /// Lays aside the jobs of other workers' scopes in this deque, and all older ones.
+    /// Lays aside the jobs of other workers' scopes in this deque, and all jobs older than these.
     ///
     /// The look goes from the oldest job to the first half of a `join`. The jobs above that half
     /// are laid aside at the end of the job that left them.

@@ -92,7 +92,8 @@ impl<T> Slot<T> {
     /// No thread writes the slot during the call.
     #[inline(always)]
     pub(crate) unsafe fn peek(&self) -> Copied<T> {
-        // SAFETY: the caller rules out writers, and reads by others do not race with this one.
+        // SAFETY: the caller rules out writers, and other threads' reads do not race with this
+        // read.
         Copied(unsafe { ptr::read(self.0.get()) })
     }
 }

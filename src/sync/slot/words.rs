@@ -133,8 +133,8 @@ impl<T> Slot<T> {
     /// No thread writes the slot during the call.
     #[inline(always)]
     pub(crate) unsafe fn peek(&self) -> Copied<T> {
-        // SAFETY: the caller rules out writers, and reads by others do not race with this one.
-        // The contents may be uninitialised, as a `MaybeUninit` may.
+        // SAFETY: the caller rules out writers, and other threads' reads do not race with this
+        // read. The contents may be uninitialised, as a `MaybeUninit` may.
         Copied(unsafe { ptr::read(self.value.get()) })
     }
 
