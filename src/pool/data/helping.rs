@@ -21,9 +21,10 @@
 //! began.
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
-//! the thief for which its thief waits. Here a service also names the latch of the victim's service
-//! in which its half or scope was made: it is *within* that latch. So a worker finds all jobs that
-//! were stolen from its thief, and from that thief's thieves, before any of them waits.
+//! the thief for which its thief waits. A half or scope is made in some service of the worker that
+//! waits for it. The service that ends the half or scope names the latch of that outer service: it
+//! is *within* that latch. So a worker finds all jobs that were stolen from its thief, and from
+//! that thief's thieves, before any of them waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]

@@ -39,7 +39,7 @@ impl Shelf {
         // Stored before `bell_of` looks for the owner's bell, which has a lock of its own. So an
         // owner that has no bell there yet sees the job.
         self.len.store(jobs.len(), Relaxed); // Relaxed: as in `len`
-        // No thread takes the job before the lock is free.
+        // The lock is held, so no thread has taken the job yet.
         jobs.back().and_then(bell_of)
     }
 

@@ -59,7 +59,7 @@ trait Outcome<T> {
 }
 
 impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
-    /// Returns the latch by which its error and its server are known.
+    /// Returns the latch that identifies the task's error, and the service that runs the task.
     fn latch(&self) -> usize {
         ptr::from_ref(self).addr()
     }
