@@ -9,12 +9,12 @@ const CHILD: &str = "FILCH_CANARY";
 
 /// Runs a test that must fail, in a process of its own, because a failing model may abort.
 ///
-/// `test` is the name of the calling test without its module, `complaints` are parts of the
-/// messages that it may fail with. The call stands in the module of that test.
+/// `test` is the name of the calling test without its module. `complaints` are parts of the
+/// messages with which the test may fail. The call stands in the module of that test.
 ///
 /// # Panics
 ///
-/// Panics if the planted bug is not reported, or reported as something else.
+/// Panics if the planted bug is not reported, or if something else is reported.
 #[track_caller]
 pub fn must_fail(test: &str, complaints: &[&str], planted: impl FnOnce()) {
     if env::var(CHILD).is_ok_and(|it| it == test) {

@@ -8,8 +8,8 @@ use loom::thread::JoinHandle;
 use std::iter;
 
 /// The steps of one thread, one letter for each: `p`ush, push a batch of `2` or of `3`, `t`ry to
-/// push, `c`lose, `s`teal, steal a `b`atch of two, steal a batch of two `a`nd pop, ask whether it
-/// is `e`mpty, or whether its `l`ength is zero.
+/// push, `c`lose, `s`teal. Steal a `b`atch of two, steal a batch of two `a`nd pop. Ask whether the
+/// injector is `e`mpty, or whether its `l`ength is zero.
 pub type Steps = &'static str;
 
 /// The operations of a thread, with their results. Items are numbered by thread, in the order of
@@ -45,7 +45,7 @@ impl Log {
         })
     }
 
-    /// Joins a thread, and learns of all that it did.
+    /// Joins a thread, and learns of everything that it did.
     fn join(&mut self, other: JoinHandle<Log>) -> Log {
         let mut log = other.join().unwrap();
         let number = log
@@ -128,16 +128,16 @@ impl Log {
     }
 }
 
-/// Runs the steps before alone, then each thread's, then takes the items that are left. The last
-/// thread may `j`oin the first among its steps: then a switch between them is no preemption. A
-/// thread that is spawned there does the steps in parentheses. Checks that
+/// Runs the steps `before` alone, then each thread's steps, then takes the remaining items. The
+/// last thread may `j`oin the first among its steps. Then a switch between the two is no
+/// preemption. A thread that is spawned there does the steps in parentheses. Checks that
 ///
 /// - each item that was not refused is taken once;
-/// - no thread finds the queue empty while an item is known to be there, or a chain of items, each
-///   pushed before the one before it was taken;
-/// - of two items of which one is known to be pushed before the other, no thread takes the later
-///   before the earlier, and the earlier is not left at the end if the later is gone. The items of
-///   one batch are pushed together.
+/// - no thread finds the queue empty while an item is known to be there, or a chain of items. In a
+///   chain, each item is pushed before the previous item is taken;
+/// - no thread takes the later of two items before the earlier, if their pushes have a known order.
+///   The earlier item is not left at the end if the later is gone. The items of one batch are
+///   pushed together.
 ///
 /// # Panics
 ///

@@ -30,21 +30,21 @@ pub enum Bound {
     Exhaustive,
     /// Executions with at most this many preemptions.
     Preemptions(usize),
-    /// The same bound for a model that takes seconds. The audit, which runs models again for every
-    /// site, leaves it out.
+    /// An exhaustive or bounded model that takes seconds. The audit, which runs models again for
+    /// every site, leaves it out.
     Slow(usize),
-    /// The same bound for a model that takes about `seconds`, more than ten. The audit and
-    /// `cargo xtask loom --usual`, which runs for every change, leave it out. CI runs it with one
-    /// preemption less (`--short`), and the campaign as it says.
+    /// A model that takes about `seconds`, more than ten. The audit and `cargo xtask loom --usual`,
+    /// which runs for every change, leave it out. CI runs it with one preemption less (`--short`),
+    /// and the campaign with all of its preemptions.
     Long { preemptions: usize, seconds: u32 },
-    /// The same bound for a model that shows nothing with fewer preemptions: the audit does not
-    /// lower it.
+    /// A model that shows nothing with fewer preemptions, so the audit does not lower its bound.
     Needs(usize),
 }
 
 impl Bound {
-    /// Returns the bound to use: `FILCH_PREEMPTIONS` replaces it, `FILCH_PREEMPTIONS_AT_MOST`
-    /// lowers it. With `FILCH_SHORT`, a long model that has several has one less.
+    /// Returns the bound to use. `FILCH_PREEMPTIONS` replaces the bound, and
+    /// `FILCH_PREEMPTIONS_AT_MOST` lowers it. With `FILCH_SHORT`, a long model with several
+    /// preemptions has one less.
     fn effective(self) -> Option<usize> {
         let number = |name: &str| {
             let text = env::var(name).ok()?;
@@ -77,7 +77,7 @@ impl Bound {
         }
     }
 
-    /// Whether it is short enough to run again for every site.
+    /// Returns whether the model is short enough to run again for every site.
     fn is_for_the_audit(self) -> bool {
         !matches!(self, Bound::Slow(_) | Bound::Long { .. })
     }
@@ -131,14 +131,14 @@ pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'stati
     let seconds = start.elapsed().as_secs_f64();
     report(name, bound, executions, seconds);
     assert!(SPAWNED.load(SeqCst) > spawned, "{name} spawns no thread: it models nothing");
-    // The audit lowers bounds and takes each failure for a witness, which this would not be.
+    // The audit lowers bounds, and takes each failure for a witness. This failure would be none.
     if env::var_os("FILCH_WEAKEN").is_none() {
         assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
     }
 }
 
-/// Explores a program for each thread on one board; the last is the main thread's. `check` looks at
-/// the board at the end.
+/// Explores a program for each thread on one board. The main thread runs the last program. `check`
+/// looks at the board at the end.
 pub fn on_a_board<B: 'static>(
     name: &str,
     bound: Bound,

@@ -12,13 +12,13 @@ use std::fmt::Debug;
 /// An operation and its result. Items are all different.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Did {
-    /// Pushed these, all at once: the items of one push are not ordered.
+    /// Pushed these items, all at once: the items of one push are not ordered.
     Pushed(Vec<u32>),
     /// Took these, in this order.
     Took(Vec<u32>),
     FoundNothing,
-    /// Spawned a thread, or ended. A thread that has `Heard` the same number knows of all
-    /// operations before.
+    /// Spawned a thread, or ended. A thread that has `Heard` the same number knows of all earlier
+    /// operations of this thread.
     Told(u32),
     Heard(u32),
 }
@@ -27,8 +27,8 @@ pub enum Did {
 #[derive(Debug)]
 pub struct Known<'a> {
     operations: Vec<&'a Did>,
-    /// At `2n` for the call of operation `n`, and at `2n + 1` for its end: a bit for each call and
-    /// end that comes later.
+    /// Entry `2n` is for the call of operation `n`, and entry `2n + 1` for its end. An entry has a
+    /// bit for each call and end that comes later.
     later: Vec<u128>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Known<'a> {
         let mut known = Known { operations, later };
         for item in known.items() {
             if let (Some(push), Some(take)) = (known.push_of(item), known.take_of(item)) {
-                // The item is handed on somewhere between the call of one and the end of the other.
+                // The item is handed on between the call of the push and the end of the take.
                 known.later[2 * push] |= 1 << (2 * take + 1);
             }
         }
@@ -112,7 +112,8 @@ impl<'a> Known<'a> {
         }
         let nothing = |it: &usize| *self.operations[*it] == Did::FoundNothing;
         for nothing in (0..self.operations.len()).filter(nothing) {
-            // Never empty: each item of a chain was there before the one before it was taken.
+            // The queue was never empty: each item of a chain was pushed before the previous item
+            // was taken.
             let mut chain: Vec<_> =
                 items.iter().filter(|it| self.is_before(it.1, nothing)).collect();
             let mut at = 0;

@@ -11,7 +11,7 @@ use std::hint::spin_loop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
-/// loom's stacks are smaller; large blocks of the heap are larger.
+/// loom's stacks are smaller than this, and large blocks of the heap are larger.
 const LARGEST: size_t = 64 << 10;
 const PLACES: usize = 64;
 
@@ -31,7 +31,7 @@ static mut KEPT: Kept =
 
 /// Runs `f` on the stack in the table for which `wanted` holds, if there is one.
 ///
-/// It has a lock of its own, since libc's may map memory.
+/// The table has a lock of its own, since libc's locks may map memory.
 fn with<R>(wanted: impl Fn(&Stack) -> bool, f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
     while LOCKED.swap(true, Acquire) {
         spin_loop();

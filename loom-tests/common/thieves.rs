@@ -5,8 +5,8 @@ use filch::idle::EventCount;
 use filch::{Steal, Worker};
 use loom::sync::Arc;
 
-/// Two thieves and a deque. The thief that loses a race has not found the deque empty; if it
-/// concludes so, it sleeps on the second item.
+/// Two thieves and a deque. The thief that loses a race has not found the deque empty. If it
+/// concludes that the deque is empty, it sleeps although the second item is there.
 pub fn retry(name: &str, is_retry_work: bool) {
     model(name, Preemptions(2), move || {
         let (owner, pushes) = (Worker::new_fifo(), Arc::new(EventCount::new()));

@@ -3,8 +3,7 @@
 use loom::cell::UnsafeCell;
 use std::sync::Arc;
 
-/// How often a closure has run. Looking at it without being ordered after the closure fails the
-/// model.
+/// How often a closure has run. A look that is not ordered after the closure fails the model.
 #[derive(Clone)]
 pub struct Trace(Arc<UnsafeCell<usize>>);
 
@@ -14,7 +13,7 @@ unsafe impl Send for Trace {}
 unsafe impl Sync for Trace {}
 
 impl Trace {
-    #[allow(clippy::arc_with_non_send_sync)] // shared on purpose: loom is to see how
+    #[allow(clippy::arc_with_non_send_sync)] // shared so that loom sees the accesses
     pub fn new() -> Self {
         Trace(Arc::new(UnsafeCell::new(0)))
     }

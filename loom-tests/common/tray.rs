@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) struct Tray {
     pub(crate) jobs: Arc<Mutex<VecDeque<Job>>>,
     threads: usize,
-    /// Whether it claims to run at most `threads` jobs at a time.
+    /// Whether the tray claims to run at most `threads` jobs at a time.
     enforces: bool,
     id: ExecutorId,
 }
@@ -98,8 +98,8 @@ pub(crate) fn submit(queue: &Queue, trace: &Trace) {
     queue.spawn_detached(trace.job()).unwrap();
 }
 
-/// A task waits with `waits` until another task has been submitted, and then needs that task to
-/// have run, as on another thread of the executor.
+/// A task waits with `waits` until another task has been submitted. Then it needs that task to have
+/// run, as on another thread of the executor.
 pub(crate) fn the_next_is_served(tray: &Tray, waits: fn(Box<dyn FnOnce()>)) {
     let fair = scheduler(tray).build();
     let (queue, trace) = (fair.default_queue().clone(), Trace::new());

@@ -63,22 +63,22 @@ fn a_batch_and_its_pop_are_taken_once_fifo_to_lifo() {
     an_item_is_taken_once("a_batch_and_its_pop_are_taken_once_fifo_to_lifo", Exhaustive, program);
 }
 
-/// The owner pops down from beyond the reach of a batch, through it, to the last item.
+/// The owner pops from beyond the reach of a batch, through the batch, to the last item.
 #[test]
 fn a_batch_ends_above_what_the_owner_took() {
     let program = Program { owner: "oooo", thieves: &["b"], ..FOUR };
     an_item_is_taken_once("a_batch_ends_above_what_the_owner_took", Exhaustive, program);
 }
 
-/// An item popped and another pushed in its place, while a batch is announced.
+/// The owner pops an item and pushes another in its place, while a batch is announced.
 #[test]
 fn a_batch_takes_what_is_there_now() {
     let program = Program { before: "ppp", owner: "oopo", thieves: &["b"], ..LIFO };
     an_item_is_taken_once("a_batch_takes_what_is_there_now", Exhaustive, program);
 }
 
-/// A withdrawn announcement stays withdrawn: another announcement at the same index must not
-/// restore it.
+/// A withdrawn announcement stays withdrawn: no later announcement at the same index may restore
+/// it.
 #[test]
 fn a_withdrawn_batch_stays_withdrawn() {
     let program = Program { before: "ppp", owner: "oo", thieves: &["b", "b"], ..LIFO };
@@ -119,7 +119,7 @@ fn a_batch_follows_the_owner_into_a_new_buffer_fifo() {
 }
 
 /// Row 1 again: the buffer is replaced first, and its items change later. A thief that loads the
-/// buffer before it looks at `bottom` finds an old item, or none.
+/// buffer before it looks at `bottom` finds an old item, or no item.
 #[test]
 fn a_batch_takes_its_buffer_after_its_look() {
     let program = Program { capacity: 4, before: "ppp", owner: "oorp", thieves: &["b"], ..LIFO };

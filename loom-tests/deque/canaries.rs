@@ -36,7 +36,7 @@ struct Small {
     kept: RefCell<Vec<Box<Buffer>>>,
 }
 
-// SAFETY: `kept` is the owner's; the rest is atomic.
+// SAFETY: only the owner touches `kept`, and the other fields are atomic.
 unsafe impl Sync for Small {}
 // SAFETY: as above.
 unsafe impl Send for Small {}
@@ -93,7 +93,7 @@ impl Small {
         }
         let top = self.top.load(Relaxed);
         if newest > top {
-            // SAFETY: a slot of a model checks what it is asked for.
+            // SAFETY: a slot of a model itself checks that the copy may be opened.
             return Some(unsafe { slot(self.buffer(Relaxed), newest).copy().assume_init() });
         }
         let ours =
@@ -122,7 +122,8 @@ impl Small {
             let item = unsafe { place.copy().assume_init() };
             return if claim() { vec![item] } else { Vec::new() };
         }
-        // With the bug there is one load of the slot too: a second would hide it from loom.
+        // With the bug there is only one load of the slot, because a second load would hide the bug
+        // from loom.
         let early = (self.bug != Bug::ReadAfterTheClaim).then(|| place.copy());
         if !claim() {
             return Vec::new();
@@ -249,7 +250,8 @@ fn canary_opened_before_the_claim() {
     planted("canary_opened_before_the_claim", Bug::OpenedBeforeTheClaim, 4, "p", "o", "s");
 }
 
-/// Row 5. If the owner only pushes once, loom does not generate the interleaving that shows it.
+/// Row 5. If the owner only pushes once, loom does not generate the interleaving that shows the
+/// bug.
 #[test]
 fn canary_read_after_the_claim() {
     planted("canary_read_after_the_claim", Bug::ReadAfterTheClaim, 2, "pp", "opo", "s");

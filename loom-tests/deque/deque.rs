@@ -102,7 +102,7 @@ fn a_thief_can_open_what_it_took() {
     });
 }
 
-/// Row 4 of the list of known bugs: if neither thread takes the item, it is still there.
+/// Row 4 of the list of known bugs: an item that neither thread takes is still there.
 fn empty_means_that_somebody_has_the_item(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {
         let worker = Worker::with_capacity(flavor, 2);
@@ -164,7 +164,7 @@ fn a_completed_push_is_seen_fifo() {
     a_completed_push_is_seen("a_completed_push_is_seen_fifo", Flavor::Fifo);
 }
 
-/// The last handle drops the items that are left, and no others.
+/// The last handle drops the remaining items, and no others.
 #[test]
 fn what_is_left_is_dropped_once() {
     struct Counted(Arc<AtomicUsize>);
@@ -188,8 +188,8 @@ fn what_is_left_is_dropped_once() {
     });
 }
 
-/// The owner pushes each item before it takes the previous one, so the deque always holds one or
-/// two.
+/// The owner pushes each item before it takes the previous item. So the deque always holds one or
+/// two items.
 fn one_or_two_are_there(name: &str, flavor: Flavor, ask: fn(&Stealer<u32>) -> bool) {
     model(name, Exhaustive, move || {
         let worker = Worker::with_capacity(flavor, 4);

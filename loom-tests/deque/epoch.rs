@@ -10,8 +10,8 @@ use filch::for_models::{Domain, Guard, Protected};
 use loom::sync::atomic::{AtomicPtr, Ordering::*};
 use std::sync::Arc;
 
-/// The two reports of a late use: loom's if the reclamation is not ordered before it, and the
-/// object's if it is.
+/// The two reports of a late use. loom reports a use that the reclamation is not ordered before.
+/// The object reports any other late use.
 const AS_FREED: &[&str] = &["Causality violation", "after it was reclaimed"];
 
 struct Register {
@@ -38,7 +38,7 @@ impl Register {
 
 impl Drop for Register {
     fn drop(&mut self) {
-        // SAFETY: we have the register alone, and its last object was not retired.
+        // SAFETY: only this thread has the register, and its last object was not retired.
         drop(unsafe { Box::from_raw(self.current.load(Relaxed)) });
     }
 }

@@ -31,8 +31,8 @@ fn submit_meets_the_exit_of_the_last_ticket() {
         let fair = scheduler(&tray).build();
         let traces = [Trace::new(), Trace::new()];
         submit(fair.default_queue(), &traces[0]);
-        // Runs the task, returns, and finds nothing and leaves, or finds the task that comes
-        // meanwhile.
+        // Runs the task and returns. Then it either finds no task and leaves, or finds the task
+        // that comes meanwhile.
         let worker = {
             let tray = tray.clone();
             spawn(move || (0..2).for_each(|_| tray.run_one()))
@@ -62,8 +62,8 @@ fn submit_meets_a_queue_that_runs_dry() {
     });
 }
 
-/// A ticket has handed on to the next ticket, which has found nothing and left before the first
-/// ends. A submitter in between must not rely on the first.
+/// A ticket has handed over to the next ticket, which has found no task and left before the first
+/// ticket ends. A submitter in between must not rely on the first ticket.
 #[test]
 fn submit_meets_a_ticket_that_hands_over() {
     model("submit_meets_a_ticket_that_hands_over", Preemptions(2), || {
@@ -151,8 +151,8 @@ fn tasks_of_an_ordered_queue_are_ordered() {
     });
 }
 
-/// A task waits for another, whose queue runs one task at a time and has one running. If no other
-/// thread runs it, the waiting thread does when the place is free.
+/// A task waits for another task, whose queue runs one task at a time and is running one. If no
+/// other thread runs the awaited task, the waiting thread does so when the place is free.
 #[test]
 fn a_free_place_meets_a_joiner() {
     model("a_free_place_meets_a_joiner", Preemptions(3), || {
@@ -168,7 +168,8 @@ fn a_free_place_meets_a_joiner() {
             awaited.join().unwrap();
             seen.runs()
         });
-        // One ticket each: the tickets that they submit stay on the tray until both are done.
+        // One ticket each. The tickets that they submit stay on the tray until both threads are
+        // done.
         let worker = {
             let tray = tray.clone();
             spawn(move || tray.run_one())
@@ -211,8 +212,8 @@ fn set_weight_meets_a_lease() {
     });
 }
 
-/// One queue has been served and another has not: the other is next, whatever happens at the same
-/// time.
+/// One queue has been served and another has not. The other queue is next, whatever happens at the
+/// same time.
 #[test]
 fn two_changes_of_a_group_are_both_seen() {
     model("two_changes_of_a_group_are_both_seen", Preemptions(3), || {

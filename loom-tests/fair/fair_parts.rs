@@ -39,7 +39,8 @@ fn what_is_made_once_is_seen() {
     });
 }
 
-/// Begins a lease as tickets do, or as threads do that must not be refused.
+/// Begins a lease as tickets do. With `anyway`, begins it as a thread does that must not be
+/// refused.
 fn begin(life: &Life, anyway: bool) -> bool {
     if anyway { life.begin_lease_anyway() } else { life.begin_lease(2) }
 }
@@ -118,7 +119,7 @@ fn one_finds_a_queue_over_and_sees_all() {
     });
 }
 
-/// A ticket comes to a slot whose queue is ending or has ended: the end is told once.
+/// A ticket comes to a slot whose queue is ending or has ended. Only one thread is told of the end.
 #[test]
 fn a_lease_that_comes_late_frees_nothing() {
     model("a_lease_that_comes_late_frees_nothing", Exhaustive, || {
@@ -137,7 +138,7 @@ fn a_lease_that_comes_late_frees_nothing() {
     });
 }
 
-/// Each task is accepted before the close, or refused: a thread that finds the queue closed and
+/// Each task is accepted before the close, or refused. A thread that finds the queue closed and
 /// idle has seen the last task.
 #[test]
 fn accepting_and_closing_have_one_order() {
@@ -232,7 +233,7 @@ impl Tree {
         (found.slot, found.time)
     }
 
-    /// The least is charged, which raises the floors above it.
+    /// Charges the queue with the least time, which raises the floors above the queue.
     fn charge(&self, to: u64) {
         let found = self.least.find(&self.set, |group| &self.groups[group]).unwrap();
         let charge = self.time(found.slot).compare_exchange(found.time, to, Relaxed, Relaxed);
@@ -247,7 +248,8 @@ impl Tree {
     }
 }
 
-/// The floor is low enough for the new time, but about to be raised to the old one.
+/// The floor is low enough for the new time, but another thread is about to raise it to the old
+/// time.
 #[test]
 fn a_floor_is_raised_while_a_time_becomes_less() {
     model("a_floor_is_raised_while_a_time_becomes_less", Exhaustive, || {
@@ -261,7 +263,7 @@ fn a_floor_is_raised_while_a_time_becomes_less() {
     });
 }
 
-/// The same higher up: the floor of a group becomes less, while that above it is raised.
+/// The same one level up: the floor of a group becomes less, while the floor above it is raised.
 #[test]
 fn floors_are_raised_while_one_below_becomes_less() {
     model("floors_are_raised_while_one_below_becomes_less", Exhaustive, || {
@@ -281,7 +283,7 @@ fn floors_are_raised_while_one_below_becomes_less() {
     });
 }
 
-/// A queue becomes ready in a group that was empty, while another is charged.
+/// A queue becomes ready in a group that was empty, while another queue is charged.
 #[test]
 fn a_floor_is_raised_while_a_member_comes() {
     model("a_floor_is_raised_while_a_member_comes", Exhaustive, || {
@@ -297,7 +299,7 @@ fn a_floor_is_raised_while_a_member_comes() {
     });
 }
 
-/// Floors that are far behind are raised, while a time becomes less that is behind too.
+/// Floors that are far behind are raised, while a time that is also behind becomes less.
 #[test]
 fn floors_are_brought_up_while_a_time_becomes_less() {
     model("floors_are_brought_up_while_a_time_becomes_less", Preemptions(2), || {

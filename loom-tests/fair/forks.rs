@@ -8,7 +8,8 @@ use filch::fair::Queue;
 use loom::sync::mpsc;
 use loom::thread;
 
-/// A task forks, while another thread takes the ticket that its offer brings, if it comes in time.
+/// A task forks. Meanwhile another thread takes the ticket that the task's offer brings, if the
+/// ticket comes in time.
 fn forks(fork: fn(&Queue, [Trace; 3])) {
     let tray = Tray::new(2);
     let fair = scheduler(&tray).build();
@@ -35,11 +36,11 @@ fn an_offer_is_taken_by_another_thread_or_taken_back() {
     });
 }
 
-/// The half that another thread runs forks again, and needs that fork to run elsewhere. Its owner
-/// is there for that, although it may be falling asleep.
+/// The half that another thread runs forks again, and needs that fork to run elsewhere. The half's
+/// owner is there to run the fork, although it may be falling asleep.
 #[test]
 fn an_offer_meets_a_thread_that_falls_asleep() {
-    // With two preemptions, a thread that looks before it says that it sleeps is not noticed.
+    // With two preemptions, the model misses a thread that looks before it says that it sleeps.
     let bound = Long { preemptions: 3, seconds: 20 };
     model("an_offer_meets_a_thread_that_falls_asleep", bound, || {
         forks(|queue, [a, b, c]| {

@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// The executor has one thread, which begins to block while another thread submits. The submitter
-/// finds a ticket already there, and there may be only one.
+/// finds a ticket there already, which may be the only one.
 #[test]
 fn submit_meets_a_ticket_that_steps_aside() {
     model("submit_meets_a_ticket_that_steps_aside", Preemptions(3), || {
@@ -28,7 +28,8 @@ fn submit_meets_a_ticket_that_steps_aside() {
     });
 }
 
-/// The executor has one thread and enforces that: a ticket waits there until it has another thread.
+/// The executor has one thread and enforces that. So a ticket waits until the executor has another
+/// thread.
 #[test]
 fn submit_meets_an_executor_that_grows() {
     model("submit_meets_an_executor_that_grows", Preemptions(2), || {
@@ -36,8 +37,8 @@ fn submit_meets_an_executor_that_grows() {
     });
 }
 
-/// A task of a queue with a capacity is cancelled while it may begin. It gives its room back once,
-/// before its handle returns an outcome.
+/// A task of a queue with a capacity is cancelled while it may begin. The task gives its room back
+/// once, before its handle returns an outcome.
 #[test]
 fn a_cancelled_task_gives_one_place_back() {
     model("a_cancelled_task_gives_one_place_back", Preemptions(2), || {
@@ -127,8 +128,8 @@ impl Executor for FullOnce {
     }
 }
 
-/// One submitter relies on the ticket of another, which the executor then refuses. The refused
-/// submitter sees to the task of the first.
+/// One submitter relies on the ticket of another, which the executor then refuses. The submitter of
+/// the refused ticket sees to the task of the first.
 #[test]
 fn submit_meets_a_ticket_that_is_refused() {
     model("submit_meets_a_ticket_that_is_refused", Preemptions(2), || {
@@ -149,7 +150,7 @@ fn submit_meets_a_ticket_that_is_refused() {
             tray.run_all();
             loom::thread::yield_now();
         }
-        // A ticket that comes later would keep the scheduler.
+        // A ticket that came later would keep the scheduler alive.
         *refusal.lock().unwrap() = Some(Reason::Closed);
         tray.run_all();
         let runs = traces.each_ref().map(Trace::runs);

@@ -27,8 +27,8 @@ fn check(queue: &Queue, tray: &Tray, last: JoinHandle<()>, submitted: u64) {
     assert_eq!((metrics.pending, metrics.submitted), (0, submitted));
 }
 
-/// The thread that gives the permit away may give it to a future that is being cancelled, which
-/// returns it without giving it away.
+/// The thread that passes the permit on may give it to a future that is being cancelled. That
+/// future returns the permit without passing it on.
 #[test]
 fn a_cancelled_future_meets_a_permit_that_becomes_free() {
     model("a_cancelled_future_meets_a_permit_that_becomes_free", Preemptions(2), || {
@@ -43,7 +43,7 @@ fn a_cancelled_future_meets_a_permit_that_becomes_free() {
     });
 }
 
-/// It ends by the canceller, or with the poll; either returns the permit.
+/// The future ends by the canceller, or with the poll. In both cases the permit is returned.
 #[test]
 fn a_wake_up_meets_the_cancellation_of_a_future_with_a_permit() {
     let name = "a_wake_up_meets_the_cancellation_of_a_future_with_a_permit";

@@ -36,7 +36,7 @@ fn a_joiner_is_woken_until_it_leaves() {
     });
 }
 
-/// One ticket, from when its place is taken until it has found nothing.
+/// One ticket, from the taking of its place until it has found no task.
 fn comes_and_goes(tickets: &Tickets) {
     assert!(tickets.take(1));
     assert!(!tickets.handed_over(), "the executor has not dropped it");
@@ -54,13 +54,14 @@ fn a_ticket_that_was_dropped_is_dropped_once() {
         assert!(tickets.are_none());
         comes_and_goes(&tickets);
 
-        // The executor drops it before the submission returns: the submitter learns of it.
+        // The executor drops the ticket before the submission returns, and the submitter learns of
+        // the drop.
         assert!(tickets.take(1));
         assert!(!tickets.dropped());
         assert!(tickets.handed_over());
         comes_and_goes(&tickets);
 
-        // It runs inside its submission, after another was dropped.
+        // The ticket runs inside its submission, after another ticket was dropped.
         assert!(tickets.take(1) && !tickets.handed_over() && tickets.dropped());
         assert!(tickets.take(1));
         tickets.leave();

@@ -45,7 +45,7 @@ impl Board {
         false
     }
 
-    /// Takes an item, and sleeps until there is one.
+    /// Takes an item. Sleeps until there is an item.
     fn wait_and_take(&self) {
         while !self.take() {
             let prepared = self.events.prepare();
@@ -68,7 +68,7 @@ impl Board {
     }
 }
 
-/// Runs a program for each thread on one board; the last is the main thread's.
+/// Runs a program for each thread on one board. The main thread runs the last program.
 fn program(name: &str, bound: Bound, threads: &'static [fn(&Board)]) {
     on_a_board(name, bound, Board::new, threads, |board| assert_eq!(board.items.load(Relaxed), 0));
 }
@@ -139,7 +139,7 @@ fn notify_all_tells_whoever_prepared_before() {
     );
 }
 
-/// A thread that prepares later must not take the notification of one that waits for the end.
+/// A thread that prepares later must not take the notification of a thread that waits for the end.
 #[test]
 fn notify_all_against_notify_one() {
     program(
@@ -152,8 +152,8 @@ fn notify_all_against_notify_one() {
     );
 }
 
-/// A thread that finds an item by its look may have been told of another meanwhile, and leaves for
-/// good.
+/// A thread that finds an item by its look may have been told of another item meanwhile. The thread
+/// leaves for good.
 #[test]
 fn notify_against_cancel() {
     program(
@@ -236,7 +236,7 @@ fn a_sleeper_under_one_that_leaves() {
     );
 }
 
-/// Three sleepers leave above one that sleeps on, so the list is cleared.
+/// Three sleepers leave above a sleeper that sleeps on, so the list is cleared.
 #[test]
 fn a_list_of_those_who_left_is_cleared() {
     program(

@@ -36,8 +36,8 @@ impl Board {
     }
 
     /// Does as `wait_and_take`, except that after sleeping it takes an item without searching
-    /// again. It then owes a look to a notifier that relied on it. An early version of the pool's
-    /// workers did so.
+    /// again. So it still owes a look to a notifier that relied on it. An early version of the
+    /// pool's workers did so.
     fn wait_and_take_what_comes(&self) {
         let mut search = self.searchers.search();
         while !self.take() {
@@ -63,7 +63,7 @@ impl Board {
         self.items.iter().any(|it| it.load(Relaxed) == 1)
     }
 
-    /// Takes an item. Searches, and sleeps until there is one.
+    /// Takes an item. Searches, and sleeps until there is an item.
     fn wait_and_take(&self) {
         let mut search = self.searchers.search();
         while !self.take() {
@@ -74,7 +74,7 @@ impl Board {
     }
 }
 
-/// Runs a program for each thread on one board; the last is the main thread's.
+/// Runs a program for each thread on one board. The main thread runs the last program.
 fn program(name: &str, bound: Bound, threads: &'static [fn(&Board)]) {
     on_a_board(name, bound, Board::new, threads, |board| assert!(!board.is_there_more()));
 }
@@ -112,7 +112,7 @@ fn a_searcher_that_finds_wakes_the_next() {
     );
 }
 
-/// A pool that shrinks: a worker that is told leaves for good, so another must take the job.
+/// A pool that shrinks: a worker that is told leaves for good, so another worker must take the job.
 #[test]
 fn a_searcher_that_leaves_passes_it_on() {
     program(
@@ -122,7 +122,7 @@ fn a_searcher_that_leaves_passes_it_on() {
     );
 }
 
-/// Two pools with one worker each. Each worker takes a job that puts one into the other pool.
+/// Two pools with one worker each. Each worker takes a job that puts a job into the other pool.
 #[test]
 fn two_boards_feed_each_other() {
     model("two_boards_feed_each_other", Preemptions(2), || {

@@ -7,7 +7,7 @@ use filch::idle::EventCount;
 use filch::{Injector, Steal};
 use loom::sync::Arc;
 
-/// Takes an item from an injector, and sleeps until there is one.
+/// Takes an item from an injector. Sleeps until there is an item.
 fn receive(queue: &Injector<u32>, pushes: &EventCount) -> u32 {
     loop {
         if let Steal::Success(item) = queue.steal() {
@@ -74,8 +74,8 @@ fn receive_until_closed(queue: &Injector<u32>, pushes: &EventCount) -> Option<u3
         }
         match (is_closed, queue.is_empty()) {
             (true, true) => return None,
-            // An item is on its way, and its sender is suspended: a steal passes it by, and returns
-            // `Empty`.
+            // A sender is suspended in the middle of its push. A steal goes around its item, and
+            // returns `Empty`.
             (true, false) => {
                 prepared.cancel();
                 loom::thread::yield_now();

@@ -18,7 +18,7 @@ fn a_chain_is_not_empty_by_a_sweep() {
     is_a_queue("a_chain_is_not_empty_by_a_sweep", Preemptions(2), "ps", &["p(ps)e", "e"]);
 }
 
-/// The same in the third segment, which does not last: there a steal asks as `is_empty` does.
+/// The same in the third segment, which is not lasting. There a steal asks as `is_empty` does.
 #[test]
 fn a_chain_is_not_empty_by_a_sweep_for_a_steal() {
     is_a_queue(
@@ -51,7 +51,8 @@ fn a_chain_has_a_length() {
     is_a_queue("a_chain_has_a_length", Preemptions(2), "ps", &["p(ps)l", "e"]);
 }
 
-/// The thread that sleeps because the queue is empty need not be the one that took the last item.
+/// The thread that sleeps because the queue is empty need not be the thread that took the last
+/// item.
 #[test]
 fn a_push_that_says_not_empty_has_one_of_two_awake() {
     let bound = Long { preemptions: 2, seconds: 14 };

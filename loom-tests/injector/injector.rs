@@ -67,7 +67,7 @@ fn a_segment_is_handed_over() {
     is_a_queue("a_segment_is_handed_over", Preemptions(3), "ps", &["ss", "pp"]);
 }
 
-/// Both producers find the segment used up. One links the next, and both go on.
+/// Both producers find the segment used up. One producer links the next segment, and both go on.
 #[test]
 fn two_producers_add_one_segment() {
     is_a_queue("two_producers_add_one_segment", Preemptions(3), "pp", &["p", "p"]);
@@ -79,7 +79,7 @@ fn a_claim_behind_the_newest_segment() {
     is_a_queue("a_claim_behind_the_newest_segment", Preemptions(4), "p", &["p", "pp"]);
 }
 
-/// A producer must find its segment even if a newer one is there by then.
+/// A producer must find its segment even if a newer segment is there by then.
 #[test]
 fn a_claim_two_segments_behind() {
     is_a_queue("a_claim_two_segments_behind", Preemptions(2), "p", &["p", "pp", "p"]);
@@ -95,7 +95,7 @@ fn segments_are_used_again_under_a_slow_consumer() {
     );
 }
 
-/// The third segment does not last, and is freed while a consumer is about to look at it.
+/// The third segment is not lasting. It is freed while a consumer is about to look at it.
 #[test]
 fn a_look_before_the_claim_finds_its_segment() {
     is_a_queue(
@@ -142,8 +142,8 @@ fn an_orphan_is_not_overtaken_by_a_third() {
     );
 }
 
-/// A consumer that gives a slot up counts the orphan first, and then looks: until then no other may
-/// take it.
+/// A consumer that gives a slot up counts the orphan first, and then looks. Until then no other
+/// consumer may take the orphan.
 #[test]
 fn an_orphan_is_not_taken_after_its_successor() {
     is_a_queue(
@@ -159,7 +159,7 @@ fn a_batch_does_not_overtake_an_orphan() {
     is_a_queue("a_batch_does_not_overtake_an_orphan", Preemptions(2), "", &["s", "ppa"]);
 }
 
-/// The thread that asks has pushed. The other may be giving up the slot, or have done so.
+/// The thread that asks has pushed. The other thread may be giving up the slot, or have done so.
 #[test]
 fn it_is_not_empty_while_an_orphan_is_there() {
     is_a_queue("it_is_not_empty_while_an_orphan_is_there", Preemptions(3), "", &["s", "pe"]);
@@ -212,7 +212,8 @@ fn close_against_push_and_steal() {
     );
 }
 
-/// A thread that goes to sleep fences before its last look, and so does a push that asks.
+/// A thread that goes to sleep fences before its last look. So does a push that asks whether the
+/// queue was empty.
 #[test]
 fn a_push_that_says_not_empty_has_somebody_awake() {
     model("a_push_that_says_not_empty_has_somebody_awake", Preemptions(3), || {
@@ -234,7 +235,7 @@ fn a_push_that_says_not_empty_has_somebody_awake() {
     });
 }
 
-/// The injector drops each item that is left once.
+/// The injector drops each remaining item once.
 #[test]
 fn what_is_left_is_dropped_once() {
     model("what_is_left_is_dropped_once", Preemptions(3), || {

@@ -17,15 +17,15 @@ use loom::sync::atomic::AtomicBool;
 use loom::thread::yield_now;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// A half, and how often it was run: its owner writes that first.
+/// A half, and how often it was run. Its owner writes the number first.
 struct Half {
     link: Link,
     runs: UnsafeCell<u32>,
     has_run: AtomicBool,
 }
 
-/// A worker, and the frames of its joins, which stay until the model ends: `Link::gone` tells loom
-/// that one has ended.
+/// A worker, and the frames of its joins. The frames stay until the model ends, and `Link::gone`
+/// tells loom that a frame has ended.
 struct Owner {
     held: Held,
     halves: [Half; 2],
@@ -49,7 +49,7 @@ impl Owner {
     fn hold(&self, half: &Half) {
         // SAFETY: loom checks it.
         half.runs.with_mut(|it| unsafe { *it = 0 });
-        // SAFETY: the model lets go of the newest first, and its frames stay.
+        // SAFETY: the model lets go of the newest half first, and its frames stay.
         unsafe { self.held.hold(&half.link) };
     }
 
@@ -138,7 +138,7 @@ fn two_raiders_take_different_halves() {
     });
 }
 
-/// The owner offers what it holds, and lets go afterwards.
+/// The owner offers the halves that it holds, and lets go afterwards.
 #[test]
 fn a_half_is_offered_or_raided() {
     model("a_half_is_offered_or_raided", Preemptions(3), || {
@@ -180,7 +180,7 @@ fn an_owner_that_waits_for_a_half_is_woken_and_sees_its_result() {
             let link = unsafe { &*link };
             // SAFETY: loom checks it.
             let adds = || owner.halves[0].runs.with_mut(|it| unsafe { *it += 1 });
-            // SAFETY: it is taken, and the owner waits for it.
+            // SAFETY: the half is taken, and the owner waits for it.
             unsafe { link.run(adds) };
         });
         if owner.held.let_go(&half.link) || owner.held.settle(&half.link) {

@@ -32,7 +32,7 @@ fn a_helper_takes_what_the_service_has_pushed_and_no_stranger() {
             deque.push(BEFORE);
             let (stealer, same): (Stealer<u32>, _) = (deque.stealer(), services.clone());
             let helper = spawn(move || {
-                // Thefts take the oldest items away, so that the wanted one can become the oldest.
+                // Thefts take the oldest items away, so that the wanted item can become the oldest.
                 let stolen = (0..thefts).filter(|_| stealer.steal().is_success()).count();
                 (stolen, Services::help(&[(same, stealer)], wanted))
             });
@@ -69,8 +69,8 @@ fn a_half_is_run_by_its_owner_or_by_a_helper() {
     });
 }
 
-/// The owner takes its offered halves back at their indices, and reads none. A thief comes, and a
-/// worker that waits for what the owner serves.
+/// The owner takes its offered halves back at their indices, and reads no half. A thief comes, and
+/// a worker that waits for a latch that the owner's service ends.
 #[test]
 fn a_half_is_taken_back_by_its_owner_or_taken_by_another() {
     // Halves, and whether the other threads come.
@@ -95,18 +95,18 @@ fn a_half_is_taken_back_by_its_owner_or_taken_by_another() {
     }
 }
 
-/// What is known of a worker: what it serves, and its deque.
+/// The parts of a worker that others know: its services, and its deque.
 type Server = (Arc<Services>, Stealer<u32>);
 
-/// Two workers that serve, as a third sees them that waits for `FIRST`.
+/// Two workers that serve, as a third worker sees them that waits for `FIRST`.
 fn two_servers() -> ([Worker<u32>; 2], Arc<[Server; 2]>) {
     let deques = [Worker::new_lifo(), Worker::new_lifo()];
     let servers = deques.each_ref().map(|it| (Arc::new(Services::default()), it.stealer()));
     (deques, Arc::new(servers))
 }
 
-/// A worker serves a half that has come of what is waited for. Then it serves a stranger's half,
-/// which lies where the first lay.
+/// A worker serves a half that was spawned within the awaited latch. Then it serves a stranger's
+/// half, which lies where the first half lay.
 #[test]
 fn help_goes_on_only_to_what_has_come_of_the_service() {
     model("help_goes_on_only_to_what_has_come_of_the_service", Preemptions(3), || {
@@ -126,8 +126,8 @@ fn help_goes_on_only_to_what_has_come_of_the_service() {
     });
 }
 
-/// The first server ends a half that has come of what is waited for. A stranger's half lies where
-/// that lay, and the second server serves what has come of the stranger's.
+/// The first server ends a half that was spawned within the awaited latch. A stranger's half lies
+/// where that half lay. The second server serves a half that the stranger has spawned.
 #[test]
 fn help_goes_on_only_while_the_service_between_is_open() {
     model("help_goes_on_only_while_the_service_between_is_open", Preemptions(2), || {
@@ -151,7 +151,7 @@ fn help_goes_on_only_while_the_service_between_is_open() {
     });
 }
 
-/// The first server has not come to its wait for what the second serves.
+/// The first server has not come to its wait for the second server's half.
 #[test]
 fn help_goes_along_a_chain() {
     model("help_goes_along_a_chain", Preemptions(2), || {

@@ -60,7 +60,7 @@ fn a_closed_pool_runs_what_it_accepted() {
     });
 }
 
-/// The first submitter starts the threads; a thread that closes the pool keeps them from starting.
+/// The first submitter starts the threads. A thread that closes the pool keeps them from starting.
 #[test]
 fn a_pool_that_starts_while_it_closes_runs_what_it_accepted() {
     model("a_pool_that_starts_while_it_closes_runs_what_it_accepted", Slow(1), || {
@@ -161,7 +161,7 @@ fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
     });
 }
 
-/// Tells the thread that waits for it when it is dropped.
+/// Tells the thread that waits for the job when the job is dropped.
 struct Told(Arc<Event>);
 
 #[derive(Default)]
@@ -187,8 +187,8 @@ impl Drop for Told {
     }
 }
 
-/// Runs `f` on another thread, and cancels its pool, in which no thread runs jobs, after `begun` was
-/// told. The pool waits until `f` has returned.
+/// Runs `f` on another thread. Once `begun` is told, cancels the pool, in which no thread runs
+/// jobs. The pool waits until `f` has returned.
 fn cancelled_meanwhile(f: impl FnOnce(&ThreadPool, &Event) + Send + 'static) {
     let seats = RefCell::new(Vec::new());
     let builder = ThreadPool::builder().num_threads(1);
@@ -209,8 +209,8 @@ fn cancelled_meanwhile(f: impl FnOnce(&ThreadPool, &Event) + Send + 'static) {
     other.join().unwrap();
 }
 
-/// A worker that cancels a task moves the job that lies above it: for a moment no thread can see
-/// that job, and the thread that cancels the pool may miss it. Then the worker has to tell that
+/// A worker that cancels a task moves the job that lies above it. During the move no thread can see
+/// that job, so the thread that cancels the pool may miss it. Then the worker has to tell that
 /// thread, since it waits in user code until the job has run or was dropped.
 #[test]
 fn a_job_that_is_moved_while_its_pool_is_cancelled_is_dropped() {
@@ -229,7 +229,7 @@ fn a_job_that_is_moved_while_its_pool_is_cancelled_is_dropped() {
     });
 }
 
-/// The same of a job that is spawned while the pool is cancelled.
+/// The same for a job that is spawned while the pool is cancelled.
 fn spawned_meanwhile(pool: &ThreadPool, begun: &Event) {
     let gone = Arc::new(Event::default());
     let told = Told(gone.clone());

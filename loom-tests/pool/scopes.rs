@@ -17,7 +17,7 @@ use std::task::Waker;
 struct Frame {
     countdown: Countdown,
     bell: Mutex<Option<Waker>>,
-    /// Read by the jobs, and written by the owner when it takes the frame down.
+    /// The jobs read it, and the owner writes it when it takes the frame down.
     frame: UnsafeCell<()>,
     /// One for each job.
     results: [UnsafeCell<u32>; 3],
@@ -43,7 +43,7 @@ fn run(frame: &Frame, job: usize) {
     }
 }
 
-/// The owner, which sleeps if there is anything to wait for.
+/// The owner, which sleeps while jobs are left.
 fn wait(frame: &Frame) {
     let mut park = ThreadPark::new();
     if !frame.countdown.is_over() {

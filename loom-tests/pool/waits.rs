@@ -12,7 +12,7 @@ use std::task::Waker;
 const OURS: usize = 1;
 const STRANGE: usize = 2;
 
-/// What two workers of a pool share, of which one waits for a job that the other runs.
+/// The state that two workers of a pool share. One worker waits for a job that the other runs.
 #[derive(Default)]
 struct Board {
     idle: Idle,
@@ -60,7 +60,7 @@ impl Board {
         }
     }
 
-    /// Waits as a worker does. A stranger is run by the thread that gets its place.
+    /// Waits as a worker does. The thread that gets the worker's place runs a stranger.
     fn wait(&self) {
         let mut park = ThreadPark::new();
         let is_over = || self.countdown.is_over();
@@ -111,7 +111,7 @@ fn a_worker_that_waits_wakes_up_for_a_job_that_it_can_run() {
     });
 }
 
-/// What it waits for relies on a stranger, which runs on the thread that gets its place.
+/// The awaited job relies on a stranger, which runs on the thread that gets the worker's place.
 #[test]
 fn a_worker_that_waits_gives_its_place_away_for_a_stranger() {
     model("a_worker_that_waits_gives_its_place_away_for_a_stranger", Preemptions(3), || {

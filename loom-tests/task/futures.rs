@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-/// What a future has: loom misses it if it leaks, and it reports its second drop.
+/// A future's data. loom reports a leak of it, and it reports its own second drop.
 struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
 
 impl Drop for Precious {

@@ -9,7 +9,8 @@ use filch::task::{CancelToken, TaskGroup};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
-/// An executor that keeps one job until a thread of the model runs it, and refuses further ones.
+/// An executor that keeps one job until a thread of the model runs the job, and refuses further
+/// jobs.
 struct Kept(ExecutorId, Mutex<Option<Job>>);
 
 impl Kept {
@@ -93,7 +94,7 @@ fn a_token_reaches_below_one_that_goes() {
     });
 }
 
-/// The last child of a token drops that token, which the root then forgets.
+/// The last child of a token drops the token, which the root then forgets.
 #[test]
 fn the_last_below_takes_its_tokens_along() {
     model("the_last_below_takes_its_tokens_along", Exhaustive, || {

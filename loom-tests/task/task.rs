@@ -93,7 +93,7 @@ fn give_up_waiting_and_finish() {
     model("give_up_waiting_and_finish", Exhaustive, || {
         let (job, handle) = Job::with_handle(Precious::new);
         let runner = spawn(move || job.run());
-        // There is no time in a model: this gives up at once, or comes too late to give up.
+        // There is no time in a model. The call gives up at once, or comes too late to give up.
         match handle.join_timeout(Duration::from_secs(1)) {
             Ok(result) => drop(result.unwrap()),
             Err(handle) => drop(handle.join().unwrap()),
@@ -102,7 +102,8 @@ fn give_up_waiting_and_finish() {
     });
 }
 
-/// A waker that counts its calls. A model checks that it is dropped when it is no longer needed.
+/// A waker that counts its calls. The model checks that the waker is dropped when it is no longer
+/// needed.
 struct Bell(Mutex<usize>);
 
 impl Wake for Bell {
@@ -135,7 +136,7 @@ fn poll_and_finish() {
     });
 }
 
-/// The job is in a deque: the owner pops it or a thief steals it, while the handle claims the task.
+/// The job is in a deque. The owner pops it or a thief steals it, while the handle claims the task.
 #[test]
 fn claim_pop_and_steal() {
     model("claim_pop_and_steal", Preemptions(3), || {
@@ -153,7 +154,7 @@ fn claim_pop_and_steal() {
         let popped = worker.pop().is_some_and(Job::try_run);
         let stolen = thief.join().unwrap();
         let (cancelled, is_ok) = canceller.join().unwrap();
-        // A thief may have been told to retry, and does not. Then the job is dropped with the
+        // A thief may have been told to retry, and does not retry. Then the job is dropped with the
         // deque, after all of this.
         let has_run = popped || stolen;
         assert!(!(popped && stolen), "it ran twice");
@@ -162,7 +163,7 @@ fn claim_pop_and_steal() {
     });
 }
 
-/// An executor that keeps the job until a thread of the model runs it.
+/// An executor that keeps its job until a thread of the model runs the job.
 #[derive(Default)]
 struct Kept(Mutex<Option<Job>>);
 
