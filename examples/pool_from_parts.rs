@@ -1,5 +1,5 @@
-//! A work-stealing pool made of filch's public parts: a deque for each worker, an injector for
-//! other threads, `Searchers` to sleep on, and jobs to run.
+//! A work-stealing pool made of filch's public parts. Each worker has a deque, and other threads
+//! use an injector. Workers sleep on `Searchers`, and run jobs.
 //!
 //! `cargo run --release --example pool_from_parts` counts the leaves of a tree whose nodes are
 //! jobs.

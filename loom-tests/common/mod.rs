@@ -30,14 +30,15 @@ pub enum Bound {
     Exhaustive,
     /// Executions with at most this many preemptions.
     Preemptions(usize),
-    /// An exhaustive or bounded model that takes seconds. The audit, which runs models again for
+    /// That bound, for a model that takes seconds. The audit, which runs models again for
     /// every site, leaves it out.
     Slow(usize),
-    /// A model that takes about `seconds`, more than ten. The audit and `cargo xtask loom --usual`,
+    /// That bound, for a model that takes about `seconds`, more than ten. The audit and `cargo xtask loom --usual`,
     /// which runs for every change, leave it out. CI runs it with one preemption less (`--short`),
     /// and the campaign with all of its preemptions.
     Long { preemptions: usize, seconds: u32 },
-    /// A model that shows nothing with fewer preemptions, so the audit does not lower its bound.
+    /// That bound, for a model that shows nothing with fewer preemptions. The audit does not lower
+    /// it.
     Needs(usize),
 }
 

@@ -7,8 +7,8 @@ use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A value that belongs to the flow of control rather than to a thread: a tracing span, a request's
-/// identity, a locale. The executor captures it where a task is spawned, and enters it where the
-/// task runs.
+/// identity, a locale. The executor captures the value where a task is spawned, and enters it where
+/// the task runs.
 ///
 /// Jobs of a [scope](crate::ThreadPool::scope) and of a [broadcast](crate::ThreadPool::broadcast)
 /// carry the context too. A [`join`](crate::ThreadPool::join) captures the context, and enters it

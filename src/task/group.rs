@@ -20,8 +20,8 @@ use core::{fmt, mem, ptr};
 /// Tasks that are waited for together.
 ///
 /// Tasks join a group by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as
-/// [jobs](Self::job), at any time, from any thread, and on any executor. When all its tasks have
-/// ended, a group can be used again.
+/// [jobs](Self::job). They may join at any time, from any thread, and on any executor. When all its
+/// tasks have ended, a group can be used again.
 ///
 /// # Examples
 ///

@@ -54,9 +54,9 @@ impl Living {
         }
     }
 
-    /// Ends all futures, and refuses later ones. The futures end at once, on this thread. Only a
-    /// future that is being polled ends with its poll. Returns how many have ended at once.
-    /// `panicked` gets the panics of destructors and wakers.
+    /// Ends all futures, and refuses later futures. The futures end at once, on this thread. A
+    /// future that is just being polled ends with its poll instead. Returns how many have ended at
+    /// once. `panicked` gets the panics of destructors and wakers.
     pub(crate) fn end(
         &self,
         cause: impl Into<Cause>,

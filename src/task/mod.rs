@@ -29,8 +29,9 @@
 //!   Otherwise the handle owns it. Before `DONE`, the handle owns it while `WAITED_FOR` is not set.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
-//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task, or the thread
-//!   keeps it until it ends. The frame goes before the data to which it points.
+//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task. A worker's
+//!   frame may also be kept for its thread until that thread ends. The frame goes before the data
+//!   to which it points.
 //! - **I6** The words of a job hold the closure for which its table of functions was made. They do
 //!   so until the job has run or was dropped. The table of a scope's jobs is in the scope, which
 //!   waits for the jobs. The other tables are statics.
@@ -38,10 +39,10 @@
 //! - **I8** A `COUNTED` task is taken off its queue's count once. Its claimer does that before it
 //!   sets `DONE`. If the claimer has set `LEFT` instead, the thread that comes to the task's job
 //!   does it.
-//! - **I9** A future's claim is given back after a poll that leaves it pending. Only its job polls
-//!   it, and a future has at most one job. The thread that sets `HAS_JOB` makes the job. It sets
-//!   `HAS_JOB` while the future is unclaimed, or while it gives the claim back itself. A thread
-//!   that keeps the claim ends the future: it drops the future, and sets `DONE`.
+//! - **I9** A future's claim is given back after a poll that leaves the future pending. Only the
+//!   future's job polls it, and there is at most one job. The thread that sets `HAS_JOB` makes the
+//!   job. It sets `HAS_JOB` while the future is unclaimed, or while it gives the claim back itself.
+//!   A thread that keeps the claim ends the future: it drops the future, and sets `DONE`.
 
 pub(crate) mod any;
 mod awaited;

@@ -140,7 +140,7 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// [`Rejected`] with the closure as a job: [`Reason::Closed`] after
+    /// [`Rejected`] with the closure as a job. The reason is [`Reason::Closed`] after
     /// [`shutdown`](Self::shutdown), and [`Reason::Full`] if the system gives the pool no thread at
     /// all.
     ///
@@ -328,8 +328,8 @@ impl Pool {
         NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
-    /// Returns the worker that this thread is, if it is one of this pool. Its jobs go into that
-    /// worker's deque. Returns `None` on any other thread, whose jobs go into the injector. An
+    /// Returns the worker that this thread is, if it is one of this pool. The thread's jobs go into
+    /// that worker's deque. Returns `None` on any other thread, whose jobs go into the injector. An
     /// error is the reason of a refusal.
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {

@@ -93,9 +93,9 @@ impl Local {
         }
     }
 
-    /// Runs a job for which another thread waits, and the jobs of the same scope that it leaves.
-    /// This worker lays the other jobs aside. The service is over, so no thread could take them out
-    /// of a waiting worker's deque.
+    /// Runs a job for which another thread waits, and then the jobs of the same scope that the job
+    /// leaves. This worker lays the other jobs aside. The service is over, so no thread could take
+    /// them out of a waiting worker's deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
         // Caught, because no thread may wait for a pinned job. Then no thread would get its panic.
