@@ -142,7 +142,7 @@ impl<F> FromFn<F> {
     /// After each quantum, each thread then runs one job of the underlying executor. The function
     /// must not run all of them. It would then serve no queue while the executor has other work.
     ///
-    /// [`with_execute_last`](Self::with_execute_last) would not do here, with a job that calls
+    /// Do not use [`with_execute_last`](Self::with_execute_last) here, with a job that calls
     /// rayon's `yield_now` and then the scheduler's job. While the yield runs another job, no
     /// thread can take the scheduler's job. If that other job waits for a task of a queue, it waits
     /// for ever.

@@ -14,9 +14,10 @@ use crate::task::current;
 /// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts
 /// down starts no thread, so then no thread takes the place.
 ///
-/// In a task of a [queue](crate::fair::Queue), over any executor, another thread of the executor
-/// serves the scheduler in this thread's place, if there is one. While the task blocks, it still
-/// counts against its queue's [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
+/// In a task of a [queue](crate::fair::Queue), over any executor, this thread stops serving the
+/// scheduler meanwhile. Another thread of the executor serves in its place, if there is one. While
+/// the task blocks, it still counts against its queue's
+/// [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
 ///
 /// # Examples
 ///

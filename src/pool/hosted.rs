@@ -40,8 +40,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// The errors of [`build`](Self::build), and that of `host`. On the latter the pool is closed,
-    /// and the threads that were started leave.
+    /// Returns the errors of [`build`](Self::build). Also returns the error of `host`. Then the
+    /// pool is closed, and the threads that were started leave.
     ///
     /// # Examples
     ///

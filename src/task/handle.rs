@@ -27,10 +27,10 @@ use core::time::Duration;
 /// # Waiting on a worker
 ///
 /// A thread that runs a job of an executor may wait for a task of the same executor. If the task
-/// has not begun, the thread runs it itself, whichever queue the task is in. The thread runs no
-/// other task meanwhile, so waiting adds no dependency between tasks. There is one exception: an
-/// ordered [queue](crate::fair::Queue), with `max_parallel(1)`. There the thread first runs the
-/// queued tasks in front of the task, which must end before it begins.
+/// has not begun, the thread runs it itself, whichever queue the task is in. It runs no other task
+/// meanwhile, with one exception. In an ordered [queue](crate::fair::Queue), with
+/// `max_parallel(1)`, it first runs the queued tasks in front, which must end before the task
+/// begins. So waiting adds no dependency between tasks.
 ///
 /// If the task already runs elsewhere, the thread sleeps. If there is other work, another thread
 /// takes its place in its [pool](crate::ThreadPool), up to
