@@ -338,7 +338,7 @@ impl Sleeping<'_> {
 }
 
 impl Drop for Sleeping<'_> {
-    /// Leaves the list, also if `park` panics.
+    /// Leaves the list if `park` panics. [`EventCount::leave`] uses this drop too.
     fn drop(&mut self) {
         self.leave();
     }
