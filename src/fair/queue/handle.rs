@@ -9,11 +9,11 @@ use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 
-/// A reference to a line. It keeps the queue neither open nor in its slot.
+/// A reference to a line. The reference keeps the queue neither open nor in its slot.
 #[derive(Clone)]
 pub(crate) struct LineRef {
     pub(crate) scheduler: Arc<Scheduler>,
-    /// The address is kept because finding the line takes three loads for each task.
+    /// The address is stored because to look the line up takes three loads for each task.
     line: NonNull<Line>,
 }
 
