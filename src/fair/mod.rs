@@ -67,8 +67,8 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A new queue, or one that becomes ready again, has no credit for the time before.
-//! - A ready queue's first pick comes at the latest when the current leases have ended, and then
-//!   the leases of the queues with less virtual time.
+//! - A ready queue waits for its first pick until the current leases have ended, and then those of
+//!   the queues with less virtual time. It waits no longer.
 //! - While a higher priority is ready, lower ones get every 64th pick.
 //!
 //! # When the executor ends

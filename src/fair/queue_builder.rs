@@ -252,8 +252,8 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`QueueError`] if a setting is out of range, or if the scheduler has been shut down
-    /// or already has 65,535 queues besides the default one.
+    /// Returns [`QueueError`] if a setting is out of range, the scheduler has been shut down, or
+    /// 65,535 queues exist besides the default one.
     ///
     /// # Examples
     ///

@@ -15,9 +15,8 @@ pub(crate) struct Queues {
     pub(crate) table: Table,
     pub(crate) tiers: Tiers,
     pub(crate) clock: Time,
-    /// Whether waits are measured.
     pub(crate) is_timed: bool,
-    /// Locked while a slot is taken or freed, and while a queue is made in it.
+    /// Locked while a thread takes or frees a slot, or makes a queue in it.
     pub(crate) registry: Mutex<FreeSlots>,
 }
 
@@ -26,13 +25,12 @@ impl Queues {
         Queues { table: Table::new(), tiers, clock, is_timed, registry: Mutex::default() }
     }
 
-    /// Returns the time in nanoseconds, at least 1; or 0 if waits are not measured.
+    /// Returns the time in nanoseconds, at least 1. Returns 0 if waits are not measured.
     #[inline]
     pub(crate) fn now_if_timed(&self) -> u64 {
         if self.is_timed { self.clock.nanos().max(1) } else { 0 }
     }
 
-    /// Returns how many accepted tasks have not ended.
     pub(crate) fn pending(&self) -> u64 {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
@@ -61,12 +59,12 @@ impl Queues {
         self.show(line);
     }
 
-    /// Takes a queue without tasks out of the ready set. Returns a task that was pushed meanwhile;
-    /// otherwise the next producer adds the queue again when its push is complete. The caller has a
-    /// lease.
+    /// Takes a queue without tasks out of the ready set. Returns a task that another thread has
+    /// pushed meanwhile. Otherwise the next producer adds the queue again when its push is
+    /// complete. The caller has a lease.
     ///
     /// This takes a task instead of asking whether there is one. The answer would count pushes that
-    /// have begun, and the caller might wait for a push that never ends.
+    /// have begun, and a push may never end.
     pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
@@ -80,7 +78,7 @@ impl Queues {
         LOOK.fence();
     }
 
-    /// Tells the policy of service outside of a lease, or before a lease ends.
+    /// Tells the policy about service outside of a lease, or before the end of a lease.
     pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
