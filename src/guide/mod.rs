@@ -1,8 +1,7 @@
-//! Where to begin, by where you come from and what you want.
+//! Where to begin, for users of other crates and for builders of schedulers.
 //!
-//! Each page answers one question. The tests compile and run every block of filch's code.
-//! Statements about other crates and systems stand in tables; where a path to a test is given, that
-//! test checks them.
+//! The tests compile and run every block of filch's code. Statements about other crates stand in
+//! tables; where a table names a test, that test checks them.
 //!
 //! | you … | read |
 //! |---|---|

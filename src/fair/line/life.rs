@@ -33,8 +33,9 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// not served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it
 /// is closed, without handle, without lease and without task.
 ///
-/// All this is in one word so that certain steps have one order (I2, I3). Accepting is ordered with
-/// closing, and ending with reclaiming. A lease begins within the limit.
+/// All this is in one word, so one step decides (I2, I3). A task is accepted unless the queue is
+/// closed. The thread that ends the last task learns that the queue is over. A lease begins only
+/// below the limit.
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
