@@ -29,7 +29,7 @@ struct ForkHalf<B, R> {
 }
 
 impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
-    /// A half that is dropped runs as well, because its owner waits for it.
+    /// If the executor drops the half, it runs as well, because its owner waits for it.
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
 
     /// # Safety

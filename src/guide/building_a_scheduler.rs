@@ -258,9 +258,8 @@
 //!
 //! # Testing a scheduler
 //!
-//! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock. Its
-//!   runs are exact, and each is the same. [`choosing_a_policy`](super::choosing_a_policy) has
-//!   examples.
+//! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock. Each
+//!   run gives the same times. [`choosing_a_policy`](super::choosing_a_policy) has examples.
 //! - *Interleavings*: `RUSTFLAGS="--cfg loom" cargo test --release` builds filch with loom's types,
 //!   so a model of your code has the real queues inside. `new` of `Injector`, `EventCount` and
 //!   `Searchers` is not `const` in such a build, so a model creates them where it uses them. Use a

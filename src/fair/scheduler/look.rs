@@ -1,4 +1,4 @@
-//! After a change that may have made a queue ready, a thread looks at the queue (I4).
+//! Sees to a queue that a change may have made ready (I4).
 
 use super::Scheduler;
 use super::hand_over::{HandOver, ensure_ticket};
@@ -24,8 +24,8 @@ pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
             ensure_ticket(scheduler);
         }
     } else if scheduler.below.is_ended() {
-        // Relaxed: the caller's fence orders this load. Without a ticket, no other thread drops the
-        // tasks.
+        // Relaxed: the caller's fence orders this load. The executor has no ticket, so no other
+        // thread would drop the tasks.
         HandOver::cancel_all(scheduler);
     }
 }

@@ -63,8 +63,8 @@ impl Queues {
     /// pushed meanwhile. Otherwise the next producer adds the queue again when its push is
     /// complete. The caller has a lease.
     ///
-    /// This takes a task instead of asking whether there is one. The answer would count pushes that
-    /// have begun, and a push may never end.
+    /// This takes a task instead of asking whether there is one, because the answer would count
+    /// incomplete pushes. The caller could wait for such a push for ever.
     pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;

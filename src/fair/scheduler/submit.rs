@@ -48,7 +48,8 @@ pub(crate) fn accept(
             return Err(Reason::WouldDeadlock);
         }
         if scheduler.tickets.are_none() {
-            // The ticket comes before the count, so the task can still be refused.
+            // The executor may refuse the ticket. The task is not counted yet, so it can still be
+            // refused too.
             line.life.look().may_accept(capacity, &is_inside)?;
             hand_over_one(scheduler)?;
         }
