@@ -71,9 +71,9 @@
 //! - That thieves get equal shares, or that any one of several thieves gets an item.
 //! - A bound on how long a deque's memory is kept: a `Stealer` keeps it until the last handle is
 //!   dropped.
-//! - All of this on targets without 64-bit atomics. They have no `Injector` and no `EventCount`,
-//!   and an index has 30 bits instead of 62. Suppose a thief is stopped inside one steal while
-//!   exactly a multiple of 2³⁰ items go by. That thief would take a wrong item.
+//! - These promises on targets without 64-bit atomics. Such targets have no `Injector` and no
+//!   `EventCount`, and an index has 30 bits instead of 62. Suppose a thief is stopped inside one
+//!   steal while exactly a multiple of 2³⁰ items go by. That thief would take a wrong item.
 //!
 //! # Memory
 //!
@@ -94,10 +94,10 @@
 //!
 //! # Looking inside
 //!
-//! [`ThreadPool::metrics`], [`Queue::metrics`](fair::Queue::metrics) and [`FairScheduler::report`]
-//! count and measure. [`trace::Timeline`] records which thread ran a task of which queue, and when,
-//! for Perfetto. [`trace::prometheus`] writes the metrics as text for Prometheus. The `{:?}` of
-//! most types shows how many items they hold.
+//! [`ThreadPool::metrics`] and [`Queue::metrics`](fair::Queue::metrics) return counts and times,
+//! and [`FairScheduler::report`] the shares of queues. [`trace::Timeline`] records which thread ran
+//! a task of which queue, and when, for Perfetto. [`trace::prometheus`] writes the metrics as text
+//! for Prometheus. The `{:?}` of most types shows how many items they hold.
 //!
 //! # Models
 //!

@@ -130,9 +130,9 @@ impl Builder {
         self
     }
 
-    /// Sets the quantum, the time after which a lease ends and the policy picks again. The task
-    /// that runs at that moment still ends within the lease. By default 100 µs. With zero, each
-    /// lease runs one task.
+    /// Sets the quantum: the time for which a lease serves one queue before the policy picks again.
+    /// The last task of a lease may exceed the quantum. By default 100 µs. With zero, each lease
+    /// runs one task.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The handle of a scheduler. It spawns into the queue whose task this thread runs, or else into
+//! The handle of a scheduler, which spawns into the queue whose task this thread runs, or else into
 //! the default queue.
 
 use super::line::Line;

@@ -76,8 +76,8 @@ impl Queue {
     /// # Panics
     ///
     /// Resumes the panic of the first closure, or else of the second, when neither runs any more.
-    /// If the first panics, the second may be dropped unrun. Outside of the queue's tasks, it also
-    /// panics where [`install`](Self::install) does.
+    /// If the first closure panics, the second may be dropped unrun. Outside of the queue's tasks,
+    /// `join` also panics where [`install`](Self::install) does.
     ///
     /// # Examples
     ///
@@ -212,10 +212,10 @@ impl Queue {
 
     /// Calls `f` with the queue whose task this thread runs.
     ///
-    /// `f` gets `None` if the thread runs no task of a queue, or if no handle of the queue is left.
-    /// It also gets `None` in an unrelated job that runs inside the task
-    /// ([`yield_now`](crate::pool::yield_now)). Otherwise the queue has one handle more until this
-    /// thread's lease ends, at most a quantum after the task.
+    /// `f` gets `None` in three cases. The thread runs no task of a queue. Or it runs an unrelated
+    /// job inside the task ([`yield_now`](crate::pool::yield_now)). Or no handle of the queue is
+    /// left. If `f` gets the queue, this counts as a handle until the thread's lease ends, at most
+    /// a quantum after the task.
     ///
     /// # Examples
     ///

@@ -49,10 +49,11 @@
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
 //! from the moment at which both are backlogged, whatever the other queues do. Between any two
-//! later moments the bound is twice that, because service that is under way at the first moment is
-//! charged after it. ε is two units of virtual time, 2⁻¹⁹ ns. ε is negligible for weights below a
-//! million, and 8 µs of service for the greatest weight, 2³². The bound holds as long as (L + Q)/w
-//! is below 73 minutes for each queue: a longer lease is [charged as that](crate::guide::limits).
+//! later moments the bound is twice as large, because service that is under way at the first moment
+//! is charged after it. ε is two units of virtual time, 2⁻¹⁹ ns. For weights below a million ε is
+//! negligible. For the greatest weight, 2³², it is 8 µs of service. The bound holds as long as (L +
+//! Q)/w is below 73 minutes for each queue: a longer lease is [charged as
+//! that](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
@@ -67,8 +68,8 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A new queue, or one that becomes ready again, has no credit for the time before.
-//! - A ready queue waits for its first pick until the current leases have ended, and then those of
-//!   the queues with less virtual time. It waits no longer.
+//! - A ready queue gets its first pick when the current leases have ended, and the leases of the
+//!   queues with less virtual time.
 //! - While a higher priority is ready, lower ones get every 64th pick.
 //!
 //! # When the executor ends
@@ -138,8 +139,8 @@
 //!   thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then sees to
 //!   both. A thread that takes a queue out of the set, or stops searching, fences (`LOOK`), then
 //!   looks again.
-//! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. It finds a
-//!   free place then, or is woken when a place becomes free.
+//! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
+//!   look the thread finds a free place, or a later free place wakes the thread.
 //! - **I6** `SUBMITTING` and `SERVING` link frames further up the same thread's stack. Such a frame
 //!   stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because

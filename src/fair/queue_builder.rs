@@ -114,8 +114,8 @@ impl<'a> QueueBuilder<'a> {
     /// Limits the number of futures that have begun and not ended; further futures wait until
     /// another ends. By default unlimited.
     ///
-    /// A future that waits for another future of the same queue keeps its permit meanwhile. If all
-    /// futures with a permit wait for futures without one, none makes progress.
+    /// A future that waits for another future of the same queue keeps its permit meanwhile. No
+    /// future makes progress if all futures with a permit wait for futures without one.
     ///
     /// # Examples
     ///
@@ -247,8 +247,7 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Returns the queue. Takes a lock, which other threads take when the last lease or handle of a
-    /// closed queue ends. No thread takes the lock to pick a queue or to run a task.
+    /// Returns the queue. Takes a lock that is not needed to pick a queue or to run a task.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::{fmt, mem};
 
-/// A scope of a queue, into which jobs that borrow are spawned. [`Queue::scope`] opens it.
+/// A scope of a queue, into which borrowing jobs are spawned. [`Queue::scope`] opens a scope.
 ///
 /// As in [`std::thread::scope`], `'env` is the lifetime of the values that jobs may borrow from
 /// outside, and `'scope` that of the scope itself.
@@ -94,7 +94,7 @@ impl Queue {
     /// # Panics
     ///
     /// Resumes the panic of `f`, or else the first panic of a job, after all jobs have ended.
-    /// Outside of the queue's tasks, it also panics where [`install`](Self::install) does.
+    /// Outside of the queue's tasks, `scope` also panics where [`install`](Self::install) does.
     ///
     /// # Examples
     ///

@@ -235,7 +235,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.spawn(self.queue.task().token(token), input, linked)
     }
 
-    /// Returns the queue on which the work queue runs.
+    /// Returns the queue whose tasks apply the function.
     ///
     /// # Examples
     ///

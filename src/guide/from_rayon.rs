@@ -116,10 +116,10 @@
 //! want a lock that the outer job holds, which is a deadlock (rayon#592).
 //!
 //! In filch, a waiting thread runs *the awaited task*, if that task has not begun. A half of a
-//! `join` or a job of a `scope` may run on another thread. Then the waiting thread helps: it runs
-//! the forks for which that half or job waits. If there is only other work, another thread takes
-//! its place until the wait ends. So waiting adds no dependency that the program does not have, and
-//! leaves no processor idle.
+//! `join` or a job of a `scope` may run on another thread. Then the waiting thread helps with other
+//! halves and jobs, but only with those that it waits for. If there is only other work, another
+//! thread takes its place until the wait ends. So waiting adds no dependency that the program does
+//! not have, and leaves no processor idle.
 //!
 //! In this example, the thread that holds the lock waits for a job. The job that wants the lock is
 //! newer, so the thread would find it first:

@@ -173,8 +173,9 @@
 //! costs as much as one that computes for the same time. A wait in
 //! [`join`](crate::fair::Queue::join) or [`scope`](crate::fair::Queue::scope) is not charged.
 //!
-//! *A fork takes a lock.* The first 15 threads that fork in the same queue at once have a lock
-//! each, which only the takers of their forks also use. Further threads share one lock.
+//! *A fork takes a lock.* A fork is a half of a queue's `join`, or a job of its `scope`. The first
+//! 15 threads that fork in the same queue at once have a lock each, which only the takers of their
+//! forks also use. Further threads share one lock.
 //!
 //! *A paused queue with a scheduler over it* is not resumed when its handles are dropped, because
 //! the scheduler has a handle.

@@ -10,7 +10,7 @@ use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, current};
 use alloc::boxed::Box;
 use core::task::Waker;
 
-/// The executor below a scheduler. Its panics are caught.
+/// The executor below a scheduler. Panics of the executor are caught.
 pub(crate) struct Below {
     pub(crate) executor: Box<dyn Executor>,
     /// The executor's id, or an id of the scheduler's own if the executor has none. Stored because
@@ -49,9 +49,9 @@ impl Below {
         self.most_tickets.load(Relaxed) // Relaxed: a setting
     }
 
-    /// Asks the executor how many tickets there may be, and returns that number. An executor that
-    /// queues the jobs that it cannot run yet may have any number. Then one ticket waits there
-    /// while there is work. It begins as soon as the executor grows or one of its threads blocks.
+    /// Asks the executor how many tickets there may be, and returns that number. If the executor
+    /// queues surplus jobs, there may be any number. Then one ticket waits there while there is
+    /// work. That ticket begins as soon as the executor grows or one of its threads blocks.
     pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
         let most = || {
             let is_enforced = self.executor.enforces_parallelism();

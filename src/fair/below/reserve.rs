@@ -1,14 +1,14 @@
 //! Leases that are kept for queues of high priority.
 //!
-//! A lease takes room in each reservation for a tier above its own. It frees the room before the
-//! `LOOK` fence with which it ends, and then its ticket looks for work. By the fences of `LOOK`, a
-//! submitter sees the freed room, or the ticket of the ended lease sees the pushed task. So a
-//! ticket that finds no room may leave, and a submitter that finds none submits no ticket.
+//! A lease takes room in each reservation for a tier above its own. The lease frees this room
+//! before the `LOOK` fence with which it ends, and then its ticket looks for work. So after a push,
+//! the submitter sees the freed room, or that ticket sees the pushed task. Therefore a ticket that
+//! finds no room may leave, and a submitter that finds no room submits no ticket.
 //!
-//! No lease ends when the executor grows. So a submitter that finds no room first asks the executor
-//! for its parallelism again. A ticket that finds room in one reservation and none in the next
-//! frees the first, and looks again before it leaves. A task that blocks keeps its lease and its
-//! room, so a thread may be idle.
+//! When the executor grows, no lease ends. So a submitter that finds no room first asks the
+//! executor for its parallelism again. A ticket may find room in one reservation and no room in the
+//! next. It then frees the first, and looks again before it leaves. A task that blocks keeps its
+//! lease and its room, so a thread may be idle.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;

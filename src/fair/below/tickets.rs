@@ -31,15 +31,16 @@ impl Tickets {
         self.0.load(Relaxed) & FIELD == 0
     }
 
-    /// Returns whether there is no ticket, or a thread guards one, which the executor may still
-    /// refuse.
+    /// Returns whether there is no ticket, or the executor may still refuse one, because a thread
+    /// guards it.
     #[inline]
     pub fn want_care(&self) -> bool {
         let word = self.0.load(Relaxed);
         word & FIELD == 0 || (word / GUARD) & FIELD != 0
     }
 
-    /// Returns whether another ticket is wanted: there are fewer than `most`, and none searches.
+    /// Returns whether another ticket is wanted: there are fewer than `most`, and no ticket
+    /// searches.
     #[inline]
     pub fn is_one_wanted(&self, most: usize) -> bool {
         is_wanted(self.0.load(Relaxed), most)
@@ -54,7 +55,7 @@ impl Tickets {
 
     /// Passes the caller's count on to its successor, which searches. The caller guards the
     /// successor until it calls [`handed_over`](Self::handed_over). If the caller kept its own
-    /// count, a submitter could rely on a ticket that will not look again.
+    /// count, a submitter could rely on it, and the caller will not look again.
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }

@@ -7,8 +7,10 @@ use crate::sync::{AtomicU64, Relaxed};
 ///
 /// The first four say how tasks have ended. A thread raises one of them after it has taken the task
 /// off the queue's count ([`tell`]). So these sums and that count together are never more than the
-/// accepted tasks. The fields are grouped by their writers: the first six, which a lease updates,
-/// share a cache line with the queue's life word.
+/// accepted tasks.
+///
+/// The fields are grouped by their writers. The first six, which a lease updates, share a cache
+/// line with the queue's life word.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct QueueCounters {

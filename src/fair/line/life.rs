@@ -29,9 +29,9 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// that have not ended.
 ///
 /// A slot is *taken* from `open` to `free`. Its queue is *held* while it has a handle. A *closed*
-/// queue accepts no task from outside, and a *cancelled* one begins no task. A *paused* queue is
-/// not served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it
-/// is closed, without handle, without lease and without task.
+/// queue accepts no task from outside. A *cancelled* queue begins no task. A *paused* queue is not
+/// served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it is
+/// closed and has no handle, no lease and no task.
 ///
 /// All this is in one word, so one step decides (I2, I3). A task is accepted unless the queue is
 /// closed. The thread that ends the last task learns that the queue is over. A lease begins only
@@ -139,8 +139,8 @@ impl Life {
         }
     }
 
-    /// Takes `count` ended tasks off the count. Returns the new word, by which the queue may be
-    /// over.
+    /// Takes `count` ended tasks off the count. Returns the new word, which tells whether the queue
+    /// is over.
     #[inline]
     pub fn end_tasks(&self, count: u64) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
@@ -167,7 +167,7 @@ impl Life {
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 
-    /// Ends a lease. Returns the new word, by which the queue may be over.
+    /// Ends a lease. Returns the new word, which tells whether the queue is over.
     #[inline]
     pub fn end_lease(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
@@ -199,7 +199,7 @@ impl Life {
     }
 
     /// Closes the queue, because its last handle is dropped. Resumes the queue, because no handle
-    /// is left to do so. Returns the new word, by which the queue may be over.
+    /// is left to do so. Returns the new word, which tells whether the queue is over.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| (word | CLOSED) & !(HELD | PAUSED);

@@ -1,4 +1,4 @@
-//! Lines: the shared state of a queue, one for each slot.
+//! A *line* is the shared state of a queue. Each slot has one.
 //!
 //! The other files of the folder are parts of a line; `table.rs` finds the line of a slot.
 
@@ -38,9 +38,9 @@ pub(crate) struct QueuedJob {
 /// The shared state of a queue. A line is made when its slot is first used, and the slot's later
 /// queues reuse it.
 ///
-/// The fields are ordered so that a task touches few cache lines. First comes the life word, which
-/// spawners and servers change, with the counters that a server changes right after it. Then come
-/// the jobs, on cache lines of their own, and the fields that both only read.
+/// The fields are ordered so that a task touches few cache lines. First come the life word, which
+/// spawners and servers change, and the counters, which a server changes right after it. Then come
+/// the jobs, on cache lines of their own. The other fields are mostly read.
 #[repr(C)]
 pub(crate) struct Line {
     pub(crate) life: Life,
@@ -74,8 +74,8 @@ pub(crate) struct Line {
     pub(crate) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
     pub(crate) waits: Once<Waits>,
-    /// The token that cancels the queue, and the link between the two, which works even without a
-    /// handle.
+    /// The token that cancels the queue, and its link to the queue. The link works even after the
+    /// last handle is gone.
     pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
     /// The queue's futures that hold a permit, or wait for one.
     pub(crate) flight: Flight,

@@ -1,4 +1,4 @@
-//! The table from slots to lines, which needs no lock, and the free slots, which have one.
+//! The table from slots to lines, which needs no lock, and the free slots, which a lock protects.
 
 use super::Line;
 use super::once::Once;

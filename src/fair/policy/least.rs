@@ -21,8 +21,8 @@ pub struct Times {
 ///   siblings with members. All other floors that became too low stay so until a search reaches and
 ///   raises them.
 /// - A floor is not too high, once all calls have returned. A thread that lowers a time lowers the
-///   higher floors above it. A thread that raises floors looks again afterwards, and lowers them
-///   again if it must. At least one of the two threads sees the other (`LEAST`).
+///   floors above it. A thread that raises floors then looks at the times again, and lowers the
+///   floors if it must. At least one of the two threads sees the other (`LEAST`).
 ///
 /// The tree is lock-free. A search begins again only if another thread has changed a word that the
 /// search read, or if the search has raised a floor.
@@ -246,9 +246,8 @@ fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
     is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
 }
 
-/// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change.
-/// Another thread may raise the next floor. It sees this change, or this thread sees the raised
-/// floor.
+/// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change. A
+/// thread that raises the next floor sees this change, or this thread sees the raised floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

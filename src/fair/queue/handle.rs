@@ -35,7 +35,8 @@ impl LineRef {
     }
 }
 
-/// The state that all handles of a queue share. Dropping it closes the queue, if it is still open.
+/// The state that all handles of a queue share. Its drop closes the queue, if the queue is still
+/// open.
 pub(crate) struct QueueHandle {
     pub(crate) id: ExecutorId,
     pub(crate) queue: LineRef,

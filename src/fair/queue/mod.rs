@@ -214,7 +214,7 @@ impl Queue {
     }
 
     /// Pauses the queue: no further task begins until [`resume`](Self::resume). Running tasks are
-    /// not interrupted. Returns whether this call has paused the queue. It has not if the queue was
+    /// not interrupted. Returns whether this call has paused the queue: `false` if the queue was
     /// already paused, or is cancelled.
     ///
     /// A thread that is about to begin a task during this call may still begin it.
@@ -316,8 +316,8 @@ impl Executor for Queue {
         true
     }
 
-    /// Returns the token of the queue's end. It has the reason with which the queue was cancelled,
-    /// or else that of the executor's end.
+    /// Returns the token of the queue's end. The token's reason is that with which the queue was
+    /// cancelled, or else the executor's.
     fn end(&self) -> Option<CancelToken> {
         Some(end_of(self.scheduler(), self.line()))
     }

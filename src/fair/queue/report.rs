@@ -11,10 +11,10 @@ use core::time::Duration;
 
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
-/// The numbers are read one after the other. They are exact while no task of the queue runs. A
-/// lease updates them at its end. During a lease, it updates them once 64 tasks have ended or 10 µs
-/// have passed. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), it updates them
-/// before a handle reports that its task is done.
+/// The numbers are read one after the other, and are exact while no task of the queue runs. A lease
+/// updates them at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue
+/// with a [capacity](crate::fair::QueueBuilder::capacity), a task updates them before its handle
+/// reports the task done.
 ///
 /// # Examples
 ///
@@ -62,7 +62,7 @@ pub struct QueueMetrics {
     pub service: Duration,
     /// The length of the longest lease.
     pub longest_lease: Duration,
-    /// How often the queue became ready: before, it was without work, at its limit, or paused.
+    /// How often the queue became ready after it had no work, was at its limit, or was paused.
     pub arrivals: u64,
     /// How long tasks waited until they began. `None` if no task has begun, or [waits are not
     /// measured](crate::fair::Builder::measure_waits).

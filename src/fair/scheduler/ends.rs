@@ -57,10 +57,9 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     if look.is_over_now() {
         reclaim(scheduler, line);
     }
-    // This fence is between the end of the lease and the reading of the limit. A thread that has
-    // lowered the limit, and then found no free place, relies on this thread to see the new limit.
-    // A thread that waits until the queue is idle sees the end of the lease, or this thread sees
-    // and notifies the waiting one.
+    // This fence is between the end of the lease and two looks. A thread that has lowered the
+    // limit, and found no free place, relies on this thread to see the new limit. A thread that
+    // waits until the queue is idle sees the end of the lease, or this thread sees and notifies it.
     LOOK.fence();
     if look.is_idle() {
         if let Some(quiet) = line.quiet.get() {
@@ -199,9 +198,9 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
 /// Frees the slot of a queue that is over. The caller's step has made the queue over (I3).
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
-    // If the queue is in the ready set, it stays there until the next ticket takes it out. A thread
-    // that takes a member out may hide other members of the group, and would have to look again.
-    // This thread does not.
+    // If the queue is in the ready set, the next ticket takes it out. A thread that takes a member
+    // out may hide other members of the group, and has to look again. This thread leaves that to
+    // the ticket.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
     // The remaining jobs are tombstones, whose references would keep the scheduler alive.

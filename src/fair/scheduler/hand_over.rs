@@ -63,7 +63,7 @@ impl Drop for TicketJob {
     }
 }
 
-/// Returns whether the executor has no thread for the ticket. It is full, or is closed and only
+/// Returns whether the executor has no thread for the ticket: it is full, or is closed and only
 /// ends its accepted jobs.
 fn is_refusal(result: Result<(), Reason>) -> bool {
     matches!(result, Err(Reason::Full | Reason::Closed))
@@ -78,8 +78,8 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits a ticket if one is wanted. If the executor refuses the ticket, another thread runs the
-/// tasks whose submitters relied on it, and the tasks that a blocked thread waits for. This thread
-/// runs none: it may hold locks that they take, and may be in a destructor.
+/// tasks that waited for it. This thread runs none of them: it may hold locks that they take, and
+/// may be in a destructor.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);

@@ -44,8 +44,8 @@ pub(crate) fn changed(scheduler: &Arc<Scheduler>, line: &Line) {
     place_is_free(scheduler, line);
 }
 
-/// Makes sure that a queue is served, and wakes its joiners, because it may run one more task. The
-/// caller has made the change that allows this, and has fenced since.
+/// Makes sure that a queue is served, and wakes its joiners, because the queue may run one more
+/// task. The caller has made the change that allows this, and has fenced since.
 pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
     look_after(scheduler, line);
     line.joiners.wake();

@@ -35,13 +35,14 @@ impl Queues {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
 
-    /// Adds a queue to the ready set if it is ready and no member yet. Returns whether it is one.
+    /// Adds a ready queue to the ready set, unless it is a member. Returns whether it is a member
+    /// now.
     #[inline]
     pub(crate) fn is_shown(&self, line: &Line) -> bool {
         self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
     }
 
-    /// Adds a queue to the ready set if it is ready. Returns whether it is.
+    /// Adds a ready queue to the ready set. Returns whether the queue is ready.
     pub(crate) fn show(&self, line: &Line) -> bool {
         if !line.is_ready() {
             return false;
@@ -83,9 +84,9 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and tells the policy, which converts the queue's debt. Between the two
+    /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
     /// steps the higher weight is in force. So a pick or a lease in between is wrong by at most its
-    /// own charge at the new weight. With the lower weight, the charge could grow by from/to.
+    /// own charge at the new weight. The lower weight could multiply that error by from/to.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

@@ -48,8 +48,8 @@ pub(crate) fn accept(
             return Err(Reason::WouldDeadlock);
         }
         if scheduler.tickets.are_none() {
-            // The executor may refuse the ticket. The task is not counted yet, so it can still be
-            // refused too.
+            // If the executor refuses this ticket, the task can still be refused, because it is not
+            // counted yet.
             line.life.look().may_accept(capacity, &is_inside)?;
             hand_over_one(scheduler)?;
         }

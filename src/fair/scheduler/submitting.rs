@@ -1,5 +1,5 @@
 //! Records which tickets this thread is submitting. An executor may run or drop a ticket within the
-//! submission, and the ticket learns so from these records.
+//! submission. By these records the ticket knows.
 
 use crate::executor::{Reason, Rejected};
 use crate::fair::below::executor::Below;

@@ -66,7 +66,7 @@ pub(crate) struct ForkStays;
 
 impl Drop for ForkStays {
     fn drop(&mut self) {
-        // A panic within a panic aborts the process.
+        // This panic is inside another one, so it aborts the process.
         panic!("a wait cannot be left before it is over");
     }
 }

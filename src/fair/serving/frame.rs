@@ -21,8 +21,8 @@ pub(crate) struct Serving {
     home: Option<ExecutorId>,
     /// The time at which the frame began, in nanoseconds.
     start: u64,
-    /// The nanoseconds of the frame in which the thread did not serve the queue. Tasks of other
-    /// queues ran inside, or the thread slept while other threads ran the queue's forks.
+    /// The nanoseconds of the frame in which the thread did not serve the queue: it ran tasks of
+    /// other queues, or slept while other threads ran the queue's forks.
     away: Cell<u64>,
     /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
@@ -51,8 +51,7 @@ per_thread! {
 }
 
 impl Serving {
-    /// Returns the innermost frame of this thread, which the caller may use until the caller
-    /// returns.
+    /// Returns the innermost frame of this thread. The reference is valid until the caller returns.
     #[inline]
     pub(crate) fn innermost<'a>() -> Option<&'a Self> {
         // SAFETY: I6 — the frame is further up this thread's stack, and outlives the current call.

@@ -41,7 +41,7 @@ pub(crate) struct Lease<'a> {
 
 /// The progress of a lease, and its sums since it last updated the queue's counters.
 pub(crate) struct Progress {
-    /// The time at which the lease began, in nanoseconds like the next ones.
+    /// The time at which the lease began, in nanoseconds.
     start: u64,
     /// The last reading of the clock.
     now: u64,
@@ -265,7 +265,7 @@ fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Prog
             Ended::Cancelled => tell(&counters.tombstones, 1),
         }
     };
-    // This ends the job, which would otherwise drop the future when it is dropped after the poll.
+    // This ends the job. If the job were dropped after the poll, its drop would drop the future.
     let Ok(task) = job.into_task() else { return false };
     let run = thread::catch(|| task.run_counted(Some(&count)));
     let has_panicked = ended.get() == Some(Ended::Panicked);
