@@ -133,7 +133,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end later.
+    /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end
+    ///   later.
     /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
     ///   the queue is not closed.
     ///
@@ -246,7 +247,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end later.
+    /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end
+    ///   later.
     /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
     ///   no queue is closed.
     ///

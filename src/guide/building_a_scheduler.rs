@@ -221,15 +221,16 @@
 //! | (b) | notifiers woke no other thread because this one was searching; when it stops, it must wake the next |
 //! | (c) | a woken thread takes one item and leaves, but one notification may stand for several; so `commit` returns a search |
 //!
-//! A pool does more. It catches panics, which here end the thread. Its workers look into the
-//! injector at times, so that recursion does not starve it. Its threads know to which pool they
+//! A pool does more. It catches panics, which here end the thread. Its workers sometimes look into
+//! the injector first, so that recursion does not starve it. Its threads know to which pool they
 //! belong. `examples/pool_from_parts.rs` is this program with jobs, as an `Executor`.
 //!
 //! # Sleeping in something of your own
 //!
-//! [`Park`](crate::idle::Park) has two functions. `park` returns at once if it was woken since its
-//! last return, and may return spuriously. Here a worker sleeps in the thread itself; in
-//! `examples/io_driver/main.rs` it sleeps in a poller of sockets:
+//! [`Park`](crate::idle::Park) has two functions. `park` puts the thread to sleep, and `unparker`
+//! returns the [`Waker`](std::task::Waker) that wakes it. After a wake-up, the next `park` returns
+//! at once. `park` may also return spuriously. In this program a worker sleeps in the thread
+//! itself; in `examples/io_driver/main.rs` it sleeps in a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};

@@ -1,9 +1,9 @@
 //! Choosing a policy.
 //!
 //! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. One
-//! [`Policy`](crate::fair::Policy) decides in which order all queues are served. The settings of
-//! each [queue](crate::fair::QueueBuilder) decide how large its share is, how many of its tasks run
-//! at once, and how many it holds. Most programs need only the settings of queues.
+//! [`Policy`](crate::fair::Policy) decides the order in which queues are served. The settings of
+//! each [queue](crate::fair::QueueBuilder) decide its share, the number of tasks that it runs at
+//! once, and the number that it holds. Most programs need only the settings of queues.
 //!
 //! | you want … | set … |
 //! |---|---|
@@ -21,8 +21,8 @@
 //! | to know whether it is fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
 //!
 //! The numbers below come from [`Stepper`](crate::sim::Stepper), which runs real schedulers on real
-//! threads with a virtual clock. They are the same on each machine. You can test your own settings
-//! in the same way.
+//! threads with a virtual clock. So the numbers are the same on each machine. You can test your own
+//! settings in the same way.
 //!
 //! # By turns, or by time
 //!
@@ -224,8 +224,8 @@
 //!
 //! - about how soon a task ends: a queue that becomes ready waits for the current leases, and for
 //!   queues with less virtual time;
-//! - about processor time: service is time on a thread, blocked or not, unless the
-//!   [`Clock`](crate::fair::Clock) says otherwise;
+//! - about processor time: service is time on a thread, even if the task blocks, unless a
+//!   [`Clock`](crate::fair::Clock) of yours measures otherwise;
 //! - of credit to a queue that was idle: it starts where the others are;
 //! - to a queue at its limit, or with a task that never ends: no task is interrupted;
 //! - about the executor's other jobs: the scheduler's tickets wait behind them.

@@ -81,8 +81,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *`ThreadPoolPriority`*: there are five levels. A lower one gets every 64th pick, so it does not
-//! starve.
+//! *`ThreadPoolPriority`*: there are five levels. A lower level gets every 64th pick, and so does
+//! not starve.
 //!
 //! ```
 //! use filch::{fair::Priority, FairScheduler, ThreadPool};
@@ -170,8 +170,8 @@
 //! # Duffy, part 1: one lock, and a harness
 //!
 //! *`IThreadPool`* is [`Executor`](crate::Executor), and *`SimpleLockThreadPool`* is
-//! [`LockedPool`](crate::pool::LockedPool). Its `Dispose` dropped the queued items, and waited for
-//! itself if a worker called it. filch does neither:
+//! [`LockedPool`](crate::pool::LockedPool). The article's `Dispose` dropped the queued items. If a
+//! worker called `Dispose`, the worker waited for itself. filch does neither:
 //!
 //! ```
 //! use filch::pool::LockedPool;
@@ -187,9 +187,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *The harness* compares implementations: `cargo run --release --example harness`. It times
-//! queuing and draining apart, and overlapped. It counts allocations where the article counted
-//! garbage collections.
+//! *The harness* (`cargo run --release --example harness`) compares implementations. As in the
+//! article, it times queuing and draining apart, and overlapped. It counts allocations, and the
+//! article counted garbage collections.
 //!
 //! # Duffy, part 3: queues for each thread
 //!

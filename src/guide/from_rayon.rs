@@ -1,10 +1,10 @@
 //! From rayon.
 //!
 //! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
-//! and also handles, cancellation and a shutdown that waits. It has no parallel iterators of its
+//! and also handles, cancellation and a shutdown that waits. filch has no parallel iterators of its
 //! own. A program that depends on `par_iter` keeps rayon. The last sections show two ways to do
-//! that: rayon runs on filch's threads, by one line in `Cargo.toml`, or filch's queues run on
-//! rayon's.
+//! that. Either rayon runs on filch's threads, by one line in `Cargo.toml`, or filch's queues run
+//! on rayon's.
 //!
 //! # The same by other names
 //!

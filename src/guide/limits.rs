@@ -21,9 +21,9 @@
 //! | sleepers | 16,383 for each event count | `idle/word.rs` | further threads do not sleep: they keep looking |
 //! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of that, the thread takes an old list for the present one |
 //!
-//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. This is the
-//! only wait for another thread in the queues. Because of it, taking from an injector is not called
-//! lock-free without qualification.
+//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. In the
+//! queues, no thread waits for another in any other case. Because of this wait, the documentation
+//! does not call taking from an injector lock-free without qualification.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -43,9 +43,9 @@
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
-//!   A pool that is shut down starts another thread only if all of its threads are blocked and a
-//!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task that
-//!   blocks until another task of the queues has run may hold up the drain for ever.
+//! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
+//!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task may hold
+//!   up the drain for ever if it blocks until another task of a queue has run.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
 //!   If there is only other work, another thread takes its place. So there may be one more thread
 //!   for each waiting thread, up to `max_threads`. Without such a thread, as in a
@@ -56,7 +56,7 @@
 //!   times out there.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
-//!   Another worker may run forked jobs one within the other; the waiting worker knows the
+//!   If another worker runs forked jobs one within the other, the waiting worker knows the
 //!   outermost 64 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
 //!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker runs
 //!   awaited tasks that have not begun. It never helps awaited tasks that run elsewhere.
@@ -86,8 +86,8 @@
 //! - *Over [`Inline`](crate::executor::Inline), the spawning thread also runs tasks that other
 //!   threads spawn meanwhile*, for as long as they do: there is no other thread.
 //! - *A failed allocation ends the process*, as in the standard library.
-//! - *`fork(2)` is not supported.* The child has none of the pool's threads, and waits for ever for
-//!   their work.
+//! - *`fork(2)` is not supported.* The child process has none of the pool's threads, so the child's
+//!   jobs never run.
 //!
 //! Some waits that could never end are refused. A thread may not wait for its own pool, nor a task
 //! for its own [group](crate::task::TaskGroup::wait) or for itself.
@@ -158,9 +158,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Two related cases are detected. A job of a [`scope`](crate::ThreadPool::scope) gets an error if
-//! it joins a task of a queue whose places belong to the scope's waiting owners. A scheduler whose
-//! executor passes tickets to one of its own queues refuses tasks with
+//! Two related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
+//! joins a task of a queue whose places belong to the scope's waiting owners. The `join` returns an
+//! error. In the second, a scheduler's executor passes tickets to one of the scheduler's own
+//! queues. The scheduler refuses tasks with
 //! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
 //! *A policy, a clock or an executor that panics* costs at most one lease or ticket. The [panic
@@ -181,7 +182,7 @@
 //! the scheduler has a handle.
 //!
 //! *On virtual time* a task may wait for another task and for the clock
-//! ([`Stepper`](crate::sim::Stepper)). It must block on nothing else, because the other threads
+//! ([`Stepper`](crate::sim::Stepper)). A task must block on nothing else, because the other threads
 //! wait for their turn.
 //!
 //! # Where it runs

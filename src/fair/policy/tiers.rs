@@ -60,7 +60,7 @@ pub(crate) struct Tier {
     /// Its number; the highest priority has zero.
     pub(crate) rank: usize,
     pub(crate) set: ReadySet,
-    /// Advises which queue to pick. If it panics, the tier goes on without its advice.
+    /// Advises which queue to pick. If the policy panics, the tier goes on without this advice.
     policy: Box<dyn Policy>,
     panics: PanicHandler,
 }

@@ -25,8 +25,8 @@ use report::QueueMetrics;
 ///
 /// Clones are handles to the same queue. Dropping the last handle closes the queue, and resumes it
 /// if it is paused: the accepted tasks still run. A queue is itself an [`Executor`], so it can take
-/// the place of a pool. Another `FairScheduler` can run over it; the queues of that scheduler then
-/// share this queue's service.
+/// the place of a pool. Another `FairScheduler` can run over a queue; the queues of that scheduler
+/// then share this queue's service.
 ///
 /// # Examples
 ///

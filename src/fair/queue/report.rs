@@ -13,8 +13,8 @@ use core::time::Duration;
 ///
 /// The numbers are read one after the other, and are exact while no task of the queue runs. A lease
 /// updates them at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue
-/// with a [capacity](crate::fair::QueueBuilder::capacity), a task updates them before its handle
-/// reports the task done.
+/// with a [capacity](crate::fair::QueueBuilder::capacity), they are updated before the handle of a
+/// task reports the task done.
 ///
 /// # Examples
 ///

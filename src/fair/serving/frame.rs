@@ -21,8 +21,8 @@ pub(crate) struct Serving {
     home: Option<ExecutorId>,
     /// The time at which the frame began, in nanoseconds.
     start: u64,
-    /// The nanoseconds of the frame in which the thread did not serve the queue: it ran tasks of
-    /// other queues, or slept while other threads ran the queue's forks.
+    /// The nanoseconds of the frame in which the thread did not serve the queue. The thread ran
+    /// tasks of other queues, or slept while other threads ran the queue's forks.
     away: Cell<u64>,
     /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
