@@ -306,8 +306,7 @@ impl Queue {
         F: FnOnce() -> R + Send,
         R: Send,
     {
-        // `capture` is the user's, and may panic. So it is called before other threads know this
-        // frame.
+        // Before this frame must stay: `capture` is the user's, and may panic.
         let context = HalfContext::of(self.0.context.as_ref());
         let waiter = Waiter::this_thread();
         let mut call = Call { f: Some(f), result: None, context, waiter };

@@ -20,8 +20,8 @@ use core::cell::Cell;
 use core::mem;
 use core::time::Duration;
 
-/// After this many tasks, a lease takes the ended tasks off the queue's count. An update for each
-/// task would move the word between the threads that spawn and serve.
+/// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. An
+/// update for each task would move the word between the threads that spawn and serve.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;
 /// A lease updates a queue with less capacity than this after each task, because a thread may wait
