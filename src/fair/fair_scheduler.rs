@@ -130,8 +130,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure and the reason: that queue is closed or full, or the
-    /// executor is.
+    /// Returns [`Rejected`], with the closure and the reason: the queue or the executor is closed
+    /// or full.
     ///
     /// # Examples
     ///
@@ -174,8 +174,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure as a job and the reason: that queue is closed or
-    /// full, or the executor is.
+    /// Returns [`Rejected`], with the closure as a job and the reason: the queue or the executor is
+    /// closed or full.
     ///
     /// # Examples
     ///

@@ -55,10 +55,11 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
 impl Queue {
     /// Runs both closures, perhaps at the same time, and returns their results.
     ///
-    /// Both are parts of a task of this queue. As soon as the queue's weight, limit and priority
-    /// allow, another thread may run the second closure, and charges the queue for it. Otherwise
-    /// this thread runs the second closure after the first. A half is no task of its own: it takes
-    /// no capacity, and is not refused. The queue's metrics count its time, but not its number.
+    /// Both closures are parts of a task of this queue. This thread runs the first one. Another
+    /// thread may run the second, as soon as the queue's weight, limit and priority allow, and the
+    /// queue is charged for it. Otherwise this thread runs the second closure after the first. A
+    /// half is no task of its own: it takes no capacity, and is not refused. The queue's metrics
+    /// count its time, but not its number.
     ///
     /// Inside a task of this queue, the closures run in the place that the task has. Such a call
     /// allocates only if the queue has a [context](super::QueueBuilder::context), or more forks are

@@ -68,8 +68,8 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A new queue, or one that becomes ready again, has no credit for the time before.
-//! - A ready queue gets its first pick when the current leases have ended, and the leases of the
-//!   queues with less virtual time.
+//! - A ready queue waits for two kinds of leases before its first pick: the current leases, and
+//!   those of the queues with less virtual time.
 //! - While a higher priority is ready, lower ones get every 64th pick.
 //!
 //! # When the executor ends

@@ -1,4 +1,4 @@
-//! A function that is applied to inputs, a few at a time.
+//! A queue of inputs for one function, with a limit on the inputs that are processed at once.
 
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
@@ -14,8 +14,8 @@ use core::future::Future;
 use core::pin::Pin;
 use core::time::Duration;
 
-/// A blocking or asynchronous function, with a limit on the number of inputs to which it is applied
-/// at once.
+/// A queue of inputs for one function, blocking or asynchronous. At most a given number of inputs
+/// are processed at once.
 ///
 /// The handle of an input returns the output, or an error if the function panicked. The function
 /// also gets a token that is cancelled with the work queue. Dropping the work queue closes it;

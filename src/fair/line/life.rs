@@ -147,8 +147,8 @@ impl Life {
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
-    /// Begins a lease if the queue has fewer than `limit` and is not paused. Returns whether it
-    /// did.
+    /// Begins a lease if the queue has fewer than `limit` leases and is not paused. Returns whether
+    /// it has begun one.
     #[inline]
     pub fn begin_lease(&self, limit: usize) -> bool {
         self.begin(|look| !look.is_paused() && look.leases() < limit)

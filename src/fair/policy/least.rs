@@ -148,8 +148,8 @@ impl Least {
         lower_all(&self.above(slot, times), time);
     }
 
-    /// Raises each floor below `to`: to `to`, or to the least time under that floor if that time is
-    /// less. So no floor falls half a turn behind.
+    /// Raises each floor that is less than `to`. The new floor is `to`, or the least time under the
+    /// floor if that time is less. So no floor falls half a turn behind.
     pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
         let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
         let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));

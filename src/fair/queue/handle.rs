@@ -9,7 +9,7 @@ use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 
-/// A reference to a line. The reference keeps the queue neither open nor in its slot.
+/// A reference to a line. Its queue may be closed, and the slot may get another queue.
 #[derive(Clone)]
 pub(crate) struct LineRef {
     pub(crate) scheduler: Arc<Scheduler>,

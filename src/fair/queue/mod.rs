@@ -79,8 +79,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure and the reason: the queue is closed or full, or the
-    /// executor is.
+    /// Returns [`Rejected`], with the closure and the reason: the queue or the executor is closed
+    /// or full.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The queues of a scheduler, and which of them are ready (I4).
+//! The queues of a scheduler, and their ready sets (I4).
 
 use crate::fair::LOOK;
 use crate::fair::below::clock::Time;

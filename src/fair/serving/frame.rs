@@ -119,7 +119,7 @@ impl Drop for RestoreServing {
 }
 
 /// Runs `f` as a server of this queue, and returns the service to charge. `f` returns the time at
-/// its end.
+/// which it ends.
 pub(crate) fn serving(
     scheduler: &Scheduler,
     line: &Line,

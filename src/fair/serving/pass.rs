@@ -1,5 +1,5 @@
-//! Runs a queue's task on a thread that waits for that task. The task layer asks the queue's gate,
-//! `Pass`, which takes a lease, so that the thread counts towards the queue's limit.
+//! Runs a queue's task on a thread that waits for the task. The task layer asks the queue's gate,
+//! `Pass`. The gate takes a lease, so that the thread counts towards the queue's limit.
 
 use super::frame::{Charge, Serving, charging, serving};
 use super::lease::{Progress, run_up_to};
