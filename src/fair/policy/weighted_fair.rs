@@ -5,11 +5,11 @@
 //! any moment a queue's time may be one unit off on either side. That is 4 µs at a weight of 2³²;
 //! the promise includes it as ε.
 //!
-//! `now` is the scheduler's virtual time. A queue's virtual time is at most 2⁶¹ units behind `now`
-//! (36 minutes at weight 1), and at most 2⁶² units ahead of it (73 minutes). So the promise holds
-//! for leases shorter than 73 minutes times the weight; a longer lease is charged as one of that
-//! length. The other bound keeps queues from falling more than half a turn behind. Such a queue
-//! would read as ahead, and starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
+//! `now` is the scheduler's virtual time. A queue's virtual time is between 2⁶¹ units behind `now`
+//! and 2⁶² ahead of it: 36 and 73 minutes at weight 1. So the promise holds for leases shorter than
+//! 73 minutes times the weight; a longer lease is charged as one of that length. The other bound
+//! keeps queues from falling more than half a turn behind. Such a queue would read as ahead, and
+//! starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
