@@ -2,9 +2,7 @@
 
 use crate::source::{Findings, Source, files, rust_files};
 
-/// The most words of a sentence.
-const MOST: usize = 25;
-
+const MOST: usize = 25; // words
 /// Beside `proofs/*.md`.
 const TEXTS: &str = "README.md DESIGN.md CHANGELOG.md CONTRIBUTING.md benches/README.md";
 
