@@ -1,26 +1,25 @@
 #![cfg(not(all(filch_loom_build, doctest)))] // `build.rs` says why
 //! Lock-free parts for people who build schedulers.
 //!
-//! filch has a work-stealing deque, a queue for many producers and consumers, and an event count on
-//! which threads sleep. On these it builds tasks, a trait by which schedulers accept work, and a
-//! work-stealing thread pool. A scheduler [shares](fair) any executor among queues, by weight and
-//! in time.
+//! filch has three parts: a work-stealing deque, a queue for many producers and consumers, and an
+//! event count on which threads sleep. Tasks and a work-stealing thread pool are built from these
+//! parts. The trait [`Executor`] is the interface by which a pool accepts work. A scheduler
+//! [shares](fair) any executor among queues, by weight and in time.
 //!
 //! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
-//! undefined behaviour, and model-checked. Each ordering has a name. `cargo xtask orderings`
-//! weakens each in turn. Then a model fails, or `loom-tests/unwitnessed.md` names the litmus test
-//! that judges the ordering. DESIGN.md says why the structures are as they are, and
-//! `proofs/orderings.md` argues each ordering. The [guide] shows how to use the crate, and how to
-//! port code from other crates to it.
+//! undefined behaviour, and model-checked. Each memory ordering has a name, and
+//! `proofs/orderings.md` argues each. `cargo xtask orderings` weakens each ordering in turn: a
+//! model fails, or `loom-tests/unwitnessed.md` names the litmus test that judges the ordering. The
+//! [guide] shows how to use the crate, and how to port code to it from other crates.
 //!
 //! - [`Worker`] and its [`Stealer`]s: a deque with one owner, from which other threads steal.
-//! - [`Injector`]: a FIFO queue into which any thread pushes, and out of which any thread takes.
+//! - [`Injector`]: a FIFO queue to which any thread pushes, and from which any thread takes.
 //! - [`EventCount`](idle::EventCount): threads sleep on it until another notifies them.
 //!   [`Searchers`](idle::Searchers) skips the wake-up while a thread is searching for work.
 //! - [`ThreadPool`]: a work-stealing pool. [`LockedPool`](pool::LockedPool): one queue, one lock.
 //! - [`FairScheduler`]: shares the threads of any executor among queues.
 //!
-//! The README has a table of their orders, progress and allocations.
+//! The README has a table with the order, the progress and the allocations of each structure.
 //!
 //! # The modules
 //!
@@ -59,12 +58,12 @@
 //!
 //! # What is promised
 //!
-//! - Each pushed item is taken once, or dropped once with its queue. The pusher's earlier writes
-//!   happen before the taker's use of the item.
-//! - `Empty` is true: if a call reports it, the queue was empty at some moment during the call.
-//! - No operation of a deque, an injector or an event count waits for a stopped thread, with one
-//!   bounded exception (see [`Injector`]). A thread that dies in the middle of a steal holds up no
-//!   other thread.
+//! - Each pushed item is taken once, or dropped once with its queue. The pusher's actions before
+//!   the push happen before the taker's actions after the take.
+//! - `Empty` is true: if a call returns `Empty`, the queue was empty at some moment of the call.
+//! - No operation of a deque, an injector or an event count waits for a thread that is stopped,
+//!   with one bounded exception (see [`Injector`]). A thread that dies in the middle of a steal
+//!   holds up no other.
 //! - Memory that another thread is writing is read by atomic operations only.
 //!
 //! # What is not promised
@@ -72,38 +71,39 @@
 //! - That thieves get equal shares, or that a particular thief gets an item.
 //! - A bound on how long a deque's memory is kept: a `Stealer` keeps it until the last handle is
 //!   dropped.
-//! - All of this on targets without 64-bit atomics. Those have no `Injector` and no `EventCount`,
-//!   and an index has 30 bits instead of 62. A thief may take a wrong item if it is stopped inside
-//!   one steal while exactly a multiple of 2³⁰ items go by.
+//! - These promises on targets without 64-bit atomics. Such targets have no `Injector` and no
+//!   `EventCount`, and an index has 30 bits instead of 62. Suppose a thief is stopped inside one
+//!   steal while exactly a multiple of 2³⁰ items go by. That thief would take a wrong item.
 //!
 //! # Memory
 //!
-//! An allocation that fails ends the process, as in the standard library. Everything accepted by
-//! then is unchanged. Each type documents when it allocates.
+//! An allocation that fails ends the process, as in the standard library. Each type documents when
+//! it allocates.
 //!
 //! # Features
 //!
-//! - `std` (default): tasks, executors, sleeping in the thread itself, and
-//!   [`deque::Builder::shrinking`]. Without it the crate needs only `alloc`.
-//! - `tracing`: the spans of the crate `tracing` as contexts that go with tasks,
-//!   `task::CurrentSpan` and `task::TaskSpan`.
-//! - `futures`: pools, schedulers, queues and a stepper's handles are `futures_task::Spawn`.
-//! - `hyper`: the same types are `hyper::rt::Executor`.
-//! - `metrics`: `trace::metrics` publishes reports, and the metrics of pools, through the facade of
-//!   that name.
+//! - `std` (default): tasks, executors, pools, queues, sleeping in the thread itself, and
+//!   [`deque::Builder::shrinking`]. Without `std` the crate needs only `alloc`.
+//! - `tracing`: the types `task::CurrentSpan` and `task::TaskSpan`, by which the spans of the crate
+//!   `tracing` accompany tasks.
+//! - `futures`: pools, schedulers, queues and the handles of a stepper implement
+//!   `futures_task::Spawn`.
+//! - `hyper`: the same types implement `hyper::rt::Executor`.
+//! - `metrics`: `trace::metrics` publishes the metrics of schedulers and pools through the crate
+//!   `metrics`.
 //!
 //! # Looking inside
 //!
-//! [`ThreadPool::metrics`], [`Queue::metrics`](fair::Queue::metrics) and [`FairScheduler::report`]
-//! count and measure. [`trace::Timeline`] records which thread ran a task of which queue, and when,
-//! for Perfetto. [`trace::prometheus`] writes the metrics as text for Prometheus. The `{:?}` of
-//! most types shows how many items they hold.
+//! [`ThreadPool::metrics`] and [`Queue::metrics`](fair::Queue::metrics) return counts and times,
+//! and [`FairScheduler::report`] the shares of queues. [`trace::Timeline`] records which thread ran
+//! a task of which queue, and when, for Perfetto. [`trace::prometheus`] writes the metrics as text
+//! for Prometheus. The `{:?}` of most types shows how many items they hold.
 //!
 //! # Models
 //!
-//! Built with `--cfg loom`, the queues are made of loom's types, so your own models can contain
-//! them. `new` of [`Injector`], `EventCount` and `Searchers` is not `const` then. So a model makes
-//! them where it uses them.
+//! With `--cfg loom`, the queues are built from loom's types and can be part of a model of your
+//! code. In such a build, `new` of [`Injector`], `EventCount` and `Searchers` is not `const`, so a
+//! model creates them where it uses them.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]

@@ -65,8 +65,8 @@ impl Builder {
         }
     }
 
-    /// Sets the policy that picks the next queue. `make` is called once for each
-    /// [`Priority`](super::Priority) that queues have. By default [`WeightedFair`].
+    /// Sets the policy that picks the next queue, by default [`WeightedFair`]. The scheduler calls
+    /// `make` once for each [`Priority`](super::Priority) that queues have.
     ///
     /// # Examples
     ///
@@ -82,21 +82,21 @@ impl Builder {
         self
     }
 
-    /// Keeps `threads` of the executor's threads for queues of this priority and above: queues of
+    /// Keeps `threads` of the executor's threads for queues of this priority and above. Queues of
     /// lower priorities together hold at most the other threads. So an urgent task begins at once,
     /// even beside long tasks, unless `threads` urgent tasks run. By default no thread is kept.
     ///
     /// Each priority may have its own reservation; of two calls for one priority, the last counts.
-    /// If the executor shrinks to `threads` or fewer, lower queues still get one thread. If it
-    /// grows, the scheduler learns of it with the next task or at the end of a quantum. A thread
-    /// that runs a task of a lower queue because it [waits](crate::JoinHandle::join) for that task
-    /// does not count.
+    /// If the executor shrinks to `threads` or fewer, lower queues still get one thread. If the
+    /// executor grows, the scheduler learns of it with the next task or at the end of a quantum. A
+    /// thread that [waits](crate::JoinHandle::join) for a task of a lower queue may run that task
+    /// beside the limit.
     ///
     /// # Panics
     ///
-    /// Panics if `threads` is zero, if it is not less than the executor's
-    /// [parallelism](Executor::parallelism), or if the priority is
-    /// [`Lowest`](Priority::Lowest), below which there is none.
+    /// Panics if `threads` is zero, or not less than the executor's
+    /// [parallelism](Executor::parallelism). Panics if the priority is
+    /// [`Lowest`](Priority::Lowest), because no queue is below.
     ///
     /// # Examples
     ///
@@ -130,9 +130,9 @@ impl Builder {
         self
     }
 
-    /// Sets the quantum: how long a lease serves the same queue before the policy picks again. A
-    /// lease ends with the first task that ends after the quantum. By default 100 µs. With zero,
-    /// each lease runs one task.
+    /// Sets the quantum: the time for which a lease serves one queue before the policy picks again.
+    /// The last task of a lease may exceed the quantum. By default 100 µs. With zero, each lease
+    /// runs one task.
     ///
     /// # Examples
     ///
@@ -170,8 +170,9 @@ impl Builder {
         self
     }
 
-    /// Measures how long tasks wait, and how long ready queues are not served. This reads the clock
-    /// once more for each task, and takes 15 KiB for each queue. By default off.
+    /// Sets whether the scheduler measures how long tasks wait, and how long ready queues are not
+    /// served. Measuring reads the clock once more for each task, and takes 15 KiB for each queue.
+    /// By default off.
     ///
     /// # Examples
     ///
@@ -193,8 +194,8 @@ impl Builder {
     /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
     /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
-    /// the executor panics. The scheduler then goes on as if the call had given no advice, no time
-    /// had passed, or the executor were full.
+    /// the executor panics. The scheduler then goes on without the policy's advice, as if no time
+    /// had passed, or as if the executor were full.
     ///
     /// # Examples
     ///
@@ -218,8 +219,8 @@ impl Builder {
         self
     }
 
-    /// Sets the context that each task takes along from where it is spawned to where it runs. By
-    /// default none.
+    /// Sets the context that each task takes along from the place where it is spawned to the place
+    /// where it runs. By default none.
     ///
     /// # Examples
     ///

@@ -35,9 +35,8 @@ impl Queue {
     /// [stop](crate::task::is_cancelled). Returns the number of dropped tasks; their handles report
     /// that they were cancelled. Also cancels [`token`](Self::token).
     ///
-    /// A task that another thread spawns during the call may be accepted, and a future may be woken
-    /// by another thread. If this call misses such a task, that thread or the queue's next server
-    /// drops it.
+    /// During the call, other threads may spawn tasks and wake futures. If this call misses such a
+    /// task, the other thread or the queue's next server drops it.
     ///
     /// # Examples
     ///
@@ -79,12 +78,12 @@ impl Queue {
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when no task of this queue is pending. It does the work of
-    /// [`wait_idle`](Self::wait_idle) without blocking a thread, and counts as a handle of the
-    /// queue.
+    /// Returns a future that is ready when no task of this queue is pending. The future waits as
+    /// [`wait_idle`](Self::wait_idle) does, without blocking a thread, and counts as a handle of
+    /// the queue.
     ///
-    /// If a future of this queue awaits it, it is never ready: the awaiting future is pending until
-    /// it has ended.
+    /// A future of this queue must not await the returned future, which would then never be ready:
+    /// the awaiting future is itself pending.
     ///
     /// # Examples
     ///
@@ -134,7 +133,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// - [`ShutdownError::StillRunning`] if tasks are still pending by then. They end later.
+    /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end
+    ///   later.
     /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
     ///   the queue is not closed.
     ///
@@ -191,11 +191,11 @@ impl FairScheduler {
         wait_until_all_quiet(&self.scheduler.queues.table, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when no task is pending in any queue. It does the work of
-    /// [`wait_idle`](Self::wait_idle) without blocking a thread, and keeps no queue open.
+    /// Returns a future that is ready when no task is pending in any queue. The future waits as
+    /// [`wait_idle`](Self::wait_idle) does, without blocking a thread, and keeps no queue open.
     ///
-    /// If a future of one of the queues awaits it, it is never ready: the awaiting future is
-    /// pending until it has ended.
+    /// A future of one of the queues must not await the returned future, which would then never be
+    /// ready: the awaiting future is itself pending.
     ///
     /// # Examples
     ///
@@ -247,7 +247,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// - [`ShutdownError::StillRunning`] if tasks are still pending by then. They end later.
+    /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end
+    ///   later.
     /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
     ///   no queue is closed.
     ///

@@ -1,4 +1,4 @@
-//! The handle of a scheduler. It spawns into the queue whose task this thread runs, or else into
+//! The handle of a scheduler, which spawns into the queue whose task this thread runs, or else into
 //! the default queue.
 
 use super::line::Line;
@@ -20,21 +20,21 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// Shares an executor among queues.
 ///
 /// A scheduler has no threads. It submits *tickets* to the executor. A ticket is a job that picks a
-/// queue, runs its tasks for a quantum, and then submits itself again. If the executor can do that,
+/// queue, runs its tasks for a quantum, and then submits itself again. If the executor allows it,
 /// the ticket goes behind the executor's other jobs ([`Executor::execute_last`],
 /// [`Executor::yield_now`]).
 ///
-/// While no task is queued or runs, there are no tickets. Otherwise the number of running tickets
-/// is at most the number of the executor's threads. If the executor
-/// [enforces](Executor::enforces_parallelism) that number, one more ticket waits behind them.
+/// While no task is queued or runs, there are no tickets. At most as many tickets run as the
+/// executor has threads. If the executor [enforces](Executor::enforces_parallelism) that number,
+/// one more ticket waits behind them.
 ///
 /// Clones are handles to the same scheduler. Dropping the last handle closes the default queue;
 /// other queues live as long as their own handles.
 ///
 /// # Examples
 ///
-/// The question of Toub's column (MSDN Magazine, January 2009): while a large batch is being
-/// processed, a small one arrives, and is to be served equally from then on.
+/// In Toub's column (MSDN Magazine, January 2009), a small batch arrives while a large one is being
+/// processed. From then on both are to be served equally:
 ///
 /// ```
 /// use filch::fair::FairScheduler;
@@ -130,8 +130,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure and the reason: that queue is closed or full, or the
-    /// executor is.
+    /// Returns [`Rejected`], with the closure and the reason: the queue or the executor is closed
+    /// or full.
     ///
     /// # Examples
     ///
@@ -174,8 +174,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure as a job and the reason: that queue is closed or
-    /// full, or the executor is.
+    /// Returns [`Rejected`], with the closure as a job and the reason: the queue or the executor is
+    /// closed or full.
     ///
     /// # Examples
     ///
@@ -231,7 +231,6 @@ impl FairScheduler {
         Report::of(&self.scheduler.queues)
     }
 
-    /// Returns the line of the queue whose task this thread runs, or else of the default queue.
     fn line(&self) -> &Line {
         let queues = &self.scheduler.queues;
         let current = Serving::slot_in(queues).and_then(|slot| queues.table.get(slot));

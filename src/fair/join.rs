@@ -29,7 +29,7 @@ struct ForkHalf<B, R> {
 }
 
 impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
-    /// A half that is dropped runs as well, because its owner waits for it.
+    /// If the executor drops the half, it runs as well, because its owner waits for it.
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
 
     /// # Safety
@@ -55,30 +55,30 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
 impl Queue {
     /// Runs both closures, perhaps at the same time, and returns their results.
     ///
-    /// Both are parts of a task of this queue. Another thread may run the second as soon as the
-    /// queue's weight, limit and priority allow it, and charges the queue for it. Otherwise this
-    /// thread runs the second after the first. A half is no task of its own: it takes no capacity,
-    /// and is not refused. The queue's metrics count its time, but not its number.
+    /// Both closures are parts of a task of this queue. This thread runs the first one. Another
+    /// thread may run the second, as soon as the queue's weight, limit and priority allow, and the
+    /// queue is charged for it. Otherwise this thread runs the second closure after the first. A
+    /// half is no task of its own: it takes no capacity, and is not refused. The queue's metrics
+    /// count its time, but not its number.
     ///
-    /// Inside a task of this queue, the closures run in the place that the task has. Then this
-    /// allocates nothing, unless the queue has a [context](super::QueueBuilder::context), or more
-    /// forks are open in the queue than ever before. Elsewhere the whole is a task of the queue, as
-    /// in [`install`](Self::install).
+    /// Inside a task of this queue, the closures run in the place that the task has. Such a call
+    /// allocates only if the queue has a [context](super::QueueBuilder::context), or more forks are
+    /// open in the queue than ever before. Elsewhere the whole call is a task of the queue, as in
+    /// [`install`](Self::install).
     ///
     /// While another thread runs the second closure, this thread runs only halves and jobs of
-    /// scopes that the second closure has forked, directly or within others. While there are none,
-    /// it sleeps: its place at the executor goes to another thread, and the queue is not charged
-    /// for the time. It keeps its place in the queue, so waiting threads count towards the queue's
-    /// limit, and a wait always ends.
+    /// scopes that come of that closure. While there are none, this thread sleeps. Its place at the
+    /// executor then goes to another thread, and the queue is not charged for the time. The thread
+    /// keeps its place in the queue, so waiting threads count towards the queue's limit.
     ///
     /// Halves still run in a queue that is paused, closed or cancelled, and after the executor has
-    /// ended, so that a task that has begun can end.
+    /// ended. So a task that has begun can end.
     ///
     /// # Panics
     ///
     /// Resumes the panic of the first closure, or else of the second, when neither runs any more.
-    /// If the first panics, the second may be dropped unrun. Outside of the queue's tasks, it also
-    /// panics where [`install`](Self::install) does.
+    /// If the first closure panics, the second may be dropped unrun. Outside of the queue's tasks,
+    /// `join` also panics where [`install`](Self::install) does.
     ///
     /// # Examples
     ///
@@ -110,7 +110,7 @@ impl Queue {
             Some(serving) => self.fork(serving, a, b),
             None => self.install(|| match Serving::of(self.line()) {
                 Some(serving) => self.fork(serving, a, b),
-                // The thread has dropped its thread-local state, and so cannot fork.
+                // The thread has dropped its thread-local state, and cannot fork.
                 None => (a(), b()),
             }),
         }
@@ -118,13 +118,14 @@ impl Queue {
 
     /// Calls [`join`](Self::join), but drops a closure that has not begun when the token is
     /// cancelled. A closure that runs can look at the token. Outside of the queue's tasks, the
-    /// whole is a task with this token, and does not wait for its turn once the token is cancelled.
+    /// whole call is a task with this token. Once the token is cancelled, that task does not wait
+    /// for its turn.
     ///
     /// # Errors
     ///
     /// - The token's cancellation, if a closure was dropped because of it. The other has ended.
-    /// - Outside of the queue's tasks, the error with which the queue refuses or drops the whole,
-    ///   for which `join` panics.
+    /// - Outside of the queue's tasks, the error with which the queue refuses or drops the whole
+    ///   call. `join` panics in that case.
     ///
     /// # Panics
     ///
@@ -210,11 +211,12 @@ impl Queue {
         }
     }
 
-    /// Calls `f` with the queue whose task this thread runs. Calls it with `None` if the thread
-    /// runs no task of a queue, if it runs an unrelated job inside the task
-    /// ([`yield_now`](crate::pool::yield_now)), or if no handle of the queue is left. If `f` gets
-    /// the queue, the queue has one handle more until this thread's lease ends, which is at most a
-    /// quantum after the task.
+    /// Calls `f` with the queue whose task this thread runs.
+    ///
+    /// `f` gets `None` in three cases. The thread runs no task of a queue. Or it runs an unrelated
+    /// job inside the task ([`yield_now`](crate::pool::yield_now)). Or no handle of the queue is
+    /// left. If `f` gets the queue, this counts as a handle until the thread's lease ends, at most
+    /// a quantum after the task.
     ///
     /// # Examples
     ///
@@ -235,16 +237,17 @@ impl Queue {
     /// Runs a closure as a task of this queue, and returns its result.
     ///
     /// Inside a task of this queue, this only calls the closure. Elsewhere the closure waits for
-    /// its turn in the queue, and this thread waits for it as for a
-    /// [handle](crate::JoinHandle::join): a thread of the executor runs the closure itself, in a
-    /// free place of the queue. The queue's capacity does not count, since a waiting thread cannot
-    /// bring more tasks.
+    /// its turn in the queue, and this thread waits for the closure as for a
+    /// [handle](crate::JoinHandle::join). If this thread is one of the executor's, it runs the
+    /// closure itself, in a free place of the queue. The queue's capacity does not count, since a
+    /// waiting thread cannot bring more tasks.
     ///
     /// # Panics
     ///
-    /// Resumes the panic of the closure. Outside of the queue's tasks, also panics if the queue or
-    /// the executor is closed and refuses the task, or is cancelled and drops it. Panics too if the
-    /// wait would never end ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
+    /// Resumes the panic of the closure. Outside of the queue's tasks, panics in three more cases.
+    /// The queue or the executor is closed and refuses the task. One of them is cancelled and drops
+    /// it. Or the wait would never end
+    /// ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
     ///
     /// # Examples
     ///
@@ -284,7 +287,6 @@ impl Queue {
         }
     }
 
-    /// Runs `f` in the place that this thread holds further up its stack.
     #[cold]
     fn install_inside<R>(&self, f: impl FnOnce() -> R) -> R {
         let (scheduler, mut result) = (self.scheduler(), None);
@@ -328,7 +330,6 @@ impl Queue {
     }
 }
 
-/// A closure on the stack of the thread that waits for it.
 struct Call<F, R> {
     f: Option<F>,
     result: Option<R>,
@@ -348,7 +349,6 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
     }
 }
 
-/// A pointer to a `Call`, and the function that runs it.
 struct Pointer(*mut (), unsafe fn(*mut ()));
 
 // SAFETY: I7 — the closure and its result are `Send`, and one thread at a time uses the `Call`.

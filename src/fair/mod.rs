@@ -1,9 +1,9 @@
 //! Fair scheduling: one executor is shared among many queues, by weight, in time.
 //!
 //! A [`FairScheduler`] runs on any [`Executor`](crate::Executor). Tasks are spawned into its
-//! [queues](Queue). There may be 65,535 queues beside the default one, made and dropped at any
-//! time. A [`Policy`] picks the queue that is served next. Some features that other schedulers
-//! implement separately are settings of a queue here:
+//! [queues](Queue). A program may make and drop queues at any time, up to 65,535 at once beside the
+//! default one. A [`Policy`] picks the queue that is served next. Some features that other
+//! schedulers implement separately are settings of a queue here:
 //!
 //! | | |
 //! |---|---|
@@ -17,9 +17,8 @@
 //! | a function with limited parallelism | [`WorkQueue`] |
 //! | fork and join in a tenant's share | [`Queue::join`], [`Queue::scope`], [`Queue::install`] |
 //!
-//! The next example shares threads between isolated components, the subject that was announced for
-//! the fourth part of Duffy's series. Each component has an executor of its own that uses at most
-//! two threads at once, and neither starves the other.
+//! In the next example, isolated components share threads. Each component has an executor of its
+//! own that uses at most two threads at once, and neither starves the other.
 //!
 //! ```
 //! use filch::{Executor, FairScheduler, Job, ThreadPool};
@@ -49,34 +48,34 @@
 //!
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
-//! from the moment since which both are backlogged, whatever the other queues do. Between any two
-//! later moments the bound is twice that, because service that is under way at the first is charged
-//! after it. ε is two units of virtual time, 2⁻¹⁹ ns. It is negligible for weights below a
-//! million, and 8 µs of service for the greatest weight, 2³². The bound holds as long as (L + Q)/w
-//! is below 73 minutes for each queue: a longer lease is [charged as that](crate::guide::limits).
+//! from the moment at which both are backlogged, whatever the other queues do. Between any two
+//! later moments the bound is twice as large, because service that is under way at the first moment
+//! is charged after it. ε is two units of virtual time, 2⁻¹⁹ ns. For weights below a million ε is
+//! negligible. For the greatest weight, 2³², it is 8 µs of service. The bound holds as long as (L +
+//! Q)/w is below 73 minutes for each queue: a longer lease is [charged as
+//! that](crate::guide::limits).
 //!
-//! The bound is that of start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996), multiplied by
-//! the number of tasks that can be under way at once. `tests/fair/fairness.rs` checks it on the
-//! virtual clock of [`sim`](crate::sim). Each run takes a thousand programs with random weights,
-//! costs and numbers of threads, and ten thousand under `FILCH_STRESS=10`.
+//! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
+//! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
+//! clock of [`sim`](crate::sim). Each run takes a thousand programs with random weights, costs and
+//! numbers of threads, and ten thousand under `FILCH_STRESS=10`.
 //!
-//! A task that [forks](Queue::join) counts here by its stretches. A *stretch* is the time for which
-//! one thread runs the task, or forks within it, without sleeping in a wait. L is then the longest
-//! stretch.
+//! For a task that [forks](Queue::join), L is the task's longest *stretch*. A stretch is a time for
+//! which one thread runs the task, or forks within it, without sleeping in a wait.
 //!
 //! Also:
 //!
-//! - No thread of the executor is without work while a queue is ready, except the threads that are
+//! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A new queue, or one that becomes ready again, has no credit for the time before.
-//! - A ready queue waits for its first pick at most until the current leases, and the leases of the
-//!   queues with less virtual time, have ended.
+//! - A ready queue waits for two kinds of leases before its first pick: the current leases, and
+//!   those of the queues with less virtual time.
 //! - While a higher priority is ready, lower ones get every 64th pick.
 //!
 //! # When the executor ends
 //!
 //! A scheduler does not end its executor. An executor that has ended refuses tickets, and then the
-//! queues hand new tasks back. The queued tasks are run or dropped:
+//! queues refuse new tasks. The queued tasks are run or dropped:
 //!
 //! | when the executor ends | the queued tasks |
 //! |---|---|
@@ -86,10 +85,10 @@
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
-//! The executor may be full when a queue becomes ready and no ticket is under way. Then the
+//! A queue may become ready while the executor is full and no ticket is under way. Then the
 //! scheduler starts a thread of its own for the queued tasks, which counts against no limit of the
-//! executor. The thread that has made the queue ready runs none of them, because it may hold locks
-//! that they take, unless no thread can be started.
+//! executor. The thread that has made the queue ready may hold locks that these tasks take. So it
+//! runs none of them, unless no thread can be started.
 //!
 //! # How it works
 //!
@@ -125,15 +124,14 @@
 //! | `serving` | turns, leases, and tasks that run on threads which wait |
 //!
 //! Within a folder, calls go one way, too. `HandOver` is the one call upwards: the executor runs a
-//! ticket, perhaps at once, or drops it.
+//! ticket, perhaps at once, or drops the ticket.
 //!
 //! # Invariants
 //!
 //! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
 //!   until the scheduler is dropped, even without a queue.
 //! - **I2** A task is accepted and counted in one step. A closed queue accepts tasks only from its
-//!   own tasks, which are counted. So a thread that sees a closed queue without pending tasks knows
-//!   that its last task has ended.
+//!   own tasks, which are counted. So a closed queue without pending tasks gets no further task.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes it so, and the thread that takes this step frees the slot.
 //! - **I4** Every ready queue is in its tier's ready set. While a set is not empty, some ticket
@@ -141,13 +139,13 @@
 //!   thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then sees to
 //!   both. A thread that takes a queue out of the set, or stops searching, fences (`LOOK`), then
 //!   looks again.
-//! - **I5** A thread that waits for a place in a queue is woken when a place becomes free. Or it
-//!   finds the place when it looks once more before it sleeps.
-//! - **I6** Each frame that `SUBMITTING` or `SERVING` links is further up the same thread's stack,
-//!   and stays there until its submission returns, or its service ends.
+//! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
+//!   look the thread finds a free place, or a later free place wakes the thread.
+//! - **I6** `SUBMITTING` and `SERVING` link frames further up the same thread's stack. Such a frame
+//!   stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
-//!   the owner waits until then. So the latches that the fork links stay too: each is further up
-//!   the stack of a thread that runs the fork or waits for it.
+//!   the owner waits until then. So the latches that the fork links stay too. Each is on the stack
+//!   of a thread that runs the fork or waits for it.
 //!
 //! # In a picture
 //!
@@ -195,12 +193,11 @@ pub mod for_models {
 
 use crate::sync::order::{FencePair, Pair};
 
-/// A thread that finds a value in a [`Once`](line::once::Once) sees all that was written before the
-/// value was put there.
+/// A thread that finds a value in a [`Once`](line::once::Once) sees the writes that made the value.
 const MADE: Pair = Pair::named("fair::MADE");
 
-/// A thread that takes a lease sees the settings of the queue. The registry's lock, not this pair,
-/// orders the slot's earlier queue before the opening of the next.
+/// A thread that takes a lease sees the settings of the queue. The registry's lock orders the
+/// slot's earlier queue before the opening of the next.
 const OPENED: Pair = Pair::named("fair::OPENED");
 
 /// A thread that sees tasks ended, or frees a slot, sees all that those tasks did.
@@ -209,11 +206,11 @@ const ENDED: Pair = Pair::named("fair::ENDED");
 /// A thread that finds a queue ready sees the charges to the queue before it became ready.
 const READY: Pair = Pair::named("fair::READY");
 
-/// One thread makes work visible, then looks whether a ticket searches. Another stops serving, then
-/// looks for work. At least one sees the other. The same holds for a thread that waits for a place
-/// and a thread that frees it.
+/// One thread makes work visible, then looks whether a ticket searches. Another thread stops
+/// serving, then looks for work. At least one of the two sees the other. The same holds for a
+/// thread that waits for a place and a thread that frees it.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
-/// One thread lowers a time, then looks at the floor above it. Another raises the floor, then looks
-/// at the times below. At least one sees the other.
+/// One thread lowers a time, then looks at the floor above it. Another thread raises the floor,
+/// then looks at the times below. At least one of the two sees the other.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

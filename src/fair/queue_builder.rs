@@ -75,7 +75,7 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// Limits the number of tasks that run at once, to at most 65,535. By default `None`: only the
-    /// number of threads limits it.
+    /// number of threads limits the tasks.
     ///
     /// # Examples
     ///
@@ -111,11 +111,11 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Limits the number of futures that have begun and not ended; further futures wait until one
-    /// ends. By default unlimited.
+    /// Limits the number of futures that have begun and not ended; further futures wait until
+    /// another ends. By default unlimited.
     ///
-    /// A future that waits for another future of the same queue keeps its permit meanwhile. If all
-    /// futures with a permit wait for futures without one, none makes progress.
+    /// A future that waits for another future of the same queue keeps its permit meanwhile. No
+    /// future makes progress if all futures with a permit wait for futures without one.
     ///
     /// # Examples
     ///
@@ -131,13 +131,13 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Limits the number of pending tasks, including those that run; further tasks are refused as
+    /// Limits the number of pending tasks, including the running ones; further tasks are refused as
     /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the greatest
     /// capacity.
     ///
-    /// A task with a handle frees its room before the handle reports it done or cancelled. There is
-    /// one exception. While the queue holds 4,096 cancelled tasks, a further cancelled task takes
-    /// up room until a server of the queue reaches it.
+    /// A task with a handle frees its room before the handle reports the task done or cancelled.
+    /// There is one exception. While the queue holds 4,096 cancelled tasks, a further cancelled
+    /// task takes up room until a server of the queue reaches it.
     ///
     /// # Examples
     ///
@@ -188,8 +188,8 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// Sets the context of each task that is spawned through this queue's handles, instead of the
-    /// [scheduler's](super::Builder::context). If its tasks spawn tasks through the scheduler,
-    /// those still get the scheduler's context.
+    /// [scheduler's](super::Builder::context). Tasks that are spawned through the scheduler keep
+    /// the scheduler's context, even inside this queue.
     ///
     /// # Examples
     ///
@@ -247,13 +247,12 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Returns the queue. Takes a lock that is also taken when the last lease or handle of a closed
-    /// queue ends. No thread takes the lock to pick a queue or to run a task.
+    /// Returns the queue. Takes a lock that is not needed to pick a queue or to run a task.
     ///
     /// # Errors
     ///
-    /// Returns [`QueueError`] if a setting is out of range, the scheduler has been shut down, or it
-    /// has 65,535 queues besides the default one.
+    /// Returns [`QueueError`] if a setting is out of range, the scheduler has been shut down, or
+    /// 65,535 queues exist besides the default one.
     ///
     /// # Examples
     ///
@@ -277,7 +276,7 @@ impl<'a> QueueBuilder<'a> {
             return Err(QueueError::InFlight);
         }
         let (scheduler, queues) = (self.scheduler, &self.scheduler.queues);
-        // Before the lock is taken, because this may call the user's `make`.
+        // This may call the user's `make`, and so comes before the lock.
         let tier = queues.tiers.get(self.settings.tier);
         let mut registry = queues.registry.lock();
         if registry.is_closed {
@@ -306,7 +305,6 @@ impl<'a> QueueBuilder<'a> {
 }
 
 impl Queue {
-    /// Links the token to the queue, so that its cancellation cancels the queue from now on.
     fn cancel_with_token(&self) {
         let line = self.line();
         let token = self.0.token.clone();

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::{fmt, mem};
 
-/// A scope of a queue, into which jobs that borrow are spawned. [`Queue::scope`] opens it.
+/// A scope of a queue, into which borrowing jobs are spawned. [`Queue::scope`] opens a scope.
 ///
 /// As in [`std::thread::scope`], `'env` is the lifetime of the values that jobs may borrow from
 /// outside, and `'scope` that of the scope itself.
@@ -25,14 +25,13 @@ pub struct QueueScope<'scope, 'env: 'scope> {
     room: Room,
     /// The token whose cancellation keeps further jobs from beginning.
     token: Option<CancelToken>,
-    /// The token's cancellation, if a job was dropped because of it.
+    /// The token's cancellation, once a job was dropped because of it.
     cut: Mutex<Option<JoinError>>,
     /// Makes the scope invariant in both lifetimes.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
 
-/// A job of a scope.
 #[repr(C)]
 struct ScopeJob<'a, F> {
     /// First, so that a pointer to it is a pointer to the whole.
@@ -42,7 +41,7 @@ struct ScopeJob<'a, F> {
 }
 
 impl<F: FnOnce() + Send> ScopeJob<'_, F> {
-    // A job that is dropped runs as well, because the scope's owner waits for it.
+    // A job that the executor drops runs here as well, because the scope's owner waits for it.
     const BOXED: StackKind = StackKind { run: Self::run_boxed, give_back: Self::run_boxed };
     const PLACED: StackKind = StackKind { run: Self::run_placed, give_back: Self::run_placed };
 
@@ -87,15 +86,15 @@ impl Queue {
     /// queue, as the halves of a [`join`](Self::join) are. They are served under the queue's
     /// weight, limit and priority, never refused, and charged to the queue wherever they run. When
     /// `f` has returned, this thread runs the jobs that no other thread has begun. Then it waits
-    /// for the others; meanwhile it runs only forks that belong to the scope, as in `join`.
+    /// for the other jobs; meanwhile it runs only forks that belong to the scope.
     ///
-    /// Inside a task of this queue, `f` runs in the place that the task has. Elsewhere the whole is
-    /// a task of the queue, as in [`install`](Self::install).
+    /// Inside a task of this queue, `f` runs in the place that the task has. Elsewhere the whole
+    /// call is a task of the queue, as in [`install`](Self::install).
     ///
     /// # Panics
     ///
     /// Resumes the panic of `f`, or else the first panic of a job, after all jobs have ended.
-    /// Outside of the queue's tasks, it also panics where [`install`](Self::install) does.
+    /// Outside of the queue's tasks, `scope` also panics where [`install`](Self::install) does.
     ///
     /// # Examples
     ///
@@ -126,14 +125,14 @@ impl Queue {
     /// cancelled. The thread that would run the job drops it. A job that runs can look at the
     /// token, and so can `f`.
     ///
-    /// Inside a task of this queue, `f` is called in any case. Elsewhere the whole is a task with
-    /// this token, so `f` is dropped too if the token is cancelled before its turn in the queue.
+    /// Inside a task of this queue, `f` is called in any case. Elsewhere the whole call is a task
+    /// with this token, so `f` is dropped too if the token is cancelled before its turn.
     ///
     /// # Errors
     ///
     /// - The token's cancellation, if a job or `f` was dropped because of it. All jobs have ended.
-    /// - Outside of the queue's tasks, the error with which the queue refuses or drops the whole,
-    ///   for which `scope` panics.
+    /// - Outside of the queue's tasks, the error with which the queue refuses or drops the whole
+    ///   call. `scope` panics in that case.
     ///
     /// # Panics
     ///
@@ -170,8 +169,8 @@ impl Queue {
         Serving::of(self.line()).expect("a task of this queue runs")
     }
 
-    /// Calls `f` with a new scope, then waits for the scope's jobs. Returns an error if a job was
-    /// dropped because of the token.
+    /// Calls `f` with a new scope, then waits for the scope's jobs. Returns an error if the token's
+    /// cancellation has dropped a job.
     fn open<'env, R>(
         &'env self,
         serving: &Serving,
@@ -205,9 +204,11 @@ impl Queue {
 }
 
 impl<'scope> QueueScope<'scope, '_> {
-    /// Spawns a closure as a job of the scope. Allocates once, except for the first four closures
-    /// that the scope's owner spawns, if they capture up to three words (with a token or a context:
-    /// one). Allocates once more if the queue has a [context](super::QueueBuilder::context).
+    /// Spawns a closure as a job of the scope.
+    ///
+    /// Allocates once, except for the first four closures that the scope's owner spawns. Those must
+    /// capture at most three words, or one word with a token or a context. Allocates once more if
+    /// the queue has a [context](super::QueueBuilder::context).
     ///
     /// The owner runs its newest job first, and the other threads take the oldest.
     ///
@@ -253,8 +254,8 @@ impl<'scope> QueueScope<'scope, '_> {
         let head = ForkHead::new(&ScopeJob::<F>::PLACED, latch);
         let job = ScopeJob { head, first: &self.first, f };
         let placed = if self.latch.is_owners(caller) {
-            // SAFETY: I7 — this is the owner's frame, as just seen. It alone uses the room, which
-            // stays as long as the latch.
+            // SAFETY: I7 — this is the owner's frame, as just seen. The owner alone uses the room,
+            // which stays as long as the latch.
             unsafe { self.room.put(job) }
         } else {
             Err(job)

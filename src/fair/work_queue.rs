@@ -1,4 +1,4 @@
-//! A function that is applied to inputs, a few at a time.
+//! A queue of inputs for one function, with a limit on the inputs that are processed at once.
 
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
@@ -14,13 +14,12 @@ use core::future::Future;
 use core::pin::Pin;
 use core::time::Duration;
 
-/// A blocking or asynchronous function, with a limit on the number of inputs to which it is applied
-/// at once.
+/// A queue of inputs for one function, blocking or asynchronous. At most a given number of inputs
+/// are processed at once.
 ///
-/// This is the *limited parallelism work queue*, with types for its inputs and outputs. The handle
-/// of an input returns the output, or an error if the function panicked. The function also gets a
-/// token that is cancelled with the work queue. Dropping the work queue closes it; accepted inputs
-/// are still processed.
+/// The handle of an input returns the output, or an error if the function panicked. The function
+/// also gets a token that is cancelled with the work queue. Dropping the work queue closes it;
+/// accepted inputs are still processed.
 ///
 /// # Examples
 ///
@@ -91,7 +90,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     }
 
     /// Returns a work queue over an executor, for an asynchronous function. An input counts towards
-    /// `in_flight` until its future has ended, even while that future waits without a thread.
+    /// `in_flight` until its future has ended, even while that future waits.
     ///
     /// # Errors
     ///
@@ -165,7 +164,6 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     fn spawn(&self, task: TaskBuilder<'_>, input: In, token: CancelToken) -> JoinHandle<Out> {
         match self.function.clone() {
             Function::Blocking(function) => task.spawn(move || function(input, &token)),
-            // The call is inside the future, so the thread that polls it first calls the function.
             Function::Async(function) => {
                 task.spawn_future(async move { function(input, token).await })
             }
@@ -213,9 +211,10 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         applied.map_err(|(input, reason)| Rejected { item: input, reason })
     }
 
-    /// Spawns a task that applies the function to an input. If `token` is cancelled before the
-    /// function begins, the function is not called, and the handle reports the cancellation at
-    /// once. The function gets a token that is cancelled with `token` or with the work queue.
+    /// Spawns a task that applies the function to an input, and returns its handle. The function
+    /// gets a token that is cancelled with `token` or with the work queue. If `token` is cancelled
+    /// before the function begins, the function is not called, and the handle reports the
+    /// cancellation at once.
     ///
     /// # Examples
     ///
@@ -236,7 +235,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.spawn(self.queue.task().token(token), input, linked)
     }
 
-    /// Returns the queue on which the work queue runs.
+    /// Returns the queue whose tasks apply the function.
     ///
     /// # Examples
     ///
@@ -251,8 +250,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         &self.queue
     }
 
-    /// Returns a future that is ready when every accepted input has been processed or cancelled. It
-    /// blocks no thread, and keeps the queue open, as [`Queue::drained`] does.
+    /// Returns a future that is ready when every accepted input has been processed or cancelled.
+    /// The future blocks no thread, and keeps the queue open, as [`Queue::drained`] does.
     ///
     /// # Examples
     ///
@@ -272,7 +271,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
 
     /// Closes the work queue, and blocks until every handle has its result. With
     /// [`Shutdown::Drain`], every result is an output. With [`Shutdown::Cancel`], inputs that have
-    /// not begun are cancelled, and those that have begun are asked to stop. May be called again.
+    /// not begun are cancelled, and inputs that have begun are asked to stop. May be called again.
     ///
     /// # Errors
     ///
@@ -299,7 +298,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Errors
     ///
-    /// - [`ShutdownError::StillRunning`] if a handle has no result by then. It gets one later.
+    /// - [`ShutdownError::StillRunning`] if a handle has no result after `time`. The handle gets
+    ///   its result later.
     /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then the work
     ///   queue is not closed.
     ///

@@ -35,17 +35,17 @@
 //! assert_eq!(RUNS.load(Relaxed), 100);
 //! ```
 //!
-//! A thread leaves only after `is_empty` has returned `true`; a second `steal` would not do. While
-//! a producer is half-way through a push, `is_empty` returns `false`, but `steal` may go around
-//! that producer and return `Empty`. This scheduler has one fault: its threads spin when there is
+//! A thread leaves only after `is_empty` has returned `true`; a second `pop` that returns `None` is
+//! not enough. While a producer is half-way through a push, `is_empty` returns `false`, but `pop`
+//! may go around that producer. This scheduler has one fault: its threads spin when there is
 //! nothing to do.
 //!
 //! # Sleeping
 //!
 //! A thread that finds nothing *prepares* to sleep, *looks once more*, and then commits or cancels.
-//! A producer notifies *after* its push. The second look is essential: a notification reaches only
-//! threads that have prepared. One that comes between the first look and `prepare` reaches no
-//! thread:
+//! A producer notifies *after* its push. The second look is essential, because a notification
+//! reaches only threads that have prepared. A notification between the first look and `prepare`
+//! reaches no thread:
 //!
 //! ```
 //! use filch::idle::{EventCount, ThreadPark};
@@ -65,12 +65,13 @@
 //! assert!(prepared.commit_in(&mut park, None), "after `prepare`, every notification is heard");
 //! ```
 //!
-//! So the sleeper's second look finds every push before `prepare`, and a notification tells it of
-//! every push after `prepare`. A fence on each side keeps the processor from reordering the two
-//! steps; [`idle`](crate::idle) shows the protocol in two columns. The next program is the first
-//! one with threads that sleep. It implements [`Executor`](crate::Executor), so
-//! [tasks](crate::executor::TaskBuilder), [groups](crate::task::TaskGroup) and
-//! [fair queues](crate::FairScheduler) work on it:
+//! So the sleeper's second look finds every push before `prepare`, and a notification tells the
+//! sleeper of every push after `prepare`. A fence on each side keeps the processor from reordering
+//! the two steps. [`idle`](crate::idle) shows the protocol in two columns.
+//!
+//! The next program is the first one with threads that sleep. Its pool implements
+//! [`Executor`](crate::Executor), so [tasks](crate::executor::TaskBuilder),
+//! [groups](crate::task::TaskGroup) and [fair queues](crate::FairScheduler) work on it:
 //!
 //! ```
 //! use filch::executor::{Executor, Reason, Rejected, TaskBuilder};
@@ -122,22 +123,22 @@
 //! assert!(POOL.execute(Job::new(|| ())).is_err()); // and the job is in the error
 //! ```
 //!
-//! A task that waits for another task of this pool blocks its thread. If the pool keeps an
-//! [`ExecutorId`](crate::executor::ExecutorId) and returns it from
-//! [`Executor::id`](crate::Executor::id), that thread runs the other task itself. A fair scheduler
-//! submits its jobs again and again, by [`Executor::execute_last`](crate::Executor::execute_last).
-//! By default that method calls `execute`, which is right for one queue. In a pool whose threads
-//! take their own newest job first, it must put the job elsewhere, such as into the injector of the
-//! next section.
+//! A task that waits for another task of this pool blocks its thread. To run the other task on that
+//! thread, give the pool an [`ExecutorId`](crate::executor::ExecutorId), and return it from
+//! [`Executor::id`](crate::Executor::id).
+//!
+//! A fair scheduler submits its jobs again and again, by
+//! [`Executor::execute_last`](crate::Executor::execute_last). By default that method calls
+//! `execute`, which is right for one queue. If the threads of a pool take their own newest job
+//! first, the method must put the job elsewhere. The injector of the next section is such a place.
 //!
 //! # A deque for each thread
 //!
-//! With one queue, every job passes through two words that all threads write. With a
-//! [`Worker`](crate::Worker) for each thread, a job pushes further jobs to its own thread's deque,
-//! and the other threads steal from it when they have nothing.
-//! [`Searchers`](crate::idle::Searchers) is an event count that skips a wake-up while another
-//! thread is already searching. In this program an item is a node of a tree, and running it pushes
-//! two more:
+//! With one queue, every job passes through two words that all threads write. Now each thread has a
+//! [`Worker`](crate::Worker), and a job pushes further jobs to its own thread's deque. The other
+//! threads steal from that deque when they have nothing. [`Searchers`](crate::idle::Searchers) is
+//! an event count that skips a wake-up while another thread is already searching. In this program
+//! an item is a node of a tree, and running the item pushes two more:
 //!
 //! ```
 //! use filch::{idle::Searchers, Injector, Stealer, Worker};
@@ -211,25 +212,25 @@
 //! assert_eq!(shared.leaves.into_inner(), 1024);
 //! ```
 //!
-//! Three lines are easily forgotten. Without any one of them a thread may sleep although there is
+//! Three lines are easily forgotten. Without any one of them, a thread may sleep although there is
 //! work:
 //!
 //! | line | without it |
 //! |---|---|
-//! | (a) | while a batch is on its way to the thief's deque, no thread can see its items; a thread that looks then would sleep although they are there |
+//! | (a) | no thread sees a batch on its way to the thief's deque; a thread that looks then would sleep although there are items |
 //! | (b) | notifiers woke no other thread because this one was searching; when it stops, it must wake the next |
 //! | (c) | a woken thread takes one item and leaves, but one notification may stand for several; so `commit` returns a search |
 //!
-//! A pool does more. It catches panics, which here end the thread. Its workers look into the
-//! injector at times, so that recursion does not starve it. Its threads know which pool they belong
-//! to. `examples/pool_from_parts.rs` is this program with jobs, as an `Executor`; `src/pool` has
-//! the rest.
+//! A pool does more. It catches panics, which here end the thread. Its workers sometimes look into
+//! the injector first, so that recursion does not starve it. Its threads know to which pool they
+//! belong. `examples/pool_from_parts.rs` is this program with jobs, as an `Executor`.
 //!
 //! # Sleeping in something of your own
 //!
-//! [`Park`](crate::idle::Park) has two functions. `park` returns at once if it was woken since its
-//! last return, and may return spuriously. Here a worker sleeps in the thread itself; in
-//! `examples/io_driver/main.rs` it sleeps in a poller of sockets:
+//! [`Park`](crate::idle::Park) has two functions. `park` puts the thread to sleep, and `unparker`
+//! returns the [`Waker`](std::task::Waker) that wakes it. After a wake-up, the next `park` returns
+//! at once. `park` may also return spuriously. In this program a worker sleeps in the thread
+//! itself; in `examples/io_driver/main.rs` it sleeps in a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};
@@ -258,9 +259,8 @@
 //!
 //! # Testing a scheduler
 //!
-//! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock. Its
-//!   runs are exact, and each is the same. [`choosing_a_policy`](super::choosing_a_policy) has
-//!   examples.
+//! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock. Each
+//!   run gives the same times. [`choosing_a_policy`](super::choosing_a_policy) has examples.
 //! - *Interleavings*: `RUSTFLAGS="--cfg loom" cargo test --release` builds filch with loom's types,
 //!   so a model of your code has the real queues inside. `new` of `Injector`, `EventCount` and
 //!   `Searchers` is not `const` in such a build, so a model creates them where it uses them. Use a

@@ -1,9 +1,9 @@
 //! Choosing a policy.
 //!
 //! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. One
-//! [`Policy`](crate::fair::Policy) decides in which order all queues are served. The settings of
-//! each [queue](crate::fair::QueueBuilder) decide how large its share is, how many of its tasks run
-//! at once, and how many it holds. Most programs need only the settings of queues.
+//! [`Policy`](crate::fair::Policy) decides the order in which queues are served. The settings of
+//! each [queue](crate::fair::QueueBuilder) decide its share, the number of tasks that it runs at
+//! once, and the number that it holds. Most programs need only the settings of queues.
 //!
 //! | you want … | set … |
 //! |---|---|
@@ -21,8 +21,8 @@
 //! | to know whether it is fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
 //!
 //! The numbers below come from [`Stepper`](crate::sim::Stepper), which runs real schedulers on real
-//! threads with a virtual clock. They are the same on each machine. You can test your own settings
-//! in the same way.
+//! threads with a virtual clock. So the numbers are the same on each machine. You can test your own
+//! settings in the same way.
 //!
 //! # By turns, or by time
 //!
@@ -58,14 +58,13 @@
 //! assert!((0.48..=0.52).contains(&in_time), "{in_time}");
 //! ```
 //!
-//! So use round robin for tasks of about equal length, or where turns are the resource to share. It
-//! is not much cheaper, because it reads the clock too, for the metrics (`benches/README.md`,
-//! *Fairness*).
+//! So use round robin for tasks of about equal length, or if turns are the resource to share. Round
+//! robin is not much cheaper, because it reads the clock too, for the metrics.
 //!
 //! # Weight
 //!
 //! Weights of three and one share the time three to one while both queues have something to do. A
-//! queue without work leaves its time to the others, and gets no credit for it:
+//! queue without work leaves its time to the other queues, and gets no credit for it:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -127,9 +126,9 @@
 //!
 //! # Priority
 //!
-//! Priorities are strict except for a floor: while a queue of a higher priority is ready, a lower
-//! priority gets every 64th pick and no more. With a quantum of zero a pick is one task, so the
-//! picks can be counted:
+//! Priorities are strict, with one exception. While a queue of a higher priority is ready, lower
+//! priorities get every 64th pick. With a quantum of zero a pick is one task, so the picks can be
+//! counted:
 //!
 //! ```
 //! use filch::fair::Priority;
@@ -177,9 +176,8 @@
 //! # A policy of your own
 //!
 //! A policy only decides about order: it can starve a queue, but it cannot lose a task. Earliest
-//! deadline first needs an array of deadlines by slot; the documentation of
-//! [`Policy`](crate::fair::Policy) shows it over a pool. On a virtual clock its order can be
-//! checked:
+//! deadline first needs an array of deadlines by slot. [`Policy`](crate::fair::Policy) shows this
+//! policy over a pool. On a virtual clock its order can be checked:
 //!
 //! ```
 //! use filch::fair::{Pick, Policy, Ready};
@@ -219,15 +217,15 @@
 //!
 //! # Promises and their limits
 //!
-//! The weighted service of two continuously backlogged queues differs by at most what their longest
-//! tasks and one quantum take on all threads; [`fair`](crate::fair#the-promise) has the formula. A
-//! queue is *backlogged* while it is ready and below its limit. The promise is about *shares*, and
-//! holds only under `WeightedFair`. There is no promise
+//! The weighted service of two continuously backlogged queues differs by a bounded amount: the time
+//! of their longest tasks and one quantum on all threads. [`fair`](crate::fair#the-promise) has the
+//! formula. A queue is *backlogged* while it is ready and below its limit. The promise is about
+//! *shares*, and holds only under `WeightedFair`. There is no promise
 //!
 //! - about how soon a task ends: a queue that becomes ready waits for the current leases, and for
 //!   queues with less virtual time;
-//! - about processor time: service is time on a thread, blocked or not, unless the
-//!   [`Clock`](crate::fair::Clock) says otherwise;
+//! - about processor time: service is time on a thread, even if the task blocks, unless a
+//!   [`Clock`](crate::fair::Clock) of yours measures otherwise;
 //! - of credit to a queue that was idle: it starts where the others are;
 //! - to a queue at its limit, or with a task that never ends: no task is interrupted;
 //! - about the executor's other jobs: the scheduler's tickets wait behind them.

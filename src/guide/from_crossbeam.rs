@@ -68,9 +68,10 @@
 //! *`push` may panic if you opt in*: it panics at a maximum capacity that you have set, or after
 //! `close`. crossbeam-deque has neither.
 //!
-//! *There are more methods.* If a trait of yours adds `drain`, `close`, `capacity` or another name
-//! below to these types, the method of the type hides it, as is usual in Rust. `Debug` shows
-//! lengths, and crossbeam-deque's only the name:
+//! *There are more methods.* A trait of yours may add `drain`, `close` or another name below to
+//! these types. Then the type's own method hides the trait's, as usual in Rust.
+//!
+//! *`Debug` shows lengths*, where crossbeam-deque shows only the name:
 //!
 //! ```
 //! let worker = filch::Worker::new_lifo();
@@ -122,11 +123,11 @@
 //!
 //! ## Closing
 //!
-//! A push takes effect either before a [`close`](crate::Injector::close), and the item can be
-//! taken, or after it, and the item is refused. So a consumer that finds the injector
+//! A push takes effect either before a [`close`](crate::Injector::close) or after it. In the first
+//! case the item can be taken, in the second it is refused. So a consumer that finds the injector
 //! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. A
-//! [`pop`](crate::Injector::pop) that returns `None` is not enough, because it goes around stopped
-//! producers. `pop` is `steal` with an `Option`, since an injector never asks to retry:
+//! [`pop`](crate::Injector::pop) that returns `None` is not enough, because `pop` goes around
+//! stopped producers. `pop` is `steal` with an `Option`, since an injector never asks to retry:
 //!
 //! ```
 //! use filch::Injector;
@@ -157,9 +158,9 @@
 //!
 //! ## When to wake a sleeper
 //!
-//! `push_was_empty` returns whether the queue was empty before the push. With an injector it is
-//! enough to wake a sleeper in that case only, if the sleeper does its part, which the method's
-//! documentation states. An [`EventCount`](crate::idle::EventCount) needs no such care:
+//! `push_was_empty` returns whether the queue was empty before the push. A producer of an injector
+//! may wake a sleeper in that case only, if the sleeper does the part that the method documents. An
+//! [`EventCount`](crate::idle::EventCount) needs no such care:
 //! [`building_a_scheduler`](super::building_a_scheduler) shows how.
 //!
 //! ```
@@ -190,6 +191,6 @@
 //! 3. Does a program rely on a deque freeing memory while stealers live? Build that deque with
 //!    `shrinking`.
 //! 4. Measure: `cargo xtask versus deque` and `cargo xtask versus injector` print ratios to
-//!    crossbeam-deque 0.8.8 on your machine. In `benches/README.md`, crossbeam-deque wins two rows
-//!    on some processors: an owner beside a thief that steals as fast as it can, and two producers
-//!    with two consumers on two cores.
+//!    crossbeam-deque 0.8.8 on your machine. On some processors crossbeam-deque wins two rows of
+//!    `benches/README.md`. One is an owner beside a thief that steals as fast as it can. The other
+//!    is two producers with two consumers on two cores.

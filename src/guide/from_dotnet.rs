@@ -1,10 +1,13 @@
 //! From .NET's `ThreadPool`.
 //!
-//! Five articles about thread pools in .NET describe systems that filch has too, most of them as
-//! settings of one type. They are Toub's *ThreadPool fairness* (MSDN Magazine, January 2009, in
-//! English and in German), a *Limited Parallelism Work Queue*, and parts 1 and 3 of Duffy's
-//! *Building a custom thread pool* (2008). This page shows each system in a few lines of filch. For
-//! each defect of the printed code there is a named test in `tests/fair/known_bugs.rs` or
+//! Articles about thread pools in .NET describe systems that filch has too, most of them as
+//! settings of one type. This page shows each system in a few lines of filch. The articles are:
+//!
+//! - Toub's *ThreadPool fairness* (MSDN Magazine, January 2009, in English and in German);
+//! - a *Limited Parallelism Work Queue*;
+//! - parts 1 and 3 of Duffy's *Building a custom thread pool* (2008).
+//!
+//! Each defect of the printed code has a named test in `tests/fair/known_bugs.rs` or
 //! `tests/pool/known_bugs.rs`.
 //!
 //! | .NET | filch |
@@ -21,8 +24,8 @@
 //! # Toub: batches that share a pool
 //!
 //! *`RoundRobinThreadPool`*: a small batch arrives while a large one is under way, and both are to
-//! be served equally. Each batch has a queue. Dropping the queue closes it, as `using` does, and
-//! its accepted tasks still run.
+//! be served equally. Here each batch has a queue. Dropping the queue closes it, as `using` does,
+//! and its accepted tasks still run.
 //!
 //! ```
 //! use filch::{fair::RoundRobin, FairScheduler, ThreadPool};
@@ -46,8 +49,7 @@
 //! ```
 //!
 //! Without `policy` the queues share time and not turns, which is fairer when the tasks of one
-//! batch are longer: [`choosing_a_policy`](super::choosing_a_policy). filch has no lock around the
-//! queues, and needs no ticket for each task.
+//! batch are longer: [`choosing_a_policy`](super::choosing_a_policy).
 //!
 //! *The shim that catches exceptions* (`ExceptionThreadPool`): a task's handle returns its panic; a
 //! handler gets the panic of a detached task.
@@ -79,8 +81,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *`ThreadPoolPriority`*: there are five levels. A lower one gets every 64th pick, so it does not
-//! starve.
+//! *`ThreadPoolPriority`*: there are five levels. A lower level gets every 64th pick, and so does
+//! not starve.
 //!
 //! ```
 //! use filch::{fair::Priority, FairScheduler, ThreadPool};
@@ -106,8 +108,8 @@
 //! ```
 //!
 //! *`ExecutionContext`*: the context is captured with the item and not with the ticket, because
-//! tickets may run items in another order. It is off by default and then costs nothing, as with
-//! `UnsafeQueueUserWorkItem`.
+//! tickets may run items in another order. Contexts are off by default, and then cost nothing, as
+//! with `UnsafeQueueUserWorkItem`.
 //!
 //! ```
 //! use filch::{task::ContextFlow, FairScheduler, ThreadPool};
@@ -144,9 +146,9 @@
 //! # The limited parallelism work queue
 //!
 //! *`WorkQueue<TInput, TResult>`*: at most n inputs are processed at once. Each input has a handle
-//! and a token, and the queue has a token for all. The function gets a token that either of the two
-//! cancels. `DisposeAsync` cancels the inputs that have not begun, and waits; here that is
-//! `shutdown(Cancel)`.
+//! and a token, and the queue has a token for all inputs. The function gets a token that is
+//! cancelled with either. `DisposeAsync` cancels the inputs that have not begun, and waits; here
+//! that is `shutdown(Cancel)`.
 //!
 //! ```
 //! use filch::{fair::WorkQueue, executor::Shutdown, task::CancelToken, ThreadPool};
@@ -168,8 +170,8 @@
 //! # Duffy, part 1: one lock, and a harness
 //!
 //! *`IThreadPool`* is [`Executor`](crate::Executor), and *`SimpleLockThreadPool`* is
-//! [`LockedPool`](crate::pool::LockedPool). Its `Dispose` dropped the queued items, and waited for
-//! itself if a worker called it. filch does neither:
+//! [`LockedPool`](crate::pool::LockedPool). The article's `Dispose` dropped the queued items. If a
+//! worker called `Dispose`, the worker waited for itself. filch does neither:
 //!
 //! ```
 //! use filch::pool::LockedPool;
@@ -185,16 +187,18 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *The harness* compares implementations with queuing and draining timed apart, and overlapped. It
-//! counts allocations where the article counted garbage collections:
-//! `cargo run --release --example harness`.
+//! *The harness* (`cargo run --release --example harness`) compares implementations. As in the
+//! article, it times queuing and draining apart, and overlapped. It counts allocations, and the
+//! article counted garbage collections.
 //!
 //! # Duffy, part 3: queues for each thread
 //!
 //! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one
 //! queue for tasks from outside, and stealing. At every 61st turn a worker looks into the outside
-//! queue first. No wake-up is lost between a failed steal and going to sleep, which the article
-//! left open. *Inlining*: a worker that waits for a task runs it, whichever queue it is in.
+//! queue first. The article left open whether a wake-up between a failed steal and going to sleep
+//! is lost; here it is not.
+//!
+//! *Inlining*: a worker that waits for a task runs the task, whichever queue it is in.
 //!
 //! ```
 //! let pool = filch::ThreadPool::new(1)?; // one thread, and it waits

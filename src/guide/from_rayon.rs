@@ -1,10 +1,10 @@
 //! From rayon.
 //!
 //! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
-//! and also handles, cancellation and a shutdown that waits. It has no parallel iterators of its
-//! own. A program that depends on `par_iter` keeps rayon. Then either rayon runs on filch's
-//! threads, by one line in `Cargo.toml`, or filch's queues run over rayon's, as the last sections
-//! show.
+//! and also handles, cancellation and a shutdown that waits. filch has no parallel iterators of its
+//! own. A program that depends on `par_iter` keeps rayon. The last sections show two ways to do
+//! that. Either rayon runs on filch's threads, by one line in `Cargo.toml`, or filch's queues run
+//! on rayon's.
 //!
 //! # The same by other names
 //!
@@ -112,17 +112,17 @@
 //! # What a thread does while it waits
 //!
 //! In rayon, a waiting thread runs any job that it finds. So a job may begin in the middle of
-//! another job that waits, on the same stack. It may want a lock that the other job holds, which is
-//! a deadlock (rayon#592), or take hours (rayon#957).
+//! another job that waits, on the same stack. The inner job may take hours (rayon#957). Or it may
+//! want a lock that the outer job holds, which is a deadlock (rayon#592).
 //!
-//! In filch, a waiting thread runs *the awaited task*, if that has not begun. If a half of a `join`
-//! or a job of its `scope` runs on another thread, it helps: it runs the halves and jobs of scopes
-//! for which that half or job waits. If there is only other work, another thread takes its place
-//! until the wait ends. So waiting adds no dependency that the program does not have, and leaves no
-//! processor idle.
+//! In filch, a waiting thread runs *the awaited task*, if that task has not begun. A half of a
+//! `join` or a job of a `scope` may run on another thread. Then the waiting thread helps with other
+//! halves and jobs, but only with those that it waits for. If there is only other work, another
+//! thread takes its place until the wait ends. So waiting adds no dependency that the program does
+//! not have, and leaves no processor idle.
 //!
-//! In this example the job that wants the lock is the newest, and would be found first. The thread
-//! that holds the lock waits for another job:
+//! In this example, the thread that holds the lock waits for a job. The job that wants the lock is
+//! newer, so the thread would find it first:
 //!
 //! ```
 //! use filch::ThreadPool;
@@ -145,18 +145,17 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The price: waits may need threads beyond `num_threads`, at most one for each waiting thread, and
-//! at most [`max_threads`](crate::pool::Builder::max_threads) in all. A thread that waits on a
-//! handle cannot help, because the thread that runs the task does not record which thread waits for
-//! it. [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that
-//! another thread takes this one's place.
+//! The price: waits may need threads beyond `num_threads`. That is at most one for each waiting
+//! thread, and at most [`max_threads`](crate::pool::Builder::max_threads) in all. A thread that
+//! waits on a handle cannot help a task that has begun. [`pool::blocking`](crate::pool::blocking)
+//! marks a section that blocks for long, so that another thread takes this one's place.
 //!
 //! # Fork and join in a share
 //!
 //! [`Queue::join`](crate::fair::Queue::join), [`Queue::scope`](crate::fair::Queue::scope) and
 //! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
 //! [`FairScheduler`](crate::FairScheduler), over any executor. Halves and jobs are parts of a task
-//! of that queue: they are served under its weight, its `max_parallel` and its priority, and
+//! of that queue. They are served under its weight, its `max_parallel` and its priority, and
 //! charged to it wherever they run. So a tenant that sorts in parallel gets no more than its share:
 //!
 //! ```
@@ -197,8 +196,8 @@
 //! rayon-core = { path = "../filch/compat/rayon-core" }
 //! ```
 //!
-//! Then a thread that waits in a parallel iterator runs no strangers. A thread that waits for a
-//! scope also runs the jobs that it has spawned into enclosing ones since that scope began
+//! Then a thread that waits in a parallel iterator runs no unrelated job. A thread that waits for a
+//! scope also runs the jobs that it has spawned into enclosing scopes since that scope began
 //! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
@@ -211,8 +210,8 @@
 //! let sum = online.install(|| items.par_iter().sum::<u64>()); // with three times its weight
 //! ```
 //!
-//! A pool of that package has the threads that it was built with, and no more, since rayon's users
-//! index by `current_thread_index`. So a thread with nothing to help sleeps in its wait.
+//! A pool of that package starts no further threads, since rayon's users index by
+//! `current_thread_index`. So a thread that cannot help sleeps in its wait.
 //!
 //! # Keeping rayon, and sharing its threads
 //!
@@ -230,10 +229,10 @@
 //! ```
 //!
 //! `with_yield_now` is there for the other users of these threads. A thread of rayon takes the
-//! newest of its own jobs first. While a queue has tasks, that is the scheduler's next job. So any
-//! other `rayon::spawn` would wait for the end of the backlog, and `spawn_fifo` in place of `spawn`
-//! would change nothing. With [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs
-//! one other job after each quantum.
+//! newest of its own jobs first. While a queue has tasks, that job is the scheduler's next one. So
+//! any other `rayon::spawn` or `spawn_fifo` would wait for the end of the backlog. With
+//! [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs one other job after each
+//! quantum.
 //!
 //! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
 //! own test suites over rayon in this way. Threads that take their jobs from one channel need only

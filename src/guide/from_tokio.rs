@@ -135,14 +135,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A thread that waits for a future does not run it. So a future of the same pool should await it:
-//! `join` needs another thread to take the worker's place. There is no budget of polls: a future
-//! that is ready at each `.await` runs until it ends.
+//! A thread that waits for a future does not run the future. So a future of the same pool should
+//! await such a handle: `join` needs another thread to take the worker's place. There is no budget
+//! of polls. A future that is ready at each `.await` runs until it ends.
 //!
 //! # Timers and sockets
 //!
-//! Futures of a pool or a queue may use tokio's timers and sockets: a runtime drives them, on its
-//! own threads, and wakes the future. The future needs the runtime while it is polled, and a
+//! Futures of a pool or a queue may use tokio's timers and sockets. A runtime drives these on its
+//! own threads, and wakes the future. The future needs the runtime while it is polled, so a
 //! [context](crate::task::ContextFlow) is entered around each poll:
 //!
 //! ```text
@@ -188,8 +188,8 @@
 //! let square = queue.spawn_future(square_by_async_io(7, address));
 //! ```
 //!
-//! The library depends on neither. `tests/foreign/ecosystem.rs` compiles and runs both, with a
-//! server each, and checks that each line above is one of its own.
+//! filch depends on neither crate. `tests/foreign/ecosystem.rs` compiles and runs both examples,
+//! with a server each.
 //!
 //! With the feature `futures` a pool, a scheduler and a queue are `futures_task::Spawn`; with the
 //! feature `hyper` they are `hyper::rt::Executor`, and serve HTTP/2.
@@ -225,10 +225,10 @@
 //! ```
 //!
 //! The blocking threads take the oldest job first, so a job of other code waits for a quantum or
-//! two. The threads that run futures differ: such a thread takes the future that it spawned last, a
-//! few times in a row, and looks only occasionally for futures from elsewhere. A queue whose tasks
-//! are short and never block may still use these threads. The scheduler's job is then a future that
-//! yields first, which puts it behind the others:
+//! two. The threads that run futures differ. Such a thread takes the future that it spawned last, a
+//! few times in a row, and seldom looks for futures from elsewhere. A queue whose tasks are short
+//! and never block may still use these threads. The scheduler's job is then a future that yields
+//! first, which puts it behind the other futures:
 //!
 //! ```text
 //! let [handle, same] = [(); 2].map(|()| tokio::runtime::Handle::current());
@@ -246,13 +246,13 @@
 //! ```
 //!
 //! A future that has yielded waits for its own thread; no other thread takes it. So no other future
-//! on these threads may block either: one that waits for a task of a queue by `join`, and not by
-//! `.await`, may wait forever.
+//! on these threads may block either. A future that waits for a task of a queue by `join` instead
+//! of `.await` may wait forever.
 //!
 //! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
 //! test suites over tokio in this way. When the runtime shuts down, `spawn_blocking` drops the jobs
-//! that have not begun. A job that is dropped unrun resolves its handle, so no thread waits for it
-//! forever. This executor drops every job:
+//! that have not begun. A dropped job resolves its handle, so no thread waits for it forever. This
+//! executor drops every job:
 //!
 //! ```
 //! use filch::executor::{from_fn, TaskBuilder};
@@ -269,6 +269,5 @@
 //!
 //! A thread of filch sleeps in a [`Park`](crate::idle::Park), which an I/O driver can implement.
 //! `examples/io_driver/main.rs` is such a driver in 140 lines, with the crate `polling`.
-//! [`Builder::parker`](crate::pool::Builder::parker) gives one to each worker of a pool. You would
-//! write timers yourself: a driver may return before it is woken. If you do not want to write that,
-//! keep tokio, and put queues on its threads.
+//! [`Builder::parker`](crate::pool::Builder::parker) gives a driver to each worker of a pool. You
+//! would have to write timers yourself. To avoid that, keep tokio, and put queues on its threads.

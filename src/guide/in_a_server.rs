@@ -1,10 +1,10 @@
 //! In a server: tokio for the connections, filch for the computations.
 //!
 //! A server that computes has two kinds of work. Connections wait most of the time, and each wants
-//! a thread for microseconds: that is what tokio is made for. Computations never wait, and each
-//! wants a thread for milliseconds. On the same threads, computations delay the connections. On
-//! `spawn_blocking` or rayon, the requests of a busy client delay those of all others, because these
-//! take the oldest task first, or leave the sharing to the kernel.
+//! a thread for microseconds: tokio is made for that. Computations never wait, and each wants a
+//! thread for milliseconds. On the same threads, computations delay the connections. On
+//! `spawn_blocking` or rayon, the requests of a busy client delay the requests of all others.
+//! `spawn_blocking` takes the oldest task first, and rayon leaves the sharing to the kernel.
 //!
 //! ```text
 //!   connection ──▶ tokio: reads the request ──▶ queue of the tenant ──▶ filch: computes
@@ -17,8 +17,8 @@
 //!
 //! # A request
 //!
-//! The handler awaits the handle of a task, on any runtime. `cancel_on_drop` passes on that the
-//! client has gone: axum and hyper then drop the handler's future, and with it the handle.
+//! The handler awaits the handle of a task, on any runtime. When the client leaves, axum and hyper
+//! drop the handler's future, and with it the handle. `cancel_on_drop` then cancels the task.
 //!
 //! ```
 //! use filch::executor::Reason;
@@ -54,20 +54,21 @@
 //!
 //! - [`capacity`](crate::fair::QueueBuilder::capacity) bounds the requests of a tenant that wait or
 //!   run. A refused request gets 503 and `Retry-After` at once, so that a client can try elsewhere.
-//! - The bodies that wait need a limit in bytes. The example has a semaphore for each tenant.
-//! - Connections need a limit too, because those that are idle or slow are in no queue. They also
-//!   need timeouts, or else silent clients hold all of them. In the example, hyper's
+//! - The bodies of waiting requests need a limit in bytes. The example has a semaphore for each
+//!   tenant.
+//! - Connections need a limit too, because idle or slow connections are in no queue. They also need
+//!   timeouts, or else silent clients hold all of them. In the example, hyper's
 //!   `header_read_timeout` ends idle connections.
 //!
-//! A queue bounds how much a tenant delays itself. Weights bound how much it delays others. A task
-//! that runs is never interrupted, so a request waits for at most the rest of one task of another
+//! A queue bounds how much a tenant delays itself. Weights bound how much a tenant delays others. A
+//! running task is never interrupted. So a request may wait for the rest of one task of another
 //! tenant on some thread. If those tasks are long, give their queue a
 //! [`max_parallel`](crate::fair::QueueBuilder::max_parallel) below the number of threads.
 //!
 //! # Threads of I/O and threads that compute
 //!
-//! The system shares the processors among both. A thread of tokio that reads a request may then
-//! wait for milliseconds behind threads that compute, although it needs microseconds. So the
+//! Threads of tokio and threads that compute share the processors. A thread of tokio that reads a
+//! request needs microseconds, but may wait for milliseconds behind threads that compute. So the
 //! example gives its computing threads a lower priority, in
 //! [`on_thread_start`](crate::pool::Builder::on_thread_start): on Linux a niceness of 5. On two
 //! cores, that took the light tenant's 99th percentile beside the flood from 10.1 to 7.3 ms.
@@ -103,12 +104,13 @@
 //! 2. Call [`shutdown_timeout`](crate::FairScheduler::shutdown_timeout) of the scheduler with
 //!    `Drain`, on a thread that may block. A future can await
 //!    [`drained`](crate::FairScheduler::drained) instead.
-//! 3. If tasks are left by then, call it with `Cancel`: queued requests get their error at once.
+//! 3. If tasks are left by then, call `shutdown_timeout` with `Cancel`: queued requests get their
+//!    error at once.
 //!
 //! # One machine and several
 //!
-//! A cluster's scheduler chooses the machine, and filch shares the threads of that machine. The two
-//! do not need to know each other. Settings of the one map to settings of the other:
+//! A cluster's scheduler chooses the machine, and filch shares the threads of that machine. Neither
+//! needs to know the other. These settings correspond:
 //!
 //! | engine | its setting | the same in a queue |
 //! |---|---|---|
@@ -118,6 +120,6 @@
 //! | | `minShare` of a pool | none; a higher priority comes closest |
 //! | YARN, capacity scheduler | `capacity` of a queue, in percent | `weight`, in the same proportions |
 //!
-//! With several machines, a tenant's share of each is as configured, and its share of the whole is
-//! the mean over the machines on which it has work. If a tenant's requests go to one machine only,
-//! it gets no more than that machine's share.
+//! A tenant gets its share on each machine. So its share of the whole cluster is the mean over the
+//! machines on which it has work. If a tenant's requests go to one machine only, the tenant gets no
+//! more than its share of that machine.

@@ -21,9 +21,9 @@
 //! | sleepers | 16,383 for each event count | `idle/word.rs` | further threads do not sleep: they keep looking |
 //! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of that, the thread takes an old list for the present one |
 //!
-//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. This is the
-//! only wait for another thread in the queues. Because of it, taking from an injector is not called
-//! lock-free without qualification.
+//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. In the
+//! queues, no thread waits for another in any other case. Because of this wait, the documentation
+//! does not call taking from an injector lock-free without qualification.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -43,37 +43,37 @@
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
-//!   A pool that is shut down starts another thread only if all of its threads are blocked and a
-//!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task that
-//!   blocks until another task of the queues has run may hold up the drain for ever.
-//! - *A waiting thread runs the awaited task and the jobs that it waits for, and no other.* If
-//!   there is only other work, another thread takes its place, so there may be one more thread for
-//!   each that waits, up to `max_threads`. Without such a thread, as in a
-//!   [`LockedPool`](crate::pool::LockedPool), it sleeps. There it sleeps for ever on the only
-//!   thread if it waits for a task of another scheduler, unless that scheduler is over the executor
-//!   or over a queue whose task the thread runs. [`join_timeout`](crate::JoinHandle::join_timeout)
-//!   runs nothing: on the only thread of a pool that can have no other, it always times out.
+//! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
+//!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task may hold
+//!   up the drain for ever if it blocks until another task of a queue has run.
+//! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
+//!   If there is only other work, another thread takes its place. So there may be one more thread
+//!   for each waiting thread, up to `max_threads`. Without such a thread, as in a
+//!   [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
+//! - *The only thread of an executor sleeps for ever* if it waits for a task of another scheduler.
+//!   The wait ends only if that scheduler is over the executor, or over a queue whose task the
+//!   thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing, and so always
+//!   times out there.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
-//!   another worker's deque, and at no job behind that (`pool/data/helping.rs`, `View::take`).
-//!   Another worker may run forked jobs one within the other, for which others wait; the waiting
-//!   worker knows the outermost 64 (`sync/mod.rs`, `KNOWN_SERVICES`). A wait for a
-//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup) runs awaited tasks that
-//!   have not begun. It never helps those that run elsewhere: it only gives its place away.
+//!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
+//!   If another worker runs forked jobs one within the other, the waiting worker knows the
+//!   outermost 64 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
+//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker runs
+//!   awaited tasks that have not begun. It never helps awaited tasks that run elsewhere.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
 //!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. Such
-//!   tasks may take half of the stack that was left where the thread waited for the first. Then a
-//!   further [`join`](crate::JoinHandle::join) or [`TaskGroup::wait`](crate::task::TaskGroup::wait)
-//!   that would run a task returns an error that
-//!   [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels, or 340
-//!   (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for more; on
-//!   stacks of which nothing is known, such as coroutines', they may take 128 KiB. Recursion by
-//!   `scope` and by the pool's `join` is the program's own, and is not bounded. Tokens may be
-//!   chained to any length.
+//!   tasks may take half of the stack that was left at the first wait. Beyond that,
+//!   [`join`](crate::JoinHandle::join) and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return
+//!   an error that [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels,
+//!   or 340 (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for
+//!   more. On an unknown stack, such as a coroutine's, they may take 128 KiB. Recursion by `scope`
+//!   and by the pool's `join` is the program's own, and is not bounded. Tokens may be chained to
+//!   any length.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
-//!   nothing either. On the only worker of a pool that can have no other thread, joining a future's
-//!   handle never returns, and a `block_on` of any handle never returns. Joining a closure's handle
-//!   does return. Inside [`blocking`](crate::pool::blocking) all of them return, because another
-//!   thread runs the task.
+//!   nothing either. Suppose a pool has one worker and can have no other thread. On this worker,
+//!   joining a future's handle never returns, and neither does a `block_on` of any handle. Joining
+//!   a closure's handle does return. Inside [`blocking`](crate::pool::blocking) all of them return,
+//!   because another thread runs the task.
 //! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
@@ -81,16 +81,16 @@
 //!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
 //!   still borrow from it (`pool/forks/scope.rs`).
 //! - *A queue's task that is joined or cancelled leaves a tombstone* of some 150 bytes until the
-//!   queue reaches it. A [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones.
-//!   On a pool's worker the job is removed with the task.
-//! - *Over [`Inline`](crate::executor::Inline), the spawning thread also runs what other threads
-//!   spawn meanwhile*, for as long as they do: it is the only thread there is.
+//!   queue reaches it. A [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A
+//!   pool's worker removes the job with the task.
+//! - *Over [`Inline`](crate::executor::Inline), the spawning thread also runs tasks that other
+//!   threads spawn meanwhile*, for as long as they do: there is no other thread.
 //! - *A failed allocation ends the process*, as in the standard library.
-//! - *`fork(2)` is not supported.* The child has none of the pool's threads, and waits for ever for
-//!   their work.
+//! - *`fork(2)` is not supported.* The child process has none of the pool's threads, so the child's
+//!   jobs never run.
 //!
-//! Some waits that could never end are refused: a thread waits for its own pool, a task for its own
-//! [group](crate::task::TaskGroup::wait), or a task for itself.
+//! Some waits that could never end are refused. A thread may not wait for its own pool, nor a task
+//! for its own [group](crate::task::TaskGroup::wait) or for itself.
 //!
 //! ```
 //! use filch::{executor::WouldDeadlock, JoinHandle, ThreadPool};
@@ -111,8 +111,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Others go unnoticed: two tasks on two threads wait for each other, or a task waits for a lock,
-//! channel or condition that only a task behind it would provide.
+//! Others go unnoticed. Two tasks on two threads may wait for each other. Or a task waits for a
+//! lock, channel or condition that only a task behind it would provide.
 //!
 //! # Fair schedulers
 //!
@@ -143,9 +143,9 @@
 //! *Tasks that wait for each other's places.* A task keeps its place in a limited queue while it
 //! waits. If it waits for a task of its own queue, that task runs in the same place. Suppose that
 //! queues A and B each run one task at a time. A task of A waits for one of B, and on another
-//! thread a task of B waits for one of A. Then neither continues, and no error is returned. Futures
-//! under `max_in_flight` can do the same within one queue, because a future that waits for another
-//! keeps its permit. So wait in one direction only.
+//! thread a task of B waits for one of A. Then neither continues, and no error is returned. The
+//! same can happen to futures within one queue under `max_in_flight`, because a future that waits
+//! for another keeps its permit. So wait in one direction only.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -158,29 +158,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Two related cases are detected. A job of a [`scope`](crate::ThreadPool::scope) gets an error if
-//! it joins a task of a queue whose places belong to the scope's waiting owners. A scheduler whose
-//! executor passes tickets to one of its own queues refuses tasks with
+//! Two related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
+//! joins a task of a queue whose places belong to the scope's waiting owners. The `join` returns an
+//! error. In the second, a scheduler's executor passes tickets to one of the scheduler's own
+//! queues. The scheduler refuses tasks with
 //! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
 //! *A policy, a clock or an executor that panics* costs at most one lease or ticket. The [panic
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
-//! *A change of weight* converts the queue's debt, except for the leases under way: each may be
-//! charged once more.
+//! *A change of weight* converts the queue's debt, except for the leases under way. Each of these
+//! may be charged once more.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
 //! costs as much as one that computes for the same time. A wait in
 //! [`join`](crate::fair::Queue::join) or [`scope`](crate::fair::Queue::scope) is not charged.
 //!
-//! *A fork takes a lock.* Each of the first 15 threads that fork in the same queue at once has one
-//! of its own, which only the threads that take its forks use as well. Further threads share one.
+//! *A fork takes a lock.* A fork is a half of a queue's `join`, or a job of its `scope`. The first
+//! 15 threads that fork in the same queue at once have a lock each, which only the takers of their
+//! forks also use. Further threads share one lock.
 //!
 //! *A paused queue with a scheduler over it* is not resumed when its handles are dropped, because
 //! the scheduler has a handle.
 //!
-//! *On virtual time* a task may wait for another task, and must block on nothing else but the clock
-//! ([`Stepper`](crate::sim::Stepper)), because the other threads wait for their turn.
+//! *On virtual time* a task may wait for another task and for the clock
+//! ([`Stepper`](crate::sim::Stepper)). A task must block on nothing else, because the other threads
+//! wait for their turn.
 //!
 //! # Where it runs
 //!
@@ -196,7 +199,10 @@
 //!
 //! # What is missing
 //!
-//! Parallel iterators, timers, sockets and files, priorities of single tasks, task graphs with
-//! dependencies, tasks that are bound to a thread or a processor, threads that are added when the
-//! pool is slow, and channels beyond the forty lines of `examples/blocking_queue.rs`. The README
-//! names alternatives.
+//! - Parallel iterators, timers, sockets and files.
+//! - Priorities of single tasks, and task graphs with dependencies.
+//! - Tasks that are bound to a thread or a processor.
+//! - Threads that are added when the pool is slow.
+//! - Channels, beyond the forty lines of `examples/blocking_queue.rs`.
+//!
+//! The README names alternatives.

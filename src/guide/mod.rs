@@ -1,8 +1,7 @@
-//! Where to begin, by where you come from and what you want.
+//! Where to begin, for users of other crates and for builders of schedulers.
 //!
-//! Each page answers one question. The tests compile and run every block of filch's code.
-//! Statements about other crates and systems stand in tables; where a path to a test is given, that
-//! test checks them.
+//! The tests compile and run every block of filch's code. Statements about other crates stand in
+//! tables; where a table names a test, that test checks them.
 //!
 //! | you … | read |
 //! |---|---|
@@ -18,11 +17,11 @@
 //!
 //! # Where to start
 //!
-//! A scheduler of your own queues its work in a [`Worker`](crate::Worker) with its
-//! [`Stealer`](crate::Stealer)s, and in an [`Injector`](crate::Injector). Its threads sleep on an
-//! [`EventCount`](crate::idle::EventCount). [`ThreadPool`](crate::ThreadPool) is a pool that is
-//! ready to use. To share its threads, or those of any other [`Executor`](crate::Executor), among
-//! several users, put a [`FairScheduler`](crate::FairScheduler) over it:
+//! To write a scheduler, queue its work in a [`Worker`](crate::Worker) with its
+//! [`Stealer`](crate::Stealer)s, and in an [`Injector`](crate::Injector). Let its threads sleep on
+//! an [`EventCount`](crate::idle::EventCount). [`ThreadPool`](crate::ThreadPool) is a pool that is
+//! ready to use. To share the threads of a pool, or of any other [`Executor`](crate::Executor),
+//! among several users, put a [`FairScheduler`](crate::FairScheduler) over it:
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};

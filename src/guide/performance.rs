@@ -1,10 +1,10 @@
 //! The cost of each operation, and how to lower it.
 //!
-//! Five things cost time, the most expensive first: waking a thread, moving a cache line from core
+//! Five things cost time. The most expensive is waking a thread, then moving a cache line from core
 //! to core, allocating, reading the clock, and a locked instruction. This page says which operation
 //! does which, and how to avoid it. `benches/README.md` has the ratios to other crates on four
-//! processors, each with two cores. Ratios of one run repeat on the same machine; nanoseconds do not
-//! carry over to another machine. No machine with more than two cores has been measured.
+//! processors, each with two cores. Ratios of one run repeat on the same machine; nanoseconds do
+//! not carry over to another machine. No machine with more than two cores has been measured.
 //!
 //! # Instructions of each operation
 //!
@@ -24,7 +24,7 @@
 //! # Queues
 //!
 //! *Keep work where it arises.* An item that its owner pops never leaves the core. A thief or a
-//! consumer of the injector fetches its item from another core, which costs more than all
+//! consumer of the injector fetches its item from another core. That costs more than all
 //! instructions together.
 //!
 //! *Move items in batches* when there is a backlog. A thief that takes a batch pays once. In a
@@ -44,8 +44,8 @@
 //! but its allocation costs more than the queue (`benches/README.md`, *Boxed items*).
 //!
 //! *Do not steal without pause.* A failed steal is two loads, so a thief that does nothing else
-//! repeats it often, and each repetition takes a cache line from the owner. Search for some
-//! microseconds and then sleep: [`Searchers`](crate::idle::Searchers) supports that.
+//! repeats it often. Each attempt takes a cache line from the owner. Search for some microseconds
+//! and then sleep: [`Searchers`](crate::idle::Searchers) supports that.
 //!
 //! *The injector allocates one segment at a time*, for up to 256 items, and reuses its segments.
 //! Steady traffic allocates nothing.
@@ -90,27 +90,27 @@
 //! ```
 //!
 //! *Make tasks long enough.* A task costs some tens of nanoseconds if it stays with its worker, and
-//! several times that if it is stolen. It helps most to end the recursion early: work of some
-//! thousand instructions should run serially in one task.
+//! several times that if another worker steals it. It helps most to end the recursion early: run
+//! work of some thousand instructions serially in one task.
 //!
-//! *Waking a thread is slow*: it takes some microseconds, most of them in the kernel. A worker
-//! searches for 22 µs before it sleeps, so a burst that closely follows another wakes no thread.
-//! The price is the processor time of that search. An idle pool uses none, because it has no timer.
+//! *Waking a thread is slow*: some microseconds, most of them in the kernel. A worker searches for
+//! 22 µs before it sleeps, so a burst that closely follows another wakes no thread. The price is
+//! the processor time of that search. An idle pool uses no processor time, because it has no timer.
 //!
 //! *Pools use asymmetric fences.* On Linux a notification, of which each spawn has one, needs no
-//! fence. A worker that goes to sleep makes a system call instead, which interrupts the other
-//! threads of the process. In a virtual machine that is slow (up to 13 µs in the one that was
-//! measured). For threads of your own that sleep as often as they are notified, use
+//! fence. In return, a worker that goes to sleep makes a system call, which interrupts the other
+//! threads of the process. In a virtual machine that call is slow: up to 13 µs were measured. For
+//! threads of your own that sleep as often as they are notified, use
 //! [`Searchers::new`](crate::idle::Searchers::new).
 //!
 //! # Fair queues
 //!
 //! A task of a queue costs more than a task of the bare pool. It is counted, passes through the
 //! queue's injector, needs one reading of the clock, and bears a part of the cost of a *lease*. A
-//! lease is the run of tasks that a thread takes from one queue before it asks the policy again. It
-//! ends when a task ends after the [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after
-//! 1024 tasks. A longer quantum needs fewer picks; a shorter one makes the differences between
-//! queues smaller:
+//! lease is the run of tasks that a thread takes from one queue before it asks the policy again.
+//! The lease ends with the first task that ends after the
+//! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. A longer quantum
+//! needs fewer picks; a shorter one makes the differences between queues smaller:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -131,10 +131,10 @@
 //! ```
 //!
 //! - The clock is read once for each task, and twice with
-//!   [`measure_waits`](crate::fair::Builder::measure_waits). Where reading it is slow, a
-//!   [`Clock`](crate::fair::Clock) of your own may be faster and coarser; the shares are then as
-//!   coarse.
-//! - A pick costs more the more queues are *ready*: the table *a lease of one task* in
+//!   [`measure_waits`](crate::fair::Builder::measure_waits). If the system's clock is slow, a
+//!   faster [`Clock`](crate::fair::Clock) of your own helps. If that clock is coarser, so are the
+//!   shares.
+//! - A pick costs more if more queues are *ready*: the table *a lease of one task* in
 //!   `benches/README.md` covers 2 to 16,384 ready queues. Queues that are not ready cost nothing.
 //! - A queue keeps some memory, as [`limits`](super::limits) says. Make queues for tenants rather
 //!   than for tasks.
@@ -156,12 +156,11 @@
 //! ```
 //!
 //! A ratio of two contenders in one run says more than either number. Rows with a second thread
-//! depend on where the system has put the two threads; the first line of each table says how long a
+//! depend on where the system has put the two threads. The first line of each table says how long a
 //! cache line takes to the other core and back.
 //!
 //! Measure your own program, too. [`ThreadPool::metrics`](crate::ThreadPool::metrics) always counts
 //! steals, and the times that a worker woke and found nothing.
 //! [`FairScheduler::report`](crate::FairScheduler::report) says how much service each queue got.
-//! [`Timeline`](crate::trace::Timeline) shows which thread ran a task of which queue, and when:
-//! gaps, waits and tasks that are too short are easy to see
-//! (`cargo run --release --example trace`).
+//! [`Timeline`](crate::trace::Timeline) shows which thread ran a task of which queue, and when
+//! (`cargo run --release --example trace`). Gaps, waits and too short tasks are easy to see there.

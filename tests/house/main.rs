@@ -4,5 +4,6 @@
 mod circles;
 mod indexes;
 mod rules;
+mod sentences;
 mod source;
 mod texts;

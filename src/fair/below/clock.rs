@@ -8,9 +8,10 @@ use core::time::Duration;
 
 /// The clock by which a fair scheduler measures tasks.
 ///
-/// It must not go backwards on a thread; a step backwards counts as no time. The default clock is
-/// the processor's time-stamp counter where the system's clock is derived from it, and otherwise
-/// the system's monotonic clock. So a task is charged for the time from its beginning to its end.
+/// A clock must not go backwards on a thread; a step backwards counts as no time. The default clock
+/// is the processor's time-stamp counter if the system derives its clock from that counter.
+/// Otherwise it is the system's monotonic clock. So a task is charged for the time from its
+/// beginning to its end.
 ///
 /// # Examples
 ///
@@ -67,7 +68,6 @@ impl Time {
         Time::Own { clock, panics, last: AtomicU64::new(0) }
     }
 
-    /// Returns the time in nanoseconds.
     #[inline]
     pub(crate) fn nanos(&self) -> u64 {
         match self {

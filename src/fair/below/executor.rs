@@ -1,5 +1,5 @@
-//! The executor below a scheduler, and the scheduler's record of it. The record says how many
-//! tickets there may be, whether the executor runs them at once, and whether it has ended.
+//! The executor below a scheduler, and the scheduler's record of the executor. The record says how
+//! many tickets there may be, whether the executor runs them at once, and whether it has ended.
 
 use super::reserve::Reserves;
 use super::tickets::MOST_TICKETS;
@@ -10,21 +10,20 @@ use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, current};
 use alloc::boxed::Box;
 use core::task::Waker;
 
-/// The executor below a scheduler. Its panics are caught.
+/// The executor below a scheduler. Panics of the executor are caught.
 pub(crate) struct Below {
     pub(crate) executor: Box<dyn Executor>,
-    /// The executor's id, or an id of the scheduler's own if the executor has none. Read once,
-    /// because each lease needs it.
+    /// The executor's id, or an id of the scheduler's own if the executor has none. Stored because
+    /// each lease needs it.
     base: ExecutorId,
     pub(crate) panics: PanicHandler,
     /// The greatest number of tickets that there may be.
     most_tickets: AtomicUsize,
     /// The executor has run a ticket at once, on the submitting thread.
     runs_at_once: AtomicBool,
-    /// The executor has ended.
     is_ended: AtomicBool,
-    /// The token that reports the end, and the link to it. There is no link before it is made, or
-    /// if the token was cancelled by then.
+    /// The token that reports the end, and the link to the token. There is no link while it is
+    /// being made, or if the token was cancelled by then.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -51,8 +50,8 @@ impl Below {
     }
 
     /// Asks the executor how many tickets there may be, and returns that number. If the executor
-    /// queues the jobs that it cannot run yet, there may be any number. Then one ticket waits there
-    /// while there is work, and begins as soon as the executor grows or one of its threads blocks.
+    /// queues surplus jobs, there may be any number. Then one ticket waits there while there is
+    /// work. That ticket begins as soon as the executor grows or one of its threads blocks.
     pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
         let most = || {
             let is_enforced = self.executor.enforces_parallelism();
@@ -68,7 +67,6 @@ impl Below {
         most
     }
 
-    /// Returns whether the executor has run a ticket at once, on the thread that submitted it.
     pub(crate) fn runs_at_once(&self) -> bool {
         // Relaxed: a ticket that was run at once set this before it ran the present task.
         self.runs_at_once.load(Relaxed)
@@ -88,11 +86,10 @@ impl Below {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
-    /// Registers a waker, which is woken when the executor ends. Returns whether the executor has
-    /// ended already.
+    /// Registers a waker for the executor's end. Returns whether the executor has ended already.
     pub(crate) fn watch_end(&self, waker: impl FnOnce() -> Waker) -> bool {
         let Some(token) = self.panics.take(|| self.executor.end()).flatten() else { return false };
-        // Stored before the waker can be woken, because `cause` asks the token for the reason.
+        // Stored before the waker can be woken, because `cause` asks this token for the reason.
         *self.end.lock() = Some((token.clone(), None));
         match token.link_waker(waker()) {
             Ok(link) => {
@@ -104,7 +101,7 @@ impl Below {
     }
 
     /// Returns whether the scheduler knows that the executor has ended. The load is relaxed; a
-    /// comment at each call names the fence or lock that orders it.
+    /// comment at each call names the fence or lock that orders the load.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Relaxed)
     }
@@ -113,12 +110,10 @@ impl Below {
         self.is_ended.store(true, Relaxed); // Relaxed: the caller's fence orders it
     }
 
-    /// Returns the cause with which tasks end when the executor has ended.
     pub(crate) fn cause(&self) -> Cause {
         Cause::Cancelled(CancelledBy::Executor, self.end_reason())
     }
 
-    /// Returns the reason of the executor's end, if it had one.
     pub(crate) fn end_reason(&self) -> Option<Text> {
         self.end.lock().as_ref().and_then(|(token, _)| token.reason())
     }

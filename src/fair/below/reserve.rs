@@ -1,18 +1,19 @@
 //! Leases that are kept for queues of high priority.
 //!
-//! A lease takes room in each reservation for a tier above its own. It frees the room before the
-//! `LOOK` fence with which it ends, and then its ticket looks for work. By the fences of `LOOK`, a
-//! submitter sees the freed room, or the ticket of the ended lease sees the pushed task. So a
-//! ticket that finds no room may leave, and a submitter that finds none submits no ticket. The
-//! submitter first asks the executor for its parallelism again, because no lease ends when the
-//! executor grows. A ticket that finds room in one reservation and none in the next frees the
-//! first, and looks again before it leaves. A task that blocks keeps its lease and its room, so a
-//! thread may be idle.
+//! A lease takes room in each reservation for a tier above its own. The lease frees this room
+//! before the `LOOK` fence with which it ends, and then its ticket looks for work. So after a push,
+//! the submitter sees the freed room, or that ticket sees the pushed task. Therefore a ticket that
+//! finds no room may leave, and a submitter that finds no room submits no ticket.
+//!
+//! When the executor grows, no lease ends. So a submitter that finds no room first asks the
+//! executor for its parallelism again. A ticket may find room in one reservation and no room in the
+//! next. It then frees the first, and looks again before it leaves. A task that blocks keeps its
+//! lease and its room, so a thread may be idle.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
 
-/// A reservation: the tiers below `tier` leave `kept` of the executor's threads to the others.
+/// A reservation: tiers below `tier` leave `kept` of the executor's threads to the others.
 struct Reserve {
     tier: usize,
     kept: usize,
@@ -20,10 +21,7 @@ struct Reserve {
     held: AtomicUsize,
 }
 
-/// The reservations of a scheduler.
-///
-/// Relaxed throughout: a lease frees its room before the fence of `LOOK` with which it ends, and
-/// its ticket then looks for work. So a thread that finds no room relies on that ticket.
+/// Relaxed throughout: the fences of `LOOK` order these words (see the head of the file).
 #[derive(Default)]
 pub(crate) struct Reserves {
     all: Vec<Reserve>,
@@ -46,7 +44,7 @@ impl Reserves {
         self.width.store(width, Relaxed);
     }
 
-    /// Returns the reservations that bind this tier: those for the tiers above it.
+    /// Returns the reservations for the tiers above this one.
     fn binding(&self, tier: usize) -> impl Iterator<Item = &Reserve> {
         self.all.iter().filter(move |it| it.tier < tier)
     }
@@ -62,8 +60,8 @@ impl Reserves {
         self.binding(tier).all(|it| it.held.load(Relaxed) < self.most(it))
     }
 
-    /// Takes room for a lease of this tier in each reservation that binds it. Takes none, and
-    /// returns `false`, if one of them is full.
+    /// Takes room for a lease of this tier in each reservation that binds the tier. If one of them
+    /// is full, takes none and returns `false`.
     #[inline]
     pub(crate) fn take(&self, tier: usize) -> bool {
         let take = |it: &Reserve| {
@@ -78,7 +76,6 @@ impl Reserves {
         has_all
     }
 
-    /// Frees the room of a lease of this tier.
     #[inline]
     pub(crate) fn release(&self, tier: usize) {
         self.binding(tier).for_each(Reserve::release);

@@ -1,5 +1,5 @@
-//! The count of a scheduler's tickets. One word counts the tickets, those of them that search, and
-//! the guards. Submitters and tickets change it.
+//! The count of a scheduler's tickets. One word counts the tickets, the tickets that search, and
+//! the *guards*: threads that are submitting a ticket, or block while they have one.
 
 use crate::sync::{AtomicU64, Relaxed};
 
@@ -7,19 +7,18 @@ use crate::sync::{AtomicU64, Relaxed};
 const TICKET: u64 = 1;
 /// One ticket that searches, in the word's count of those.
 const SEARCHING: u64 = 1 << 20;
-/// One guard, in the word's count of guards: a thread that is submitting a ticket, or blocks while
-/// it has one.
+/// One guard, in the word's count of guards.
 const GUARD: u64 = 1 << 40;
 /// The executor has dropped a ticket unrun.
 const ORPHANED: u64 = 1 << 63;
 const FIELD: u64 = TICKET * ((1 << 20) - 1);
-/// The most tickets that the word can count.
 pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
 /// A thread that makes work visible makes sure that a ticket searches, or that `most` tickets run.
-/// A ticket that stops searching looks once more. Each fences (`LOOK`) between its two steps (I4).
+/// A ticket that stops searching looks once more. Each of the two fences (`LOOK`) between its two
+/// steps (I4).
 #[derive(Default, Debug)]
 pub struct Tickets(AtomicU64);
 
@@ -32,30 +31,31 @@ impl Tickets {
         self.0.load(Relaxed) & FIELD == 0
     }
 
-    /// Returns whether there is no ticket, or a thread guards one, which the executor may still
-    /// refuse.
+    /// Returns whether there is no ticket, or the executor may still refuse one, because a thread
+    /// guards it.
     #[inline]
     pub fn want_care(&self) -> bool {
         let word = self.0.load(Relaxed);
         word & FIELD == 0 || (word / GUARD) & FIELD != 0
     }
 
-    /// Returns whether another ticket is wanted: there are fewer than `most`, and none searches.
+    /// Returns whether another ticket is wanted: there are fewer than `most`, and no ticket
+    /// searches.
     #[inline]
     pub fn is_one_wanted(&self, most: usize) -> bool {
         is_wanted(self.0.load(Relaxed), most)
     }
 
-    /// Counts another ticket, which searches, if one is wanted, and returns whether one was. The
-    /// caller guards the ticket until it calls [`handed_over`](Self::handed_over).
+    /// Counts another ticket, which searches, if one is wanted. Returns whether one was. The caller
+    /// guards the ticket until it calls [`handed_over`](Self::handed_over).
     pub fn take(&self, most: usize) -> bool {
         let taken = |word| is_wanted(word, most).then_some(word + TICKET + SEARCHING + GUARD);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
     /// Passes the caller's count on to its successor, which searches. The caller guards the
-    /// successor until it calls [`handed_over`](Self::handed_over). If the caller were still
-    /// counted itself, a submitter could rely on a ticket that will not look again.
+    /// successor until it calls [`handed_over`](Self::handed_over). If the caller kept its own
+    /// count, a submitter could rely on it, and the caller will not look again.
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
@@ -110,7 +110,7 @@ impl Tickets {
 
     /// Takes off the caller's ticket, which has found no task. The caller then looks once more.
     pub fn leave(&self) {
-        // Clears `ORPHANED` too: this ticket would have found the work of the dropped one.
+        // Clears `ORPHANED` too: this ticket would have found the work of the dropped ticket.
         let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
@@ -122,15 +122,14 @@ impl Tickets {
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// Takes off the caller's ticket if there are more than `most`. Returns whether it did; then at
-    /// least `most` others are left.
+    /// Takes off the caller's ticket if there are more than `most` tickets. Returns whether it did.
     pub fn retire(&self, most: usize) -> bool {
         let retired = |word: u64| (word & FIELD > most as u64).then_some(word - TICKET);
         self.0.fetch_update(Relaxed, Relaxed, retired).is_ok()
     }
 
     /// Makes room for another ticket while the caller's thread blocks. The caller then looks
-    /// whether one is wanted.
+    /// whether another is wanted.
     pub fn step_aside(&self) {
         self.0.fetch_add(GUARD - TICKET, Relaxed);
     }

@@ -3,11 +3,13 @@
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
 
-/// Sums since the queue was made. Each is exact, but a reader reads them one after the other.
+/// Sums since the queue was made. Each sum is exact, but a reader reads them one after the other.
 ///
-/// The first four say how tasks have ended. Each is raised after the task was taken off the queue's
-/// count ([`tell`]), so these sums and that count together are never more than the accepted tasks.
-/// The fields are grouped by their writers: the first six, which a lease updates, share a cache
+/// The first four say how tasks have ended. A thread raises one of them after it has taken the task
+/// off the queue's count ([`tell`]). So these sums and that count together are never more than the
+/// accepted tasks.
+///
+/// The fields are grouped by their writers. The first six, which a lease updates, share a cache
 /// line with the queue's life word.
 #[derive(Default)]
 #[repr(C)]
@@ -23,7 +25,6 @@ pub(crate) struct QueueCounters {
     /// The time for which tasks ran, in nanoseconds.
     pub(crate) service: AtomicU64,
     pub(crate) leases: AtomicU64,
-    /// The longest lease, in nanoseconds.
     pub(crate) longest: AtomicU64,
     /// Tasks that ran on a thread that waited for them.
     pub(crate) inlined: AtomicU64,
@@ -32,12 +33,11 @@ pub(crate) struct QueueCounters {
     pub(crate) submitted: AtomicU64,
     /// How often the queue became ready.
     pub(crate) arrivals: AtomicU64,
-    /// Since when the queue has waited to be served, in nanoseconds; 0 if it does not wait, or
-    /// waits are not measured.
+    /// The time since which the queue waits to be served, in nanoseconds. 0 if the queue does not
+    /// wait, or waits are not measured.
     pub(crate) waits_since: AtomicU64,
     /// The longest time for which the queue was ready and not served, in nanoseconds.
     pub(crate) gap: AtomicU64,
-    /// Polls of futures.
     pub(crate) polls: AtomicU64,
 }
 
@@ -49,8 +49,8 @@ impl QueueCounters {
         }
     }
 
-    /// Returns how many tasks have been accepted: never too many, never fewer than an earlier call,
-    /// and exact when no task is about to end. `pending` reads how many have not ended.
+    /// Returns how many tasks have been accepted: never too many, never fewer than an earlier call.
+    /// The number is exact when no task is about to end. `pending` reads how many have not ended.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is read last, so a task that ends in between counts at most once.
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
@@ -83,7 +83,6 @@ impl QueueCounters {
     }
 }
 
-/// Adds to a statistic.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, by: u64) {
     if by != 0 {
@@ -91,8 +90,8 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
     }
 }
 
-/// Raises a sum by tasks that the caller has taken off the queue's count. The caller keeps the
-/// queue from being over.
+/// Adds tasks that the caller has taken off the queue's count. The caller keeps the queue from
+/// being over.
 #[inline]
 pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
     if tasks != 0 {
@@ -100,9 +99,8 @@ pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
     }
 }
 
-/// Raises a maximum that is a statistic.
 pub(crate) fn raise(counter: &AtomicU64, to: u64) {
-    // Relaxed: no data is read because of it. The load usually saves the exchange.
+    // Relaxed: no data is read because of this. The load usually saves the exchange.
     if counter.load(Relaxed) < to {
         counter.fetch_max(to, Relaxed);
     }

@@ -1,5 +1,6 @@
-//! Permits: if a queue limits its futures in flight, each holds a permit from its beginning to its
-//! end. A future that finds none free waits for one. One lock for each queue protects its permits.
+//! Permits of futures. If a queue limits its futures in flight, each future holds a permit from its
+//! beginning to its end. A future that finds no permit waits for one. One lock for each queue
+//! protects its permits.
 
 use crate::sync::lock::Mutex;
 use crate::task::{AnyTask, Cause, Job};
@@ -20,7 +21,7 @@ struct Permits {
     last: u64,
     /// The first jobs of waiting futures, by number; `None` until the job arrives here.
     waiting: BTreeMap<u64, Option<Job>>,
-    /// The numbers of the futures that got a permit before their first job arrived here.
+    /// The numbers of futures that got a permit before their first job arrived here.
     early: BTreeSet<u64>,
     /// Set when the queue ends its futures: no future waits any more.
     over: Option<Cause>,
@@ -33,7 +34,7 @@ pub(crate) enum Kept {
     Waits,
     /// The future got a permit meanwhile.
     Begins(Job),
-    /// Meanwhile the future was cancelled, or the queue is about to cancel it. The queue no longer
+    /// The future was cancelled meanwhile, or the queue is about to cancel it. The queue no longer
     /// expects the job.
     Ends(Job, Option<Cause>),
 }
@@ -59,7 +60,6 @@ impl Permits {
 }
 
 impl Flight {
-    /// Resets the permits for a new queue in the slot.
     pub(crate) fn reset(&self, limit: Option<usize>) {
         *self.0.lock() = Permits { limit, ..Permits::default() };
     }
@@ -93,7 +93,7 @@ impl Flight {
         }
     }
 
-    /// Ends all waiting for permits. Returns the futures that wait now, for the caller to cancel. A
+    /// Ends all waiting for permits. Returns the waiting futures, which the caller cancels. A
     /// future whose first job has not arrived is cancelled by the thread that brings the job.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
@@ -112,8 +112,8 @@ impl Flight {
     }
 
     /// Takes back the permit of a future that has ended, and gives the free permits to waiting
-    /// futures. A future that ends as soon as it begins calls this again, from within `begin`:
-    /// because of `is_being_filled`, that call only takes back the permit, and does not recurse.
+    /// futures. A future that ends as soon as it begins calls this again, from within `begin`. That
+    /// call finds `is_being_filled` set, so it only takes back the permit, and does not recurse.
     pub(crate) fn leave(&self, begin: impl Fn(Job)) {
         let mut permits = self.0.lock();
         permits.taken -= 1;

@@ -1,8 +1,9 @@
 //! Forks: halves of a `join` and jobs of a scope that tasks of a queue offer to its other servers.
 //!
-//! A fork is an offer. The thread that offers it, its *owner*, takes it back and runs it if no
-//! other thread has begun it. So a fork needs no ticket, no capacity and no open queue to end. It
-//! runs in the place that its thread has already: that of a lease, or of a thread that waits.
+//! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
+//! it if no other thread has begun it. So a fork needs no ticket, no capacity and no open queue to
+//! end. A fork runs in the place that its thread already has: that of a lease, or of a thread that
+//! waits.
 //!
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
@@ -14,10 +15,10 @@
 //!     latch: run forks that come of it
 //! ```
 //!
-//! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch links the
-//! latch of the fork within which it was made. A fork *comes of* its own latch and of every latch
-//! that this one links, directly or through others. A thread that waits runs only forks that come
-//! of its latch: others might want a lock that it holds.
+//! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch that is made
+//! within a fork links that fork's latch. A fork *comes of* its own latch and of every latch
+//! outside it. A thread that waits runs only forks that come of its latch: other forks might want a
+//! lock that the thread holds.
 
 use crate::idle::Park;
 use crate::pool::Countdown;
@@ -33,7 +34,7 @@ use crossbeam_utils::CachePadded;
 
 /// How many shards a queue's forks have.
 const SHARDS: usize = 16;
-/// The shard of the threads to which no other is lent.
+/// The shard of all threads that have none of their own.
 const COMMON: usize = SHARDS - 1;
 
 /// The head with which every fork begins.
@@ -54,7 +55,7 @@ impl ForkHead {
         self.latch
     }
 
-    /// Returns whether this fork comes of the latch, so that a thread at the latch waits for it.
+    /// Returns whether this fork comes of the latch.
     fn comes_of(&self, latch: *const Latch) -> bool {
         let mut own = self.latch;
         while !own.is_null() && !ptr::eq(own, latch) {
@@ -65,7 +66,6 @@ impl ForkHead {
     }
 }
 
-/// A fork that no thread has begun.
 struct Offer(*const ForkHead);
 
 // SAFETY: I7 — the fork stays until a thread runs it, and whatever it captures is `Send`.
@@ -118,11 +118,10 @@ impl Shard {
 ///
 /// A thread that forks has a shard of its own, lent to it for the lease. So threads that fork in
 /// the same queue do not take the same lock. If a lease leaves forks in its shard, the queue's
-/// other servers find them there.
+/// other servers find the forks there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
-    /// A bit for each shard that is lent.
     lent: AtomicUsize,
     /// A bit for each shard that was ever used.
     used: AtomicUsize,
@@ -130,7 +129,7 @@ pub(crate) struct Forks {
 
 impl Forks {
     /// Returns the shard in which a thread that serves the queue offers its forks. Lends a shard to
-    /// an owner that has none; the common shard serves threads without an owner.
+    /// an owner that has none. The common shard serves threads without an owner.
     pub(crate) fn shard_of(&self, owner: Option<&Owner>) -> usize {
         let Some(owner) = owner else { return self.use_shard(COMMON) };
         owner.shard.get().unwrap_or_else(|| {
@@ -144,7 +143,6 @@ impl Forks {
         })
     }
 
-    /// Takes a shard back that was lent for a lease.
     #[inline]
     pub(crate) fn give_back(&self, owner: &Owner) {
         if let Some(shard) = owner.shard.get().filter(|it| *it < COMMON) {
@@ -152,7 +150,6 @@ impl Forks {
         }
     }
 
-    /// Marks a shard as used, and returns it.
     fn use_shard(&self, shard: usize) -> usize {
         self.used.fetch_or(1 << shard, Relaxed); // Relaxed: behind the fence of LOOK
         shard
@@ -193,14 +190,14 @@ impl Forks {
         })
     }
 
-    /// Takes a fork that comes of this latch. Looks under the lock of every shard, so a thread that
+    /// Takes a fork that comes of this latch. Looks under the lock of every shard. So a thread that
     /// offers such a fork later sees the caller's earlier writes.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
 
-    /// Sleeps until the wait is over, or there is a fork that comes of the latch. Returns that
-    /// fork.
+    /// Sleeps until the wait is over, or until there is a fork that comes of the latch. Returns
+    /// that fork.
     pub(crate) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
@@ -217,7 +214,7 @@ impl Forks {
         })
     }
 
-    /// Takes a fork back that was offered in this shard. Returns whether no thread has begun it.
+    /// Takes back a fork of this shard. Returns whether no thread has begun the fork.
     #[inline]
     pub(crate) fn take_back(&self, shard: usize, head: &ForkHead) -> bool {
         self.shards[shard].with(|offers| {
@@ -227,7 +224,7 @@ impl Forks {
     }
 }
 
-/// The part of a frame, in which a thread serves the queue, that its forks use.
+/// The part of a `Serving` frame that the task's forks use.
 pub(crate) struct Owner {
     /// The latch of the innermost fork that the thread runs; null if it runs none.
     pub(crate) latch: Cell<*const Latch>,
@@ -241,9 +238,9 @@ impl Owner {
     }
 }
 
-/// The latch of one half of a `join`, or of the jobs of a scope. The owner waits at it.
+/// The latch at which the owner waits for one half of a `join`, or for the jobs of a scope.
 pub(crate) struct Latch {
-    /// The latch of the fork within which this was made; null if it was made in no fork.
+    /// The latch of the fork within which this latch was made; null if it was made in no fork.
     outer: *const Latch,
     owner: *const Owner,
     pub(crate) countdown: Countdown,
@@ -284,8 +281,8 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame this only calls `f`: only the owner waits at this latch, and it
-    /// does not wait during the call.
+    /// frame. In the owner's frame this only calls `f`: the owner is the only thread that waits
+    /// here, and does not wait during the call.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();
@@ -298,8 +295,8 @@ impl Latch {
         result
     }
 
-    /// Counts a fork that has ended, and wakes the owner if it sleeps and this was the last.
-    /// `caller` is this thread's innermost frame.
+    /// Counts a fork that has ended. Wakes a sleeping owner if this was the last fork. `caller` is
+    /// this thread's innermost frame.
     ///
     /// # Safety
     ///
@@ -307,8 +304,8 @@ impl Latch {
     pub(crate) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
         // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
         let is_own = unsafe { (*this).is_owners(caller) };
-        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only, so
-        // they may go once they are written.
+        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only,
+        // which may go once they are written.
         let countdown = unsafe { &(*this).countdown };
         if is_own {
             return countdown.end_own();
@@ -320,8 +317,8 @@ impl Latch {
         }
     }
 
-    /// Wakes the owners that sleep at this latch or at one outside it, because a fork that comes of
-    /// them was offered.
+    /// Wakes the owners that sleep at this latch or at one outside it: a fork that comes of these
+    /// latches was offered.
     #[inline]
     pub(crate) fn stir(&self) {
         let mut latch = Some(self);

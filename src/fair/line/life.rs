@@ -25,16 +25,17 @@ pub(crate) const MAX_LEASES: usize = 0xFFFF;
 /// The most tasks that a queue may hold.
 pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 
-/// The state of a queue, the number of its leases, and the number of accepted tasks that have not
-/// ended.
+/// One word with the state of a queue, the number of its leases, and the number of accepted tasks
+/// that have not ended.
 ///
 /// A slot is *taken* from `open` to `free`. Its queue is *held* while it has a handle. A *closed*
-/// queue accepts no task from outside, and a *cancelled* one begins no task. A *paused* queue is
-/// not served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it
-/// is closed, without handle, without lease and without task.
+/// queue accepts no task from outside. A *cancelled* queue begins no task. A *paused* queue is not
+/// served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it is
+/// closed and has no handle, no lease and no task.
 ///
-/// All this is in one word, so that accepting and closing, ending and reclaiming, and beginning a
-/// lease within the limit have one order (I2, I3).
+/// All this is in one word, so one step decides (I2, I3). A task is accepted unless the queue is
+/// closed. The thread that ends the last task learns that the queue is over. A lease begins only
+/// below the limit.
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
@@ -55,8 +56,8 @@ impl Look {
     pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
-    /// Returns whether there is no queue, or one that is over. No lease may begin then: its end
-    /// would make the queue over a second time, and the slot would be freed twice.
+    /// Returns whether there is no queue, or one that is over. No lease may begin then. The end of
+    /// such a lease would make the queue over a second time, and free the slot twice.
     fn is_gone(self) -> bool {
         !self.is_taken() || self.is_over_now()
     }
@@ -76,7 +77,7 @@ impl Look {
         self.0 / TASK
     }
     /// Returns the reason as an error if one more task may not be accepted. Tasks of the queue
-    /// itself may spawn into it after it was closed.
+    /// itself may spawn into the queue after it was closed.
     #[inline]
     pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
         if self.is_cancelled() || (self.is_closed() && !is_inside()) {
@@ -117,18 +118,17 @@ impl Life {
         self.0.store(flags, OPENED.release());
     }
 
-    /// Marks the slot as free. The caller is the thread that learned that the queue is over.
+    /// Marks the slot as free. The caller has learned from its own step that the queue is over.
     pub fn free(&self) {
-        // Relaxed: the lock of the registry orders it before the next `open`. No thread changes the
-        // word of a queue that is over.
+        // Relaxed: the lock of the registry orders this before the next `open`. No thread changes
+        // the word of a queue that is over.
         self.0.store(0, Relaxed);
     }
 
     /// Accepts one more task, or returns the reason why not.
     #[inline]
     pub fn accept(&self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
-        // Relaxed: the task goes through the queue's injector, which orders the submitter's writes
-        // before the task.
+        // Relaxed: the queue's injector orders the submitter's writes before the task.
         let mut word = self.0.load(Relaxed);
         loop {
             Look(word).may_accept(capacity, &is_inside)?;
@@ -139,15 +139,16 @@ impl Life {
         }
     }
 
-    /// Takes `count` ended tasks off the count. Returns the new word: the queue may be over.
+    /// Takes `count` ended tasks off the count. Returns the new word, which tells whether the queue
+    /// is over.
     #[inline]
     pub fn end_tasks(&self, count: u64) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
-    /// Begins a lease if the queue has fewer than `limit` and is not paused. Returns whether it
-    /// did.
+    /// Begins a lease if the queue has fewer than `limit` leases and is not paused. Returns whether
+    /// it has begun one.
     #[inline]
     pub fn begin_lease(&self, limit: usize) -> bool {
         self.begin(|look| !look.is_paused() && look.leases() < limit)
@@ -166,7 +167,7 @@ impl Life {
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 
-    /// Ends a lease. Returns the new word: the queue may be over.
+    /// Ends a lease. Returns the new word, which tells whether the queue is over.
     #[inline]
     pub fn end_lease(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
@@ -179,8 +180,8 @@ impl Life {
         self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
     }
 
-    /// Closes and cancels the queue. Also resumes it: servers drop the tasks that arrive late, and
-    /// no server comes to a paused queue.
+    /// Closes and cancels the queue. Also resumes the queue: servers drop the tasks that arrive
+    /// late, and no server comes to a paused queue.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
         // Relaxed: no data is read because of it.
@@ -197,8 +198,8 @@ impl Life {
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
-    /// Closes the queue, because its last handle is dropped, and resumes it, because no handle is
-    /// left to do so. Returns the new word: the queue may be over.
+    /// Closes the queue, because its last handle is dropped. Resumes the queue, because no handle
+    /// is left to do so. Returns the new word, which tells whether the queue is over.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| (word | CLOSED) & !(HELD | PAUSED);

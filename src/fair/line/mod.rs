@@ -1,4 +1,4 @@
-//! Lines: the shared state of a queue, one for each slot.
+//! A *line* is the shared state of a queue. Each slot has one.
 //!
 //! The other files of the folder are parts of a line; `table.rs` finds the line of a slot.
 
@@ -29,19 +29,18 @@ use waits::Waits;
 /// The greatest weight of a queue.
 pub(crate) const MAX_WEIGHT: u64 = 1 << 32;
 
-/// A job in a queue.
 pub(crate) struct QueuedJob {
     pub(crate) job: Job,
     /// When the job was accepted, in nanoseconds; 0 if waits are not measured.
     pub(crate) since: u64,
 }
 
-/// The shared state of a queue. It is made when its slot is first used, and reused by the slot's
-/// later queues.
+/// The shared state of a queue. A line is made when its slot is first used, and the slot's later
+/// queues reuse it.
 ///
-/// The fields are ordered so that a task touches few cache lines. First comes the life word, which
-/// spawners and servers change, with the counters that a server changes right after it. Then come
-/// the jobs, on cache lines of their own, and the fields that both only read.
+/// The fields are ordered so that a task touches few cache lines. First come the life word, which
+/// spawners and servers change, and the counters, which a server changes right after it. Then come
+/// the jobs, on cache lines of their own. The other fields are mostly read.
 #[repr(C)]
 pub(crate) struct Line {
     pub(crate) life: Life,
@@ -56,8 +55,8 @@ pub(crate) struct Line {
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// How often the queue was paused, less how often it was resumed. Only if it is not zero does a
-    /// server look whether `life` is paused, which would cost too much after each task.
+    /// How often the queue was paused, less how often it was resumed. A server looks whether `life`
+    /// is paused only if this is not zero. To look after each task would cost too much.
     pauses: AtomicUsize,
     /// Tells running tasks that the queue is cancelled, so they may stop.
     pub(crate) is_cancelled: AtomicBool,
@@ -69,19 +68,20 @@ pub(crate) struct Line {
     pub(crate) joiners: Joiners,
     /// Notified when the queue is idle. Made when a thread first waits for that.
     pub(crate) quiet: Once<EventCount>,
-    /// Its token is cancelled when the queue is over or cancelled. Made when first asked for.
+    /// The token for the end: it is cancelled when the queue is over or cancelled. Made when first
+    /// asked for.
     pub(crate) end: End,
     pub(crate) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
     pub(crate) waits: Once<Waits>,
-    /// The token that cancels the queue, and the link that lets it do so even after the last handle
-    /// has gone.
+    /// The token that cancels the queue, and its link to the queue. The link works even after the
+    /// last handle is gone.
     pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
-    /// Its futures that hold a permit, or wait for one.
+    /// The queue's futures that hold a permit, or wait for one.
     pub(crate) flight: Flight,
-    /// Its futures that have not ended.
+    /// The queue's futures that have not ended.
     pub(crate) living: Living,
-    /// A `Weak<QueueHandle>` of its present or last queue, for `Serving`. Handles are built on
+    /// A `Weak<QueueHandle>` of the present or last queue, for `Serving`. Handles are built on
     /// lines, so a line does not know their type.
     pub(crate) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
@@ -91,7 +91,6 @@ pub(crate) fn limit_of(limit: Option<usize>) -> usize {
     limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
 }
 
-/// The settings of a queue.
 #[derive(Clone)]
 pub(crate) struct QueueSettings {
     pub(crate) name: Option<Text>,
@@ -167,12 +166,10 @@ impl Line {
             && (!self.jobs.is_empty() || self.forks.get().is_some_and(Forks::has_some))
     }
 
-    /// Returns whether the queue has no pending task and no lease.
     pub(crate) fn is_idle(&self) -> bool {
         self.life.look().is_idle()
     }
 
-    /// Returns the event count that is notified when the queue is idle.
     pub(crate) fn quiet(&self) -> &EventCount {
         self.quiet.get_or_make(EventCount::new)
     }
@@ -198,8 +195,8 @@ impl Line {
         self.life.cancel();
     }
 
-    /// Returns the cause with which tasks of the cancelled queue end. `cancel` sets the mark while
-    /// it holds the lock of the reason, so a caller that has seen the mark sees the reason too.
+    /// Returns the cause with which tasks of the cancelled queue end. `cancel` sets its mark under
+    /// the reason's lock, so a caller that has seen the mark sees the reason too.
     pub(crate) fn cause(&self) -> Cause {
         Cause::Cancelled(CancelledBy::Queue, self.reason())
     }
@@ -222,7 +219,7 @@ impl Line {
     }
 
     /// Returns whether tasks leave the count before their handles report that they are done. With a
-    /// capacity they do, so a caller that has joined a task may rely on its room.
+    /// capacity they do, so a caller that has joined a task finds its room free.
     #[inline]
     pub(crate) fn is_exact(&self) -> bool {
         self.capacity() < MAX_TASKS
@@ -235,7 +232,6 @@ impl Line {
         fork.map(|job| QueuedJob { job, since: 0 }).or_else(|| self.take_job())
     }
 
-    /// Takes the oldest job.
     #[inline]
     pub(crate) fn take_job(&self) -> Option<QueuedJob> {
         self.jobs.pop()

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use core::ptr;
 
 /// A cell that is empty, and then holds one value until the cell is dropped. Lock-free: if several
-/// threads make a value at the same time, the cell keeps one of them.
+/// threads make a value at the same time, the cell keeps one of the values.
 #[derive(Debug)]
 pub struct Once<T>(AtomicPtr<T>);
 
@@ -26,7 +26,7 @@ impl<T> Once<T> {
         unsafe { value.as_ref() }
     }
 
-    /// Returns the value, which `make` makes if there is none yet.
+    /// Returns the value. Makes the value if there is none yet.
     #[inline]
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         self.get().unwrap_or_else(|| self.make(make))

@@ -1,4 +1,4 @@
-//! The table that finds the line of a slot without a lock, and the free slots, which have one.
+//! The table from slots to lines, which needs no lock, and the free slots, which a lock protects.
 
 use super::Line;
 use super::once::Once;
@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 /// How many queues a scheduler can have at once.
 const SLOTS: usize = GROUP * GROUPS;
 
-/// The line of each slot, in groups that are made when they are first needed. A line neither moves
-/// nor goes before the table does, so a slot's number and address stay valid (I1).
+/// The line of each slot, in groups that are made when they are first needed. A line stays where it
+/// is until the table is dropped, so a slot's number and address stay valid (I1).
 pub(crate) struct Table {
     groups: Box<[Once<LineGroup>]>,
 }
@@ -22,13 +22,13 @@ impl Table {
         Table { groups: (0..GROUPS).map(|_| Once::empty()).collect() }
     }
 
-    /// Returns the line of a slot, if one was made. It may be without a queue.
+    /// Returns the line of a slot, if there is one. The line may be without a queue.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<&Line> {
         self.groups.get(slot / GROUP)?.get()?.0[slot % GROUP].get()
     }
 
-    /// Returns the line of a slot, and makes it if there is none.
+    /// Returns the line of a slot. Makes the line if there is none.
     pub(crate) fn make(&self, slot: usize) -> &Line {
         let group = self.groups[slot / GROUP]
             .get_or_make(|| LineGroup(array_on_the_machine![Once::empty(); GROUP]));
@@ -42,7 +42,7 @@ impl Table {
     }
 }
 
-/// The free slots. The lock `Queues::registry` protects them. A thread takes it to make a queue, or
+/// The free slots, under the lock `Queues::registry`. A thread takes that lock to make a queue, or
 /// to free the slot of a queue that is over. No thread takes it to pick a queue or to run a task.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
@@ -55,7 +55,6 @@ pub(crate) struct FreeSlots {
 }
 
 impl FreeSlots {
-    /// Takes a free slot, if there is one.
     pub(crate) fn take(&mut self) -> Option<usize> {
         self.free.pop().or_else(|| {
             let slot = self.next;

@@ -5,7 +5,8 @@ use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// How many buckets each power of two has: a time that is read is at most one part in 32 too long.
+/// How many buckets each power of two has. So a time that is read is at most one part in 32 too
+/// long.
 const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 
@@ -40,8 +41,8 @@ impl Waits {
         Duration::from_nanos(counters::read(&self.longest))
     }
 
-    /// Returns the time within which the fraction `part` of the waits ended, or zero if there are
-    /// none.
+    /// Returns the time within which the fraction `part` of the waits ended. Returns zero if there
+    /// are no waits.
     pub(crate) fn quantile(&self, part: f64) -> Duration {
         let counts: alloc::vec::Vec<u64> = self.buckets.iter().map(counters::read).collect();
         let rank = (counts.iter().sum::<u64>() as f64 * part).ceil() as u64;

@@ -1,5 +1,5 @@
-//! A search tree for the ready queue with the least virtual time. `WeightedFair` searches it for
-//! each pick, and lowers its floors when a time becomes less or a queue becomes ready.
+//! A search tree for the ready queue with the least virtual time. `WeightedFair` searches the tree
+//! for each pick. It lowers the tree's floors when a time becomes less or a queue becomes ready.
 
 use super::ready::{Bits, ReadySet, SUMMARIES};
 use crate::fair::LEAST;
@@ -15,17 +15,17 @@ pub struct Times {
 }
 
 /// A tree above the times, whose nodes have `FAN` children. The *floor* of a node is a lower bound
-/// for the times of the members below it. The [`ReadySet`] tells which nodes have members.
+/// for the times of the members below that node. The [`ReadySet`] tells which nodes have members.
 ///
 /// - A floor may be too low. A pick raises the floors on its own path, up to the highest that has
-///   siblings with members. No other increase of a time raises floors, so they stay too low until
-///   a search comes there and raises them.
+///   siblings with members. All other floors that became too low stay so until a search reaches and
+///   raises them.
 /// - A floor is not too high, once all calls have returned. A thread that lowers a time lowers the
-///   floors above it that are higher. A thread that raises floors looks again afterwards, and
-///   lowers them again if it must. Of these two, one sees the other (`LEAST`).
+///   floors above it. A thread that raises floors then looks at the times again, and lowers the
+///   floors if it must. At least one of the two threads sees the other (`LEAST`).
 ///
-/// The tree is lock-free: a search begins again only if another thread has changed a word that it
-/// read, or if it has raised a floor itself.
+/// The tree is lock-free. A search begins again only if another thread has changed a word that the
+/// search read, or if the search has raised a floor.
 #[derive(Debug)]
 pub struct Least {
     groups: Box<[AtomicU64]>,
@@ -86,7 +86,8 @@ impl Least {
             let Some(group) = least(self.groups(part.at, summary)) else { continue };
             let (members, times) = (set.members(group.at), times(group.at));
             let Some(octet) = least(floors(times, members)) else {
-                // The thread that removed the last member may not have come to this yet.
+                // The thread that removed the last member has perhaps not yet cleared the summary's
+                // bit.
                 set.tidy(group.at);
                 continue;
             };
@@ -101,7 +102,7 @@ impl Least {
         }
     }
 
-    /// Raises floors after the found queue has been charged up to `to`.
+    /// Raises floors after the found queue was charged up to `to`.
     #[inline]
     pub fn charged(&self, found: &Found, to: u64, set: &ReadySet, times: &Times) {
         let least = found.rest.map_or(to, |rest| earlier(rest, to));
@@ -109,8 +110,8 @@ impl Least {
     }
 
     /// Raises the floors above the found queue, from the lowest up to the last one that has
-    /// siblings with members. `find` does not compare the floors above that one. `least` is the
-    /// least time below the lowest floor.
+    /// siblings with members. `find` does not compare the floors above. `least` is the least time
+    /// below the lowest floor.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;
@@ -147,8 +148,8 @@ impl Least {
         lower_all(&self.above(slot, times), time);
     }
 
-    /// Raises each floor that is less than `to`: to `to`, or to the least time under that floor if
-    /// that time is less. So no floor falls half a turn behind.
+    /// Raises each floor that is less than `to`. The new floor is `to`, or the least time under the
+    /// floor if that time is less. So no floor falls half a turn behind.
     pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
         let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
         let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));
@@ -198,7 +199,6 @@ fn queues(times: &Times, at: usize, members: u64) -> impl Iterator<Item = (usize
     Bits(octet(members, first)).map(move |at| (first + at, &times.times[first + at]))
 }
 
-/// Returns an octet of a word: as many bits as a node has children.
 #[inline]
 fn octet(word: u64, first: usize) -> u64 {
     (word >> first) & (u64::MAX >> (64 - FAN))
@@ -210,8 +210,7 @@ fn octets(word: u64, bits: usize) -> impl Iterator<Item = usize> {
     (0..bits / FAN).filter(move |at| octet(word, at * FAN) != 0)
 }
 
-/// Returns the child with the least floor, the first of equals. It has the least floor of its
-/// siblings with it.
+/// Returns the first child with the least floor, together with the least floor of its siblings.
 #[inline]
 fn least<'a>(all: impl Iterator<Item = (usize, &'a AtomicU64)>) -> Option<Child> {
     let mut best: Option<Child> = None;
@@ -241,14 +240,14 @@ fn earlier(one: u64, other: u64) -> u64 {
     if is_before(other, one) { other } else { one }
 }
 
-/// Raises a floor that is still `from`. Returns whether it did.
+/// Raises a floor if it is still `from`. Returns whether it was.
 #[inline]
 fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
     is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
 }
 
-/// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change.
-/// So a thread that raises the next floor sees this change, or this thread sees the raised floor.
+/// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change. A
+/// thread that raises the next floor sees this change, or this thread sees the raised floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

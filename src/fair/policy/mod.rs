@@ -1,7 +1,7 @@
 //! Policies: which queue is served next.
 //!
 //! `ready.rs` is the set from which a policy picks. `tiers.rs` has a set and a policy for each
-//! priority, and calls the policies; their panics are caught.
+//! priority. It calls the policies, and catches their panics.
 
 pub(super) mod least;
 pub(super) mod ready;
@@ -21,12 +21,13 @@ use core::time::Duration;
 ///
 /// A queue is *ready* if it has a queued task or a fork, is below its limit, and is not paused.
 ///
-/// Several threads call a policy at once, also for the same queue, so its state is atomic. The
-/// scheduler holds no lock during a call, except the lock for making queues during
-/// [`opened`](Self::opened). Each priority has a policy of its own ([`Builder::policy`]).
+/// Several threads call a policy at once, even for the same queue, so a policy's state is atomic.
+/// The scheduler holds no lock during a call, with one exception: it holds the lock for making
+/// queues during [`opened`](Self::opened). Each priority has a policy of its own
+/// ([`Builder::policy`]).
 ///
-/// A policy only decides about order. If it chooses a queue that is not ready, or none, the
-/// scheduler serves the first ready queue. So no policy can lose a task or stop all service, but it
+/// A policy only decides about order. If it chooses a queue that is not ready, or no queue, the
+/// scheduler serves the first ready queue. So a policy cannot lose a task or stop all service, but
 /// can starve a queue.
 ///
 /// [`Builder::policy`]: super::Builder::policy
@@ -62,8 +63,8 @@ use core::time::Duration;
 pub trait Policy: Send + Sync + 'static {
     /// Returns the queue to serve next, or `None` if none is ready.
     ///
-    /// `pick` may update the policy's state: every returned pick is followed by a call of
-    /// [`served`](Self::served) with it, even if no task ran.
+    /// `pick` may update the policy's state: for every returned pick the scheduler calls
+    /// [`served`](Self::served), even if no task ran.
     ///
     /// # Examples
     ///
@@ -75,8 +76,8 @@ pub trait Policy: Send + Sync + 'static {
         let _ = slot;
     }
 
-    /// Is called before the queue in this slot gets a lower weight, or after it got a higher one.
-    /// The policy can convert the queue's debt for past service.
+    /// Is called before the queue in this slot gets a lower weight, or after it has got a higher
+    /// one. The policy can convert the queue's debt for past service.
     fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
         let _ = (slot, change, ready);
     }
@@ -96,11 +97,13 @@ pub trait Policy: Send + Sync + 'static {
         let _ = pick;
     }
 
-    /// Is called after the picked queue was served, with a service of zero if it had no task.
+    /// Is called after the picked queue was served, with a service of zero if the queue had no
+    /// task.
     ///
-    /// Also called with a note of 0 for a task that ran on a thread that waited for it. If a thread
-    /// sleeps until forks have ended, this is called before each sleep with the service since the
-    /// last call. The first call for a lease has the pick's note, and each other a note of 0.
+    /// There are two more kinds of calls, with a note of 0. The first is for a task that ran on a
+    /// thread that waited for the task. The second is for a thread that sleeps in a wait: before
+    /// each sleep, with the service since the last call. The first call for a lease has the pick's
+    /// note.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }
@@ -136,7 +139,7 @@ impl Pick {
         self
     }
 
-    /// Adds a number that the policy gets back in [`Policy::served`].
+    /// Adds a number, which the policy gets back in [`Policy::served`].
     pub fn with_note(mut self, note: u128) -> Self {
         self.note = note;
         self
@@ -189,8 +192,8 @@ pub struct Reweighted {
 pub struct Service {
     /// The total time of its tasks on the thread that served it.
     pub time: Duration,
-    /// How many tasks and forks ran. Cancelled tasks do not count. A task that sleeps in a wait
-    /// counts once more.
+    /// How many tasks and forks ran. Cancelled tasks do not count. A task counts once more for each
+    /// sleep in a wait.
     pub tasks: usize,
     /// The queue's weight at the end of the lease.
     pub weight: u64,

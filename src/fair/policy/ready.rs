@@ -1,5 +1,5 @@
 //! The ready set: one bit for each queue that may have work. Submitters set bits, tickets clear
-//! them, and policies read them. No lock protects it.
+//! them, and policies read them, all without a lock.
 
 use crate::fair::READY;
 use crate::fair::line::table::Table;
@@ -10,7 +10,7 @@ use core::fmt;
 pub(crate) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
-/// Membership is advice: a member may have no task, but every ready queue becomes a member (I4).
+/// A member may have no task, but every ready queue becomes a member (I4).
 #[derive(Debug)]
 pub struct ReadySet {
     summary: [AtomicU64; SUMMARIES],
@@ -36,7 +36,7 @@ impl ReadySet {
     /// Makes a slot a member.
     ///
     /// Always sets the summary's bit as well. So a thread that clears that bit reads from the
-    /// latest insertion that came before, and sees its member.
+    /// latest insertion before, and sees its member.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());
@@ -58,8 +58,8 @@ impl ReadySet {
         let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
         word.fetch_and(!bit, READY.acquire());
         if self.members(group) != 0 {
-            // Relaxed: the thread that set the member has published its earlier writes, and this
-            // continues its release sequence.
+            // Relaxed: the thread that set the member has published its earlier writes. This step
+            // continues that thread's release sequence.
             word.fetch_or(bit, Relaxed);
         }
     }
@@ -67,8 +67,8 @@ impl ReadySet {
     /// Returns a word of the summary, whose bits are the groups that may have members.
     #[inline]
     pub(crate) fn summary(&self, at: usize) -> u64 {
-        // Relaxed: a caller that relies on this has fenced (`LOOK`), so a bit that it misses was
-        // set after that fence.
+        // Relaxed: a caller that relies on this has fenced (`LOOK`), so a bit that the caller
+        // misses was set after that fence.
         self.summary[at].load(Relaxed)
     }
 
@@ -98,7 +98,7 @@ impl ReadySet {
         let summary = |word: usize| (word < SUMMARIES).then(|| self.summary(word));
         let mut word = first / SUMMARY;
         let mut rest = Bits(summary(word).unwrap_or(0) & (u64::MAX << (first % SUMMARY)));
-        // `flat_map` takes twice as long, and each pick goes through this.
+        // `flat_map` would take twice as long.
         core::iter::from_fn(move || {
             loop {
                 if let Some(at) = rest.next() {
@@ -110,7 +110,6 @@ impl ReadySet {
         })
     }
 
-    /// Returns the members from `first` on.
     fn members_from(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         self.groups_from(first / GROUP).flat_map(move |group| {
             let from = first.saturating_sub(group * GROUP).min(63);
@@ -123,7 +122,6 @@ const fn bit(at: usize) -> u64 {
     1 << at
 }
 
-/// Iterates over the positions of a word's set bits.
 pub(crate) struct Bits(pub(crate) u64);
 
 impl Iterator for Bits {
@@ -142,12 +140,12 @@ impl Iterator for Bits {
 
 /// The queues among which a [`Policy`](super::Policy) chooses.
 ///
-/// A slot identifies a queue: a number below 65,536 that stays the same while the queue exists. A
-/// later queue may have the same slot ([`Queue::slot`](crate::fair::Queue::slot)).
+/// A slot is a number below 65,536 that identifies a queue while the queue exists. A later queue
+/// may have the same slot ([`Queue::slot`](crate::fair::Queue::slot)).
 ///
 /// # Examples
 ///
-/// [`Policy`](super::Policy) shows a policy that looks at each of them.
+/// [`Policy`](super::Policy) shows a policy that looks at each ready queue.
 #[derive(Clone, Copy)]
 pub struct Ready<'a> {
     pub(crate) set: &'a ReadySet,

@@ -7,9 +7,8 @@ use core::fmt;
 /// Serves one task of each ready queue in turn, in the order of their slots. Weights and the
 /// lengths of tasks do not matter.
 ///
-/// This is the policy of Toub's `RoundRobinThreadPool` (MSDN Magazine, January 2009). A queue stays
-/// in its slot when another queue ends, so the cursor needs no correction. A pick is lock-free, and
-/// usually reads a few words.
+/// This is the policy of Toub's `RoundRobinThreadPool` (MSDN Magazine, January 2009). A pick is
+/// lock-free, and usually reads a few words.
 ///
 /// # Examples
 ///

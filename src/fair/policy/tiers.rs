@@ -1,5 +1,5 @@
-//! Tiers: a ready set and a policy for the queues of each priority. Picks try the tiers from the
-//! highest down; every 64th pick tries a lower one first.
+//! A *tier* is a ready set and a policy for the queues of one priority. Picks try the tiers from
+//! the highest down; every 64th pick tries a lower tier first.
 
 use super::ready::{Ready, ReadySet};
 use super::{Pick, Policy, Reweighted, Service};
@@ -45,7 +45,6 @@ pub enum Priority {
     Highest,
 }
 
-/// The number of priorities.
 const TIERS: usize = 5;
 /// While a higher tier is ready, every 64th pick goes to a lower one.
 const FLOOR: usize = 64;
@@ -57,12 +56,11 @@ impl Priority {
     }
 }
 
-/// The queues of one priority.
 pub(crate) struct Tier {
     /// Its number; the highest priority has zero.
     pub(crate) rank: usize,
     pub(crate) set: ReadySet,
-    /// Advises which queue to pick. If it panics, the tier goes on without its advice.
+    /// Advises which queue to pick. If the policy panics, the tier goes on without this advice.
     policy: Box<dyn Policy>,
     panics: PanicHandler,
 }
@@ -72,7 +70,6 @@ impl Tier {
         Ready { set: &self.set, table }
     }
 
-    /// Adds a queue that has become ready.
     pub(crate) fn insert(&self, slot: usize, table: &Table) {
         let ready = self.ready(table);
         self.panics.take(|| self.policy.arrives(slot, ready));
@@ -80,34 +77,30 @@ impl Tier {
         self.panics.take(|| self.policy.changed(slot, ready));
     }
 
-    /// Removes a queue.
     pub(crate) fn remove(&self, slot: usize, table: &Table) {
         self.set.remove(slot);
         self.panics.take(|| self.policy.changed(slot, self.ready(table)));
     }
 
-    /// Tells the policy about a new queue. Returns the payload if the policy panics; the caller
-    /// passes it to the handler after it has released its lock.
+    /// Tells the policy about a new queue. If the policy panics, returns the payload, which the
+    /// caller passes to the handler after releasing its lock.
     pub(crate) fn opened(&self, slot: usize) -> Option<thread::Payload> {
         thread::catch(|| self.policy.opened(slot)).err()
     }
 
-    /// Tells the policy about a change of a queue's weight.
     pub(crate) fn reweighted(&self, slot: usize, change: Reweighted, table: &Table) {
         self.panics.take(|| self.policy.reweighted(slot, change, self.ready(table)));
     }
 
-    /// Tells the policy that its pick is about to be served.
     pub(crate) fn begins(&self, pick: Pick) {
         self.panics.take(|| self.policy.begins(pick));
     }
 
-    /// Tells the policy that its pick has been served.
     pub(crate) fn served(&self, pick: Pick, service: Service, table: &Table) {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
-    /// Tells the policy that its pick was not served, so that it takes a charge in advance back.
+    /// Tells the policy that its pick was not served. The policy takes the charge in advance back.
     pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
@@ -130,7 +123,6 @@ impl Tier {
 
 pub(crate) type MakePolicy = Box<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 
-/// The tiers of a scheduler.
 pub(crate) struct Tiers {
     tiers: [Once<Tier>; TIERS],
     pub(crate) reserves: Reserves,
@@ -149,7 +141,7 @@ impl Tiers {
         Tiers { tiers, reserves, make, panics, used, picks }
     }
 
-    /// Returns a tier, which is made, with its policy, when it is first needed.
+    /// Returns a tier. The first call for a tier makes it, with its policy.
     #[inline]
     pub(crate) fn get(&self, tier: usize) -> &Tier {
         self.tiers[tier].get_or_make(|| {
@@ -159,18 +151,18 @@ impl Tiers {
         })
     }
 
-    /// Returns the tiers that have been used, the highest first.
+    /// Returns the used tiers, the highest first.
     fn iter(&self) -> impl Iterator<Item = &Tier> {
         self.tiers.iter().filter_map(Once::get)
     }
 
-    /// Returns whether a queue may have a task, and the reservations allow its tier one more lease.
+    /// Returns whether some queue may have a task and the reservations allow its tier one more
+    /// lease.
     pub(crate) fn has_some(&self) -> bool {
         self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
     }
 
-    /// Returns whether a queue other than the one in this slot may have a task, and the
-    /// reservations allow its tier one more lease.
+    /// As `has_some`, but leaves out the queue in this slot.
     pub(crate) fn has_other_than(&self, slot: usize) -> bool {
         self.iter().any(|it| it.set.has_other_than(slot) && self.reserves.has_room(it.rank))
     }
@@ -202,7 +194,6 @@ impl Tiers {
         Some((tier, pick?))
     }
 
-    /// Picks from the tiers below the highest ready one, in turn.
     fn pick_lower(&self, turn: usize, table: &Table) -> Option<(&Tier, Pick)> {
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);
         let tier = lower().nth(turn % lower().count().max(1))?;

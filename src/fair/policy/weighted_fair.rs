@@ -2,15 +2,14 @@
 //!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
 //! 2²⁰ units. The remainder below a unit is kept, so a weight of 2³² is exact in the long run. At
-//! any moment the time may be a unit off on either side, 4 µs each at that weight; the promise
-//! includes that as ε.
+//! any moment a queue's time may be one unit off on either side. That is 4 µs at a weight of 2³²;
+//! the promise includes it as ε.
 //!
-//! A queue's virtual time is kept between 2⁶¹ units behind `now`, the scheduler's virtual time, and
-//! 2⁶² ahead of it (36 and 73 minutes at weight 1). So the promise holds for leases shorter than 73
-//! minutes times the weight; a longer lease is charged as one of that length. The lower bound
-//! matters if W leases are charged hours in advance, but take a minute. Without the bound, a queue
-//! more than half a turn behind would read as ahead, and starve
-//! (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
+//! `now` is the scheduler's virtual time. A queue's virtual time is between 2⁶¹ units behind `now`
+//! and 2⁶² ahead of it: 36 and 73 minutes at weight 1. So the promise holds for leases shorter than
+//! 73 minutes times the weight; a longer lease is charged as one of that length. The other bound
+//! keeps queues from falling more than half a turn behind. Such a queue would read as ahead, and
+//! starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -28,32 +27,32 @@ const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// The farthest that a queue may be ahead of `now`, which is a quarter of a turn: 73 minutes at
 /// weight 1.
 const MOST: u64 = 1 << 62;
-/// The length of an age is 2 to this power. When an age begins, no queue stays more than two ages
-/// behind `now`. Until the next age `now` moves by less than one age; the step into the next is at
-/// most `MOST`. Together that is less than half a turn.
+/// An age is 2 to this power units long. When an age begins, no queue stays more than two ages
+/// behind `now`. Until the next age `now` moves by less than one age, and the step into the next
+/// age is at most `MOST`. Together that is less than half a turn.
 const AGE: u32 = 60;
-/// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. A note
-/// has 16 bits more beside it, for the number of the queue.
+/// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. The
+/// other 16 bits of a note's half are for the number of the queue.
 const LONGEST: u32 = 48;
 
-/// Shares the time of the executor among the ready queues by weight: start-time fair queuing
-/// (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged in advance. This is the
-/// default policy.
+/// Shares the time of the executor among the ready queues by weight. This is the default policy. It
+/// is start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged
+/// in advance.
 ///
-/// Each queue has a *virtual time*. It advances by the time that the queue's tasks take, divided by
-/// the queue's weight. The ready queue with the least virtual time is served.
+/// Each queue has a *virtual time*. The time for which the queue's tasks run, divided by the
+/// queue's weight, advances it. The ready queue with the least virtual time is served.
 ///
-/// The length of a lease is not known when it begins. So the queue is then charged the mean of its
-/// last leases, and the charge is corrected when the lease ends. Without the charge, all threads
-/// would pick the same queue until its first lease ends.
+/// The length of a lease is not known when the lease begins. So the queue is then charged the mean
+/// of its last leases, and the charge is corrected when the lease ends. Without this charge, all
+/// threads would pick the same queue until its first lease ends.
 ///
 /// A queue that becomes ready starts no lower than the queue that was served last, so an idle queue
 /// saves no time up. The scheduler's clock measures a task from its beginning to its end, whether
 /// the task computes or blocks.
 ///
 /// A pick goes down a tree of minima. It reads at most 48 words, however many queues are ready, and
-/// some of them twice. It is lock-free: it begins again only if another thread has changed a word
-/// that it has read, or after it has mended a minimum.
+/// some of them twice. A pick is lock-free. It begins again only if another thread has changed a
+/// word that the pick has read, or if the pick has corrected a minimum.
 ///
 /// # Examples
 ///
@@ -75,7 +74,6 @@ pub struct WeightedFair {
     least: Least,
 }
 
-/// The accounts of a group of queues.
 struct Accounts {
     times: Times,
     pasts: [Past; GROUP],
@@ -83,12 +81,12 @@ struct Accounts {
 
 /// The history of a queue's leases.
 struct Past {
-    /// Service that is not worth a unit yet, in units times weight.
+    /// Service below one unit, in units times weight.
     rest: AtomicU64,
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
-    /// How many queues the slot has had. By it a slow ticket takes its charge in advance back from
-    /// the queue that it has charged, and not from the slot's next queue.
+    /// How many queues the slot has had. A late ticket takes its charge back only if this number
+    /// has not changed. Otherwise the slot has another queue.
     number: AtomicU64,
 }
 
@@ -110,8 +108,8 @@ impl Accounts {
     }
 }
 
-// Relaxed throughout: no word here publishes another. A thread that finds a queue in the ready set
-// sees the earlier charges to it, which the set publishes.
+// Relaxed throughout: no word here publishes another. The ready set publishes the earlier charges
+// to a queue, so a thread that finds the queue there sees them.
 impl WeightedFair {
     /// Returns a policy whose queues have had no service yet.
     #[must_use]
@@ -129,8 +127,8 @@ impl WeightedFair {
     }
 
     /// Raises the times and floors that are far behind, because a new age has begun. No other call
-    /// raises the time of a queue that is never ready, and after half a turn that time would read
-    /// as ahead.
+    /// raises the time of a queue that is never ready. After half a turn that time would read as
+    /// ahead.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -150,7 +148,7 @@ impl WeightedFair {
         &self.times(slot).times[slot % GROUP]
     }
 
-    /// Lowers the floors above a queue whose time may have become less, or which has become ready.
+    /// Lowers the floors above a queue that has become ready, or whose time may have become less.
     #[inline]
     fn is_less(&self, slot: usize) {
         self.least.lower(slot, self.time(slot).load(Relaxed), self.times(slot));
@@ -161,10 +159,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // The slot's last queue may have left the slot in the ready set, so a pick may come at any
-        // point here. In this order, a pick that charges the new time has read the new estimate. A
-        // pick that has read the new number charges the new time. Where the processor reorders the
-        // accesses, one pick may charge the new queue the old estimate, and not take it back.
+        // A pick may come at any point here, if the slot's last queue has left the slot in the
+        // ready set. A pick that charges the new time has read the new estimate, and one that has
+        // read the new number charges the new time. If the processor reorders the accesses, one
+        // pick may charge the new queue the old estimate, and not take it back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -173,7 +171,7 @@ impl Policy for WeightedFair {
     }
 
     /// Scales the queue's lead with its weight, including the charges for leases under way.
-    /// `served` takes those charges back at the weight of that moment, so the two cancel out.
+    /// `served` takes those charges back at the later weight, so the two cancel out.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
@@ -214,8 +212,8 @@ impl Policy for WeightedFair {
     }
 
     fn begins(&self, pick: Pick) {
-        // Not in `pick`: an arriving queue must not start at the time of a queue that turned out
-        // to be empty.
+        // `pick` does not do this: an arriving queue must not start at the time of a queue that
+        // turned out to be empty.
         let to = (pick.note() >> 64) as u64;
         if raise(&self.now, to).is_some_and(|before| (before ^ to) >> AGE != 0) {
             self.bring_up(to);
@@ -240,8 +238,8 @@ impl Policy for WeightedFair {
         let now = self.now.load(Relaxed);
         let mut after = 0;
         let corrected = |time: u64| {
-            // Read in each attempt: a change of weight also changes the time, which makes this
-            // exchange fail.
+            // The weight is read in each attempt. A change of weight also changes the time, so this
+            // exchange then fails.
             let weight = ready.weight(pick.slot);
             let used = if weight == service.weight { used } else { worth(nanos, weight).0 };
             let charged = charge(in_advance, weight);
@@ -256,25 +254,24 @@ impl Policy for WeightedFair {
     }
 }
 
-/// Returns the units that `nanos` nanoseconds are worth at a weight, at most `MOST`, and the rest
-/// that is not worth a unit.
+/// Returns the units for `nanos` nanoseconds at a weight, at most `MOST`, and the rest below a
+/// unit.
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
     let weight = weight.max(1);
     if nanos >> (63 - UNITS) == 0 {
-        // Below two hours, the faster division of 64 bits is enough.
+        // The faster division of 64 bits is enough below two hours.
         return ((nanos << UNITS) / weight, (nanos << UNITS) % weight);
     }
     let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight));
     (u64::try_from(worth / weight).unwrap_or(MOST).min(MOST), (worth % weight) as u64)
 }
 
-/// Returns the units that `nanos` nanoseconds are worth. Keeps the rest, which counts the next
-/// time.
+/// Returns the units for `nanos` nanoseconds. Keeps the rest for the next call.
 fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     let weight = weight.max(1);
     let (units, rest) = worth(nanos, weight);
-    // A thread that sees a full unit takes it out. If two take out the same unit, the rest is below
-    // zero until the next unit fills it.
+    // A thread that sees a full unit takes that unit out. If two threads take out the same unit,
+    // the rest is below zero until the next unit fills it.
     let filled = (kept.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
     if filled {
         kept.fetch_sub(weight, Relaxed);
@@ -287,25 +284,24 @@ fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
-/// Returns the note of a pick: its start, the number of the queue, and for how many nanoseconds it
-/// was charged. Units would depend on the weight, which may change.
+/// Returns the note of a pick: its start, the number of the queue, and the nanoseconds of the
+/// charge. Units would depend on the weight, which may change.
 fn note(time: u64, number: u64, nanos: u64) -> u128 {
     u128::from(time) << 64 | u128::from(number << LONGEST | nanos)
 }
 
-/// Returns the number of the queue that a pick has charged, and for how many nanoseconds.
 fn charged_by(pick: Pick) -> (u16, u64) {
     let word = pick.note() as u64;
     ((word >> LONGEST) as u16, word & ((1 << LONGEST) - 1))
 }
 
-/// Returns the charge in advance, in units. It is at least one, so that not all threads pick the
-/// same queue, and zero for a task that was not picked.
+/// Returns the charge in advance, in units. The charge is at least one, so that not all threads
+/// pick the same queue. For a task that was not picked, the charge is zero.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }
 
-/// Raises a virtual time if it is less than `to`, and then returns its old value.
+/// Raises a virtual time that is less than `to`, and then returns its old value.
 fn raise(time: &AtomicU64, to: u64) -> Option<u64> {
     let raised = |time| is_before(time, to).then_some(to);
     time.fetch_update(Relaxed, Relaxed, raised).ok()

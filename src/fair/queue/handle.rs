@@ -9,11 +9,11 @@ use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 
-/// A reference to a line. It keeps the queue neither open nor in its slot.
+/// A reference to a line. Its queue may be closed, and the slot may get another queue.
 #[derive(Clone)]
 pub(crate) struct LineRef {
     pub(crate) scheduler: Arc<Scheduler>,
-    /// The address is kept because finding the line takes three loads for each task.
+    /// The address is stored because to look the line up takes three loads for each task.
     line: NonNull<Line>,
 }
 
@@ -35,7 +35,8 @@ impl LineRef {
     }
 }
 
-/// The state that all handles of a queue share. Dropping it closes the queue, if it is still open.
+/// The state that all handles of a queue share. Its drop closes the queue, if the queue is still
+/// open.
 pub(crate) struct QueueHandle {
     pub(crate) id: ExecutorId,
     pub(crate) queue: LineRef,

@@ -20,13 +20,13 @@ use error::QueueError;
 use handle::QueueHandle;
 use report::QueueMetrics;
 
-/// A queue of a [`FairScheduler`](crate::fair::FairScheduler). Its tasks begin in the order in
-/// which they were spawned, and it shares the executor with the other queues.
+/// A queue of a [`FairScheduler`](crate::fair::FairScheduler). A queue begins its tasks in the
+/// order in which they were spawned, and shares the executor with the other queues.
 ///
 /// Clones are handles to the same queue. Dropping the last handle closes the queue, and resumes it
-/// if it is paused: the accepted tasks still run. A queue is itself an [`Executor`], so it can
-/// stand in for a pool. It can also carry another `FairScheduler`, whose queues then share this
-/// queue's service.
+/// if it is paused: the accepted tasks still run. A queue is itself an [`Executor`], so it can take
+/// the place of a pool. Another `FairScheduler` can run over a queue; the queues of that scheduler
+/// then share this queue's service.
 ///
 /// # Examples
 ///
@@ -79,8 +79,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure and the reason: the queue is closed or full, or the
-    /// executor is.
+    /// Returns [`Rejected`], with the closure and the reason: the queue or the executor is closed
+    /// or full.
     ///
     /// # Examples
     ///
@@ -127,8 +127,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`RejectedBatch`], with the refused closures and their reasons. A closure may be
-    /// accepted after an earlier one was refused because the queue was full.
+    /// Returns [`RejectedBatch`], with the refused closures and their reasons. If the queue is
+    /// full, it refuses a closure and may still accept a later one.
     ///
     /// # Examples
     ///
@@ -215,7 +215,7 @@ impl Queue {
 
     /// Pauses the queue: no further task begins until [`resume`](Self::resume). Running tasks are
     /// not interrupted. Returns whether this call has paused the queue: `false` if the queue was
-    /// paused before, or is cancelled.
+    /// already paused, or is cancelled.
     ///
     /// A thread that is about to begin a task during this call may still begin it.
     ///
@@ -248,8 +248,8 @@ impl Queue {
         was_paused
     }
 
-    /// Returns the token of the queue. The queue and its token are cancelled together. The handles
-    /// of the tasks that the cancellation ends report the token's
+    /// Returns the token of the queue. The queue and its token are cancelled together. Handles of
+    /// tasks that this cancellation ends report the token's
     /// [reason](crate::task::JoinError::reason).
     ///
     /// # Examples
@@ -303,24 +303,21 @@ impl Executor for Queue {
         submit(self.scheduler(), self.line(), self.line().capacity(), job)
     }
 
-    /// Returns the number of tasks of this queue that can run at once.
     fn parallelism(&self) -> NonZeroUsize {
         let limit = NonZeroUsize::new(self.line().limit()).unwrap_or(NonZeroUsize::MIN);
         self.scheduler().below.executor.parallelism().min(limit)
     }
 
-    /// Returns whether the queue or the executor below was cancelled, which drops the queued tasks.
     fn is_cancelled(&self) -> bool {
         self.line().life.look().is_cancelled() || self.scheduler().below.is_cancelled()
     }
 
-    /// Returns `true`, because jobs beyond the parallelism wait in the queue.
     fn enforces_parallelism(&self) -> bool {
         true
     }
 
-    /// Returns the token of the queue's end. It has the reason with which the queue was cancelled,
-    /// or else that of the executor's end.
+    /// Returns the token of the queue's end. The token's reason is that with which the queue was
+    /// cancelled, or else the executor's.
     fn end(&self) -> Option<CancelToken> {
         Some(end_of(self.scheduler(), self.line()))
     }

@@ -36,8 +36,8 @@ impl Queue {
     }
 }
 
-/// Puts the jobs that poll a queue's futures into the queue. It refuses futures, as it refuses
-/// tasks, but no job of a future that it has accepted.
+/// Puts the jobs that poll a queue's futures into the queue. Refuses futures as the queue refuses
+/// tasks, but no job of an accepted future.
 pub(crate) struct Polls {
     pub(crate) queue: LineRef,
     pub(crate) id: ExecutorId,

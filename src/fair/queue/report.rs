@@ -11,10 +11,10 @@ use core::time::Duration;
 
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
-/// The numbers are read one after the other. They are exact while no task of the queue runs. A
-/// lease updates them at its end, and after a task if 64 tasks have ended or 10 µs have passed
-/// since the last update. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), it
-/// updates them before a handle reports that its task is done.
+/// The numbers are read one after the other, and are exact while no task of the queue runs. A lease
+/// updates them at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue
+/// with a [capacity](crate::fair::QueueBuilder::capacity), they are updated before the handle of a
+/// task reports the task done.
 ///
 /// # Examples
 ///
@@ -35,28 +35,26 @@ pub struct QueueMetrics {
     pub slot: usize,
     /// The queue's current weight.
     pub weight: u64,
-    /// Tasks that the queue has accepted. The number is never too high, and never falls from one
-    /// answer to the next.
+    /// Tasks that the queue has accepted. The number is never too high, and never falls.
     pub submitted: u64,
     /// Tasks that the queue has refused.
     pub refused: u64,
-    /// Accepted tasks that have not ended, including those that run. Without a capacity, this may
-    /// include, for each lease, at most 64 tasks that have ended.
+    /// Accepted tasks that have not ended, including those that run. Without a capacity, up to 64
+    /// tasks of each lease may have ended already.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
-    /// Tasks that have returned, or have panicked and have a handle, which reports the panic.
+    /// Tasks that have returned, and tasks with a handle that have panicked.
     pub completed: u64,
     /// Detached tasks that have panicked.
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
-    /// Tombstones: jobs whose task was run or cancelled through its handle before a server reached
-    /// them.
+    /// Jobs whose task was run or cancelled through its handle before a server reached them.
     pub tombstones: u64,
     /// Tasks that ran on a thread that waited for them.
     pub inlined: u64,
-    /// How many times the queue has polled its futures, each of which counts as one task.
+    /// How many times the queue has polled its futures. Each future counts as one task.
     pub poll_count: u64,
     /// How many leases the queue has had.
     pub leases: u64,
@@ -64,13 +62,13 @@ pub struct QueueMetrics {
     pub service: Duration,
     /// The length of the longest lease.
     pub longest_lease: Duration,
-    /// How often the queue became ready after it had been without work, at its limit, or paused.
+    /// How often the queue became ready after it had no work, was at its limit, or was paused.
     pub arrivals: u64,
-    /// How long tasks waited until they began, if [that is
-    /// measured](crate::fair::Builder::measure_waits) and a task has begun.
+    /// How long tasks waited until they began. `None` if no task has begun, or [waits are not
+    /// measured](crate::fair::Builder::measure_waits).
     pub wait: Option<Wait>,
-    /// The longest time for which the queue was ready and no thread served it, if waits are
-    /// measured; else zero.
+    /// The longest time for which the queue was ready and no thread served it. Zero if waits are
+    /// not measured.
     pub longest_gap: Duration,
     /// The queue's id, because other queues may have had the same slot.
     id: Option<ExecutorId>,
@@ -92,8 +90,8 @@ pub struct QueueMetrics {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Wait {
-    /// Half of the tasks waited at most this long. This figure and `p99` are too large by at most
-    /// one part in 32; waits below 32 ns count as 32 ns.
+    /// Half of the tasks waited at most this long. Like `p99`, this is too long by at most one part
+    /// in 32; waits below 32 ns count as 32 ns.
     pub median: Duration,
     /// 99 of 100 tasks waited at most this long.
     pub p99: Duration,
@@ -148,10 +146,10 @@ impl Wait {
 
 /// The metrics of all queues of a scheduler, and figures of how fairly they were served.
 ///
-/// Fairness concerns only queues that always had something to do; the others could not have taken
-/// more service. So the figures are about queues that were *backlogged*. A backlogged queue had
-/// tasks at the beginning and at the end, and in between it was never without work, at its limit or
-/// paused. For the time between two reports, see [`since`](Self::since).
+/// Fairness concerns only queues that always had something to do; other queues could not have taken
+/// more service. So the figures are about *backlogged* queues. A backlogged queue had tasks at the
+/// beginning and at the end. In between, it was never without work, at its limit or paused.
+/// [`since`](Self::since) returns the figures for the time between two reports.
 ///
 /// # Examples
 ///
@@ -187,8 +185,8 @@ impl Report {
     }
 
     /// Returns the changes since an earlier report. Waits, gaps and the longest lease still cover
-    /// the whole time. Queues that are not in `earlier` are left out: all of them, if `earlier` is
-    /// from another scheduler.
+    /// the whole time. Queues that are not in `earlier` are left out. If `earlier` is from another
+    /// scheduler, all queues are left out.
     ///
     /// # Examples
     ///
@@ -196,7 +194,6 @@ impl Report {
     #[must_use]
     pub fn since(&self, earlier: &Report) -> Report {
         let (mut queues, mut backlogged) = (Vec::new(), Vec::new());
-        // Both lists are in the order of slots.
         let mut those = earlier.queues.iter().peekable();
         for now in &self.queues {
             while those.next_if(|it| it.slot < now.slot).is_some() {}
@@ -235,9 +232,9 @@ impl Report {
         self.queues.iter().zip(&self.backlogged).filter(|it| *it.1).map(|it| it.0)
     }
 
-    /// Returns Jain's index (1984) of the weighted service of the backlogged queues, or `None` if
-    /// there are fewer than two. It is 1 if each queue got its share, and 1 / n if one of n queues
-    /// got all the service.
+    /// Returns Jain's index (1984) of the weighted service of the backlogged queues. The index is 1
+    /// if each queue got its share, and 1 / n if one of n queues got all the service. Returns
+    /// `None` if there are fewer than two backlogged queues.
     ///
     /// # Examples
     ///
@@ -254,8 +251,9 @@ impl Report {
         (count >= 2 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
     }
 
-    /// Returns the largest difference in weighted service between two backlogged queues, or `None`
-    /// if there are fewer than two. The [promise](crate::fair) bounds this difference.
+    /// Returns the largest difference in weighted service between two backlogged queues. The
+    /// [promise](crate::fair) bounds this difference. Returns `None` if there are fewer than two
+    /// backlogged queues.
     ///
     /// # Examples
     ///
@@ -274,9 +272,9 @@ impl Report {
         Some(Duration::from_secs_f64(most - least))
     }
 
-    /// Returns a queue's share of the service of all backlogged queues, and the share that is due
-    /// to its weight. Returns `None` if the queue was not backlogged, or no backlogged queue was
-    /// served.
+    /// Returns two fractions: a queue's share of the service of all backlogged queues, and the
+    /// share that is due to its weight. Returns `None` if the queue was not backlogged, or no
+    /// backlogged queue was served.
     ///
     /// # Examples
     ///

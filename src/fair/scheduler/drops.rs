@@ -1,5 +1,5 @@
-//! How queued tasks are dropped unrun. Each caller has a lease of the queue or a hold (`ends.rs`),
-//! so the queue is not over meanwhile.
+//! Drops queued tasks unrun. Each caller has a lease of the queue or a hold (`ends.rs`), so the
+//! queue is not over meanwhile.
 
 use crate::executor::PanicHandler;
 use crate::fair::line::Line;
@@ -24,15 +24,15 @@ pub(crate) fn discard(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
     dropped
 }
 
-/// Drops a job unrun. Its handle, if there is one, reports the task cancelled. Returns whether this
-/// call has ended the task.
+/// Drops a job unrun. If the task has a handle, the handle reports the task cancelled. Returns
+/// whether this call has ended the task.
 pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Cause) -> bool {
     let count = |_: Ended| {
         end_task(line);
         tell(&line.counters.cancelled, 1);
     };
     let Some(task) = job.task().filter(|task| task.is_counted()) else {
-        // It counts as cancelled even if its destructor panics.
+        // The task counts as cancelled even if its destructor panics.
         panics.take(|| match job.into_task() {
             Ok(task) => _ = task.drop_counted(cause, None),
             Err(job) => drop(job),
@@ -47,8 +47,8 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
     is_ours
 }
 
-/// Sweeps the tombstone of a counted task, which another thread has ended. Takes the task off the
-/// count if that thread has left it there.
+/// Sweeps a tombstone of a queue with a capacity. If the thread that ended the task has left it in
+/// the count, takes it off the count.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);
@@ -58,12 +58,12 @@ pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     }
 }
 
-/// Drops the queue's futures, because it was cancelled or its executor has ended. Returns how many
-/// of them this call has ended.
+/// Drops the queue's futures, because the queue was cancelled or the executor has ended. Returns
+/// how many of them this call has ended.
 pub(crate) fn end_futures(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
     // A future whose job is queued ends when that job is dropped.
     let is_ended = |task: &&AnyTask| {
-        // A panic is that of a destructor or a waker, so the task has ended here.
+        // A destructor or a waker may panic; the task has ended all the same.
         let cancelled = panics.take(|| task.cancel(by.clone()));
         !matches!(cancelled, Some(Cancel::Requested | Cancel::Finished))
     };

@@ -1,5 +1,5 @@
-//! How leases and queues end, and how the scheduler drops its queued tasks when the executor ends.
-//! A *hold* is a lease that serves nothing: it only keeps the queue from being over.
+//! Ends leases and queues, and drops the queued tasks when the executor ends. A *hold* is a lease
+//! that serves nothing: it only keeps the queue from being over.
 
 use super::Scheduler;
 use super::drops::{discard, end_futures, end_task};
@@ -32,8 +32,8 @@ impl Wake for Gone {
     }
 }
 
-/// Takes a hold on the queue `id`, which then cannot be over. Returns `false` if that queue is over
-/// already.
+/// Takes a hold on the queue `id`, which then cannot be over. Returns `false` if that queue is
+/// already over.
 pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorId>) -> bool {
     if !line.life.begin_lease_anyway() {
         return false;
@@ -45,22 +45,21 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease or hold. Frees the slot if the queue is over, wakes the threads that
-/// wait until it is idle, and makes sure that a freed place is used.
+/// Ends the caller's lease or hold. Frees the slot of a queue that is over. Wakes the threads that
+/// wait until the queue is idle. Sees to it that a freed place is used.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let look = line.life.look();
     if look.is_closed() && look.tasks() == 0 {
-        // Before the lease ends, while no other thread can free the slot.
+        // While the caller has its lease, no other thread can free the slot.
         tell_end(scheduler, line);
     }
     let look = line.life.end_lease();
     if look.is_over_now() {
         reclaim(scheduler, line);
     }
-    // This fence is between the end of the lease and the reading of the limit. A thread that has
-    // lowered the limit, and then found no free place, relies on this thread to see the new limit.
-    // A thread that waits until the queue is idle sees the end of the lease, or this thread sees
-    // and notifies it.
+    // This fence is between the end of the lease and two looks. A thread that has lowered the
+    // limit, and found no free place, relies on this thread to see the new limit. A thread that
+    // waits until the queue is idle sees the end of the lease, or this thread sees and notifies it.
     LOOK.fence();
     if look.is_idle() {
         if let Some(quiet) = line.quiet.get() {
@@ -75,10 +74,11 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Begins the end of a task that no server ends. From here on the caller has a lease.
+/// Begins the end of a task on a thread that does not serve the queue. From here on the caller has
+/// a lease.
 #[cold]
 pub(crate) fn begin_end(line: &Line) {
-    // Until now the task kept the queue from being over; from now on the lease does.
+    // Until now the task kept the queue from being over. From now on the lease does.
     line.life.begin_lease_anyway();
     end_task(line);
 }
@@ -92,7 +92,7 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     closes
 }
 
-/// Cancels the token for the end of the queue, which is over or cancelled, or whose executor has
+/// Cancels the token for the end of the queue. The queue is over or cancelled, or its executor has
 /// ended. In the first two cases the caller keeps the slot from getting another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
@@ -100,20 +100,19 @@ fn tell_end(scheduler: &Scheduler, line: &Line) {
     }
 }
 
-/// Returns the token for the end of the queue.
 pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
-    // Relaxed: the token's lock orders it. `tell_end` takes that lock after the end was noted.
+    // Relaxed: the token's lock orders this load. `tell_end` takes the lock after the end was
+    // noted.
     let has_ended = || scheduler.below.is_ended() || line.has_ended();
     line.end.token(has_ended, || reason_of(scheduler, line))
 }
 
-/// Returns the reason for which the queue was cancelled, or else that of the executor's end.
 fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
     line.reason().or_else(|| scheduler.below.end_reason())
 }
 
-/// Cancels the queue and returns how many tasks it dropped. No task begins after this has returned.
-/// The caller has a hold or a handle.
+/// Cancels the queue, and returns how many tasks this call has dropped. No task begins after the
+/// return. The caller has a hold or a handle.
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
     // This call may end the last task. Only the end of the last lease or hold notifies the threads
     // that wait until the queue is idle, so this call takes a hold.
@@ -122,7 +121,7 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // A thread that submits a poll sees the cancellation, or this thread sees the poll.
     LOOK.fence();
     // The queued tasks go first. If the running tasks were told first, they would stop, and their
-    // threads would drop queued tasks that this call does not count.
+    // threads would drop queued tasks without counting them here.
     let panics = &scheduler.below.panics;
     let dropped = discard(panics, line, line.cause());
     let dropped = dropped + end_futures(panics, line, line.cause());
@@ -136,9 +135,9 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
 /// Drops the queued tasks of all queues, because no thread will run them any more.
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
-    // A lease that ends meanwhile asks for a ticket. The executor refuses it, and this function is
-    // called again on this thread. The guard ends that recursion: the second round, or the thread
-    // that pushes a task, drops the tasks that are then queued.
+    // A lease that ends meanwhile asks for a ticket. The executor refuses the ticket, and this
+    // function is called again on this thread. The guard ends that recursion. The tasks that are
+    // then queued are dropped by the second round, or by the thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         cancel_each(scheduler);
@@ -149,8 +148,8 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds its queue out of the ready set, and
-    // sees to the task itself. While a member is taken out of the set, a ticket that leaves may
-    // miss other members of its group. The second round drops their tasks.
+    // sees to the task itself. While one member is taken out of the set, a leaving ticket may miss
+    // other members of the same group. The second round drops their tasks.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -159,7 +158,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 }
                 discard(&below.panics, line, below.cause());
                 if below.is_ended() {
-                    // Relaxed: the second round sees to futures that the first misses, as to jobs.
+                    // Relaxed: the second round sees to futures that the first round misses, as to
+                    // jobs.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);
@@ -190,7 +190,7 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
     if line.life.let_go().is_over_now() {
         reclaim(scheduler, line);
     } else {
-        // The queue may have been paused, and is to be served again.
+        // The queue may have been paused until now.
         changed(scheduler, line);
     }
 }
@@ -198,12 +198,12 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
 /// Frees the slot of a queue that is over. The caller's step has made the queue over (I3).
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
-    // If the queue is in the ready set, it stays there until the next ticket takes it out. While a
-    // thread takes a member out, others of its group may be hidden, so the thread has to look again
-    // as tickets do. This thread does not.
+    // If the queue is in the ready set, the next ticket takes it out. A thread that takes a member
+    // out may hide other members of the group, and has to look again. This thread leaves that to
+    // the ticket.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
-    // The jobs that are left are tombstones, whose references would keep the scheduler alive.
+    // The remaining jobs are tombstones, whose references would keep the scheduler alive.
     while line.take_job().is_some() {}
     line.life.free();
     scheduler.queues.registry.lock().free.push(line.slot);

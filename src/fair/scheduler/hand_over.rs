@@ -1,8 +1,8 @@
 //! Hand-overs: a ticket goes to the executor, and comes back as a call of [`HandOver`].
 //!
-//! Only through this trait does a file of `fair` call files that build on it. The recursion is part
-//! of the protocol. A thread that ends a lease may find the queue ready, and asks for a ticket. If
-//! the executor runs the ticket at once, that thread serves the queues. If the executor drops the
+//! Only through this trait does a file of `fair` call files that build on it. The protocol is
+//! recursive. A thread that ends a lease may find the queue ready, and asks for a ticket. If the
+//! executor runs the ticket at once, that thread serves the queues. If the executor drops the
 //! ticket, that thread drops the tasks. Either way the thread ends leases again.
 
 use super::Scheduler;
@@ -16,8 +16,8 @@ use crate::task::{Job, current};
 use alloc::string::ToString;
 use core::mem;
 
-/// The two outcomes of a ticket: the executor runs it, and its thread serves; or the executor drops
-/// it, and the tasks are dropped.
+/// The two outcomes of a ticket. Either the executor runs the ticket, whose thread then serves. Or
+/// the executor drops the ticket, and the tasks are dropped.
 pub(crate) trait HandOver {
     /// Serves queues until the quantum is over, then hands on to the next ticket. The caller has a
     /// ticket, which searches.
@@ -40,7 +40,7 @@ impl TicketJob {
         if let Some(scheduler) = self.0.take() {
             if !leave_to_submitter(&scheduler.below) {
                 // The tasks that run now may submit to this scheduler, even if an outer frame is
-                // submitting this very ticket. So the frame of that submission is hidden from them.
+                // submitting this very ticket. So the outer frame is hidden from them.
                 if is_submitting(&scheduler.below) {
                     scheduler.below.note_run_at_once();
                 }
@@ -51,11 +51,11 @@ impl TicketJob {
 }
 
 impl Drop for TicketJob {
-    /// Takes the ticket off the count: the executor has dropped it unrun.
+    /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // `dropped` leaves the queued tasks to a thread that guards a ticket. A cancelled
-            // executor is different: that thread may be blocked, and wait for these very tasks.
+            // `dropped` leaves the queued tasks to a thread that guards a ticket. If the executor
+            // is cancelled, that thread may be blocked, and wait for these very tasks.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -78,8 +78,8 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits a ticket if one is wanted. If the executor refuses the ticket, another thread runs the
-/// tasks whose submitters relied on it, and the tasks that a blocked thread waits for. This thread
-/// runs none: it may hold locks that they take, and may be in a destructor.
+/// tasks that waited for it. This thread runs none of them: it may hold locks that they take, and
+/// may be in a destructor.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -101,10 +101,10 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
 }
 
 /// Starts a thread that serves the queues if the executor still has no room. If no thread can be
-/// started, this thread does so. The caller has seen a queue in the ready set.
+/// started, this thread serves them. The caller has seen a queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
-    // If a thread is coming, it takes the lock after this, and then sees the queue.
+    // A started thread that has not begun takes this lock later, and then sees the queue.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }
@@ -174,7 +174,8 @@ pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let submit = || below.executor.execute_last(TicketJob::job(scheduler));
     let (submitted, runs_here) = keep_off(below, || submit_ticket(below, submit));
     if runs_here {
-        // The executor has run the successor at once, and it left its work to this ticket.
+        // The executor has run the successor at once, and the successor has left its work to this
+        // ticket.
         tickets.handed_over();
         false
     } else if submitted == Some(Ok(())) {

@@ -1,4 +1,4 @@
-//! A change that may have made a queue ready, and the look after it (I4).
+//! Sees to a queue that a change may have made ready (I4).
 
 use super::Scheduler;
 use super::hand_over::{HandOver, ensure_ticket};
@@ -7,15 +7,15 @@ use crate::fair::line::Line;
 use crate::sync::Arc;
 
 /// Calls `push`, which puts work into a queue, and then fences. A thread that stops serving sees
-/// the work when it looks again, or this thread sees that the other has stopped (`LOOK`).
+/// the work when it looks again, or this thread sees that the other thread has stopped (`LOOK`).
 #[inline(always)]
 pub(crate) fn put(push: impl FnOnce()) {
     push();
     LOOK.fence();
 }
 
-/// Makes sure that a queue is served if it is ready (I4). The caller has made a change that may
-/// have made it ready, and has fenced since.
+/// Makes sure that a queue is served if it is ready (I4). The caller has changed the queue, and has
+/// fenced since.
 #[inline]
 pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
     if scheduler.queues.is_shown(line) {
@@ -24,7 +24,8 @@ pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
             ensure_ticket(scheduler);
         }
     } else if scheduler.below.is_ended() {
-        // Relaxed: the caller's fence orders it. Without a ticket, no other thread drops the tasks.
+        // Relaxed: the caller's fence orders this load. The executor has no ticket, so no other
+        // thread would drop the tasks.
         HandOver::cancel_all(scheduler);
     }
 }
@@ -36,15 +37,15 @@ fn has_grown_for(scheduler: &Scheduler, tier: usize) -> bool {
     scheduler.queues.tiers.reserves.has_room(tier)
 }
 
-/// Makes sure that a queue is served whose settings the caller has changed, so that it may run more
+/// Makes sure that a queue is served after the caller has changed its settings to permit more
 /// tasks.
 pub(crate) fn changed(scheduler: &Arc<Scheduler>, line: &Line) {
     LOOK.fence();
     place_is_free(scheduler, line);
 }
 
-/// Makes sure that a queue is served, and wakes its joiners, because it may run one more task. The
-/// caller has made the change that allows this, and has fenced since.
+/// Makes sure that a queue is served, and wakes its joiners, because the queue may run one more
+/// task. The caller has made the change that allows this, and has fenced since.
 pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
     look_after(scheduler, line);
     line.joiners.wake();

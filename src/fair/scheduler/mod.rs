@@ -28,29 +28,25 @@ use crate::sync::lock::Mutex;
 use crate::task::Flow;
 use queues::Queues;
 
-/// A scheduler: queues, and tickets for them at the executor below.
 pub(crate) struct Scheduler {
     pub(crate) below: Below,
     pub(crate) queues: Queues,
     pub(crate) tickets: Tickets,
-    /// The length of a lease, in nanoseconds.
+    /// The longest time of a lease, in nanoseconds.
     pub(crate) quantum: u64,
     /// The most tasks in a lease.
     pub(crate) tasks_per_lease: usize,
-    /// The context that goes with each task.
     pub(crate) context: Option<Flow>,
-    /// Whether a thread that was started because the executor was full has not begun to serve yet.
+    /// Whether a thread was started because the executor was full, and has not begun to serve yet.
     pub(crate) is_one_coming: Mutex<bool>,
 }
 
 impl Scheduler {
-    /// Returns whether another ticket is wanted.
     #[inline]
     pub(crate) fn wants_ticket(&self) -> bool {
         self.tickets.is_one_wanted(self.below.most_tickets())
     }
 
-    /// Asks the executor how many tickets there may be, and returns that number.
     pub(crate) fn refresh_most_tickets(&self) -> usize {
         self.below.refresh_most_tickets(&self.queues.tiers.reserves)
     }

@@ -1,4 +1,4 @@
-//! The queues of a scheduler, and which of them are ready (I4).
+//! The queues of a scheduler, and their ready sets (I4).
 
 use crate::fair::LOOK;
 use crate::fair::below::clock::Time;
@@ -15,9 +15,8 @@ pub(crate) struct Queues {
     pub(crate) table: Table,
     pub(crate) tiers: Tiers,
     pub(crate) clock: Time,
-    /// Whether waits are measured.
     pub(crate) is_timed: bool,
-    /// Locked while a slot is taken or freed, and while a queue is made in it.
+    /// Locked while a thread takes or frees a slot, or makes a queue in it.
     pub(crate) registry: Mutex<FreeSlots>,
 }
 
@@ -26,24 +25,24 @@ impl Queues {
         Queues { table: Table::new(), tiers, clock, is_timed, registry: Mutex::default() }
     }
 
-    /// Returns the time in nanoseconds, at least 1; or 0 if waits are not measured.
+    /// Returns the time in nanoseconds, at least 1. Returns 0 if waits are not measured.
     #[inline]
     pub(crate) fn now_if_timed(&self) -> u64 {
         if self.is_timed { self.clock.nanos().max(1) } else { 0 }
     }
 
-    /// Returns how many accepted tasks have not ended.
     pub(crate) fn pending(&self) -> u64 {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
 
-    /// Adds a queue to the ready set if it is ready and no member yet. Returns whether it is one.
+    /// Adds a ready queue to the ready set, unless it is a member. Returns whether it is a member
+    /// now.
     #[inline]
     pub(crate) fn is_shown(&self, line: &Line) -> bool {
         self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
     }
 
-    /// Adds a queue to the ready set if it is ready. Returns whether it is.
+    /// Adds a ready queue to the ready set. Returns whether the queue is ready.
     pub(crate) fn show(&self, line: &Line) -> bool {
         if !line.is_ready() {
             return false;
@@ -61,12 +60,12 @@ impl Queues {
         self.show(line);
     }
 
-    /// Takes a queue without tasks out of the ready set. Returns a task that was pushed meanwhile;
-    /// otherwise the next producer adds the queue again when its push is complete. The caller has a
-    /// lease.
+    /// Takes a queue without tasks out of the ready set. Returns a task that another thread has
+    /// pushed meanwhile. Otherwise the next producer adds the queue again when its push is
+    /// complete. The caller has a lease.
     ///
-    /// This takes a task instead of asking whether there is one. The answer would count pushes that
-    /// have begun, and the caller might wait for a push that never ends.
+    /// This takes a task instead of asking whether there is one, because the answer would count
+    /// incomplete pushes. The caller could wait for such a push for ever.
     pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
@@ -80,14 +79,14 @@ impl Queues {
         LOOK.fence();
     }
 
-    /// Tells the policy of service outside of a lease, or before a lease ends.
+    /// Tells the policy about service outside of a lease, or before the end of a lease.
     pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and tells the policy, which converts the queue's debt. Between the two
+    /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
     /// steps the higher weight is in force. So a pick or a lease in between is wrong by at most its
-    /// own charge at the new weight. With the lower weight, the charge could grow by from/to.
+    /// own charge at the new weight. The lower weight could multiply that error by from/to.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

@@ -5,7 +5,7 @@ use crate::fair::line::Line;
 use crate::fair::line::table::Table;
 use crate::sync::clock::Instant;
 
-/// Blocks until no task of a queue is pending and the handles of the last ones report their ends.
+/// Blocks until no task of a queue is pending and the handles of the last tasks report their ends.
 /// Returns whether there was anything to wait for, or an error at the deadline.
 pub(crate) fn wait_until_quiet(
     line: &Line,
@@ -14,8 +14,8 @@ pub(crate) fn wait_until_quiet(
     if line.is_idle() {
         return Ok(false);
     }
-    // The thread that ends the last lease sees `quiet`, or this thread sees that the lease has
-    // ended, because preparing to wait has a fence.
+    // Preparing to wait has a fence. So the thread that ends the last lease sees `quiet`, or this
+    // thread sees that the lease has ended.
     match line.quiet().wait_until(deadline, || line.is_idle()) {
         true => Ok(true),
         false => Err(ShutdownError::StillRunning),

@@ -1,6 +1,6 @@
-//! How a queue accepts tasks, and gets their jobs. If there is no ticket, a submitter first submits
-//! one, whose refusal refuses the task. Then it counts the task in the life word, and pushes the
-//! job.
+//! Accepts tasks for a queue. If there is no ticket, the submitter first submits one; if the
+//! executor refuses that ticket, the queue refuses the task. Then the submitter counts the task in
+//! the life word, and pushes the job.
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;
@@ -21,7 +21,6 @@ pub(crate) fn submit(
     capacity: u64,
     job: Job,
 ) -> Result<(), Rejected> {
-    // A task of the queue may spawn into it after it was closed.
     let is_inside = || current::is_within(line.id());
     match accept(scheduler, line, capacity, is_inside) {
         Ok(()) => {
@@ -35,8 +34,8 @@ pub(crate) fn submit(
     }
 }
 
-/// Accepts a task, or returns the reason why the queue or the executor refuses it. The caller
-/// passes the job of an accepted task to `push`.
+/// Accepts a task, or returns the reason of the refusal. The caller passes the job of an accepted
+/// task to `push`.
 #[inline]
 pub(crate) fn accept(
     scheduler: &Arc<Scheduler>,
@@ -49,7 +48,8 @@ pub(crate) fn accept(
             return Err(Reason::WouldDeadlock);
         }
         if scheduler.tickets.are_none() {
-            // The ticket is submitted before the task counts, so the task can still be refused.
+            // If the executor refuses this ticket, the task can still be refused, because it is not
+            // counted yet.
             line.life.look().may_accept(capacity, &is_inside)?;
             hand_over_one(scheduler)?;
         }
@@ -57,7 +57,6 @@ pub(crate) fn accept(
     line.life.accept(capacity, is_inside)
 }
 
-/// Puts the job of an accepted task into its queue.
 #[inline]
 fn push(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     if line.is_exact() {
@@ -74,8 +73,8 @@ pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
     let is_care_wanted = scheduler.tickets.want_care() && !is_submitting(&scheduler.below);
     if is_care_wanted && scheduler.tickets.are_none() {
-        // Also for a paused queue: an executor that has ended refuses the ticket, and the
-        // refusal drops the job.
+        // Also for a paused queue: an executor that has ended refuses the ticket, and the refusal
+        // drops the job.
         let _ = hand_over_one(scheduler);
     }
     look_after(scheduler, line);

@@ -1,5 +1,5 @@
-//! The tickets that this thread is submitting. An executor may run or drop a ticket within the
-//! submission; these records tell the ticket so.
+//! Records which tickets this thread is submitting. An executor may run or drop a ticket within the
+//! submission. By these records the ticket knows.
 
 use crate::executor::{Reason, Rejected};
 use crate::fair::below::executor::Below;
@@ -10,7 +10,7 @@ use core::ptr;
 /// The state of the ticket that this thread submits within [`keep_off`].
 #[derive(Clone, Copy)]
 enum Handing {
-    /// This thread submits none.
+    /// This thread submits no ticket.
     Nothing,
     /// This thread submits a ticket to this executor.
     Submits(*const Below),
@@ -35,8 +35,8 @@ per_thread! {
     static HANDING: Cell<Handing> = Cell::new(Handing::Nothing);
 }
 
-/// Submits a ticket. If the executor refuses it, drops it and returns the reason. Returns `None` if
-/// the executor panics: the ticket may run later all the same.
+/// Submits a ticket. If the executor refuses the ticket, drops the ticket and returns the reason.
+/// Returns `None` if the executor panics: the ticket may still run later.
 pub(crate) fn submit_ticket(
     below: &Below,
     submit: impl FnOnce() -> Result<(), Rejected>,
@@ -53,7 +53,6 @@ pub(crate) fn submit_ticket(
     submitted
 }
 
-/// Returns whether this thread is submitting a ticket to `below`.
 #[cold]
 pub(crate) fn is_submitting(below: &Below) -> bool {
     let mut submitting = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());
@@ -75,10 +74,10 @@ pub(crate) fn beside_submissions(f: impl FnOnce()) {
 }
 
 /// Calls `submit`, which submits a ticket that must not run within the call. Returns the result,
-/// and whether the executor has run the ticket all the same. The ticket has then
-/// [left its work](leave_to_submitter) to the caller.
+/// and whether the executor has run the ticket all the same. Such a ticket has [left its
+/// work](leave_to_submitter) to the caller.
 pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool) {
-    // Outer frames on this stack may be submitting tickets too, so their state is restored.
+    // An outer frame on this stack may be submitting a ticket too, so the state is restored.
     let outer = HANDING.try_with(|it| it.replace(Handing::Submits(below)));
     let submitted = submit();
     let outer = outer.unwrap_or(Handing::Nothing);

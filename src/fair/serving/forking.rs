@@ -1,4 +1,4 @@
-//! How a thread that serves a queue offers forks, and waits at their latch. `Queue::join` and
+//! Offers the forks of a thread that serves a queue, and waits at their latch. `Queue::join` and
 //! `Queue::scope` call this.
 
 use super::frame::Serving;
@@ -37,8 +37,8 @@ pub(crate) unsafe fn offer(
     shard
 }
 
-/// Waits at a latch of the caller's: runs the forks that come of it, and sleeps while there are
-/// none.
+/// Waits at a latch of the caller's. Runs the forks that come of the latch, and sleeps while there
+/// are none.
 #[cold]
 pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &Latch) {
     let Some(forks) = line.forks.get() else { return };
@@ -60,22 +60,22 @@ pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &L
     }
 }
 
-/// Ends the process if a panic drops it, because other threads still borrow from its frame.
+/// Ends the process when a panic drops this value, because other threads still borrow from the
+/// panicking frame.
 pub(crate) struct ForkStays;
 
 impl Drop for ForkStays {
     fn drop(&mut self) {
-        // A panic within a panic aborts the process.
+        // This panic is inside another one, so it aborts the process.
         panic!("a wait cannot be left before it is over");
     }
 }
 
-/// The context of a closure on a stack. A panic of its destructor ends here, because another panic
-/// may be the reason why it is dropped.
+/// The context of a closure on a stack. The context may be dropped because of a panic, so a panic
+/// of its destructor ends here.
 pub(crate) struct HalfContext(Option<Captured>);
 
 impl HalfContext {
-    /// Captures the context of this thread, if there is a flow.
     #[inline]
     pub(crate) fn of(flow: Option<&Flow>) -> Self {
         HalfContext(flow.map(Flow::capture))

@@ -1,5 +1,5 @@
-//! Frames of service: which queue a thread serves, and for how much of its time the queue is
-//! charged. `SERVING` points to the innermost frame on a thread's stack.
+//! Frames of service. A frame says which queue a thread serves, and for how much of the thread's
+//! time the queue is charged. `SERVING` points to the innermost frame on a thread's stack.
 
 use crate::fair::line::Line;
 use crate::fair::line::fork::Owner;
@@ -15,35 +15,31 @@ use core::cell::{Cell, OnceCell};
 use core::ptr;
 use core::time::Duration;
 
-/// A frame in which this thread serves a queue.
 pub(crate) struct Serving {
     queues: *const Queues,
     slot: usize,
-    /// The id of the queue.
     home: Option<ExecutorId>,
     /// The time at which the frame began, in nanoseconds.
     start: u64,
-    /// The nanoseconds of the frame in which the thread did not serve the queue: tasks of other
-    /// queues ran inside, or the thread slept while other threads ran the queue's forks.
+    /// The nanoseconds of the frame in which the thread did not serve the queue. The thread ran
+    /// tasks of other queues, or slept while other threads ran the queue's forks.
     away: Cell<u64>,
     /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
     /// The pick that began the frame, until the policy is first told of its service.
     pick: Cell<Pick>,
-    /// How many strangers, jobs unrelated to the task below them, ran on this thread when the frame
-    /// began.
+    /// How many *strangers*, jobs unrelated to the task below them, ran on this thread when the
+    /// frame began.
     strangers: usize,
-    /// The part of the frame that its forks use.
     pub(crate) owner: Owner,
-    /// A handle of the queue, once one was asked for; `None` if the user has none left.
+    /// A handle of the queue, once the task has asked for one. `None` if the user has none left.
     pub(crate) queue: OnceCell<Option<Queue>>,
 }
 
-/// The service that is left to charge at the end of a frame.
 pub(crate) struct Charge {
     /// The whole service, in nanoseconds.
     pub(crate) nanos: u64,
-    /// The service that the policy has not been told of.
+    /// The service that the policy does not know of.
     pub(crate) left: u64,
     pub(crate) pick: Pick,
 }
@@ -55,7 +51,7 @@ per_thread! {
 }
 
 impl Serving {
-    /// Returns the innermost frame of this thread. The caller may use it until the caller returns.
+    /// Returns the innermost frame of this thread. The reference is valid until the caller returns.
     #[inline]
     pub(crate) fn innermost<'a>() -> Option<&'a Self> {
         // SAFETY: I6 — the frame is further up this thread's stack, and outlives the current call.
@@ -67,13 +63,12 @@ impl Serving {
         Serving::innermost().filter(|it| ptr::eq(it.queues, queues)).map(|it| it.slot)
     }
 
-    /// Returns the part of this thread's innermost frame that forks use.
     #[inline]
     pub(crate) fn owner<'a>() -> Option<&'a Owner> {
         Serving::innermost().map(|it| &it.owner)
     }
 
-    /// Returns the innermost frame of this thread, if it is of this queue.
+    /// Returns the innermost frame of this thread, if that frame is of this queue.
     #[inline]
     pub(crate) fn of<'a>(line: &Line) -> Option<&'a Self> {
         Serving::innermost().filter(|it| it.home == line.id())
@@ -103,7 +98,7 @@ impl Serving {
     }
 
     /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
-    /// service of a thread that waits would be unknown to the policy for as long as it waits.
+    /// policy would not know of this service until the wait is over.
     pub(crate) fn settle(&self, queues: &Queues, line: &Line, now: u64) {
         let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
         let left = nanos.saturating_sub(self.charged.get());
@@ -124,7 +119,7 @@ impl Drop for RestoreServing {
 }
 
 /// Runs `f` as a server of this queue, and returns the service to charge. `f` returns the time at
-/// its end.
+/// which it ends.
 pub(crate) fn serving(
     scheduler: &Scheduler,
     line: &Line,
@@ -168,12 +163,12 @@ pub(crate) fn charging(
     }
     let (whole, away) = (end.saturating_sub(start), this.away.get());
     if let Some(outer) = Serving::innermost() {
-        // If this scheduler runs over the outer frame's queue, its work is that queue's work.
+        // If this scheduler runs over the outer frame's queue, this work is that queue's work.
         // Otherwise the outer queue was not served meanwhile.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {
-        // This may be the last handle, whose drop runs destructors of the user's.
+        // This may be the last handle, and its drop runs destructors of the user's.
         scheduler.below.panics.take(|| drop(queue));
     }
     let nanos = whole.saturating_sub(away);

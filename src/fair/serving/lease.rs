@@ -1,4 +1,4 @@
-//! Leases: a thread runs tasks of one queue for up to a quantum. A ticket's turn calls `run`; a
+//! A *lease*: a thread runs tasks of one queue for up to a quantum. A ticket's turn calls `run`. A
 //! thread that waits for a task of an ordered queue calls `run_up_to`.
 
 use super::frame::{Charge, Serving, serving};
@@ -20,19 +20,18 @@ use core::cell::Cell;
 use core::mem;
 use core::time::Duration;
 
-/// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. Doing
-/// so for each task would move the word between the threads that spawn and serve.
+/// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. An
+/// update for each task would move the word between the threads that spawn and serve.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;
-/// A queue with less capacity than this is updated after each task, because a thread may wait for
-/// room.
+/// A lease updates a queue with less capacity than this after each task, because a thread may wait
+/// for room.
 const ROOMY: u64 = 1024;
 /// How many jobs a lease sweeps without running a task before it reads the clock.
 const SWEEP: u64 = 32;
 /// A clock that goes back by more than this many nanoseconds has begun anew.
 const ANEW: u64 = 1_000_000;
 
-/// The right to run tasks of a queue until the quantum is over.
 pub(crate) struct Lease<'a> {
     pub(crate) line: &'a Line,
     pub(crate) tier: &'a Tier,
@@ -42,7 +41,7 @@ pub(crate) struct Lease<'a> {
 
 /// The progress of a lease, and its sums since it last updated the queue's counters.
 pub(crate) struct Progress {
-    /// The time at which the lease began, in nanoseconds like the next ones.
+    /// The time at which the lease began, in nanoseconds.
     start: u64,
     /// The last reading of the clock.
     now: u64,
@@ -50,9 +49,8 @@ pub(crate) struct Progress {
     pub(crate) tasks: usize,
     /// The time of the last update.
     told: u64,
-    /// The value of `Serving::away` at the last update.
     away: u64,
-    /// How many tasks have ended; they are still in the queue's count.
+    /// How many ended tasks are still in the queue's count.
     ended: u64,
     ran: u64,
     panicked: u64,
@@ -70,8 +68,8 @@ impl Progress {
         Progress { start, now, tasks, told, away, ended, ran, panicked, tombstones, swept, polls }
     }
 
-    /// Takes over a reading of the clock. If the clock has gone back a little, no time has passed;
-    /// if it has begun anew, the lease begins with it.
+    /// Takes over a reading of the clock. If the clock has gone back a little, no time has passed.
+    /// If the clock has begun anew, the lease begins with it.
     fn has_come_to(&mut self, now: u64) {
         if now >= self.now {
             self.now = now;
@@ -129,7 +127,8 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
     let (time, weight) = (Duration::from_nanos(left), line.weight());
     let service = Service { time, tasks: progress.tasks, weight };
     tier.served(pick, service, &queues.table);
-    // The room is freed before the fence in `end_lease`; then this ticket looks for work.
+    // The room is freed before the fence in `end_lease`; this ticket looks for work after the
+    // fence.
     queues.tiers.reserves.release(tier.rank);
     end_lease(scheduler, line);
     progress.now
@@ -168,8 +167,8 @@ fn run_tasks(
 }
 
 /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
-/// lease. Returns whether `task` has run here, or `None` if the queue was paused or above its limit
-/// before that.
+/// lease. Returns whether `task` has run here. Returns `None` if the queue was paused or above its
+/// limit before that.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,
@@ -181,8 +180,8 @@ pub(crate) fn run_up_to(
         if look.is_paused() || look.leases() > line.limit() {
             return None;
         }
-        // Forks are left to the task that has forked them, because this thread may hold locks that
-        // they take.
+        // This thread leaves forks to the task that has forked them: it may hold locks that they
+        // take.
         let Some(entry) = line.take_job() else { break };
         let is_it = entry.job.task().is_some_and(|it| it.is(task));
         run_entry(scheduler, line, entry, progress);
@@ -208,14 +207,14 @@ fn run_entry(
     run_job(scheduler, line, job, progress);
 }
 
-/// Runs a job, or drops it if its queue was cancelled or its task has expired.
+/// Runs a job. Drops the job if its queue was cancelled or its task has expired.
 #[inline(always)]
 fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress) {
     let panics = &scheduler.below.panics;
-    // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread those
-    // that it takes.
+    // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread drops the
+    // jobs that it takes.
     let has_run = if job.is_half() {
-        // A fork runs even in a cancelled queue, because the task that has forked it waits for it.
+        // A fork runs even in a cancelled queue, because its task waits for it.
         job.run();
         true
     } else if line.is_cancelled.load(Relaxed) {
@@ -251,7 +250,7 @@ fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress
     }
 }
 
-/// Runs the job of a counted task: the task leaves the queue's count before its handle reports it
+/// Runs the job of a counted task, which leaves the queue's count before its handle reports it
 /// done. Returns whether the task has run here.
 fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Progress) -> bool {
     let counters = &line.counters;
@@ -266,7 +265,7 @@ fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Prog
             Ended::Cancelled => tell(&counters.tombstones, 1),
         }
     };
-    // This ends the job. A job that is dropped after the poll would drop the future too.
+    // This ends the job. If the job were dropped after the poll, its drop would drop the future.
     let Ok(task) = job.into_task() else { return false };
     let run = thread::catch(|| task.run_counted(Some(&count)));
     let has_panicked = ended.get() == Some(Ended::Panicked);
@@ -281,7 +280,7 @@ fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Prog
             panics.handle(payload);
             true
         }
-        // The panic of a destructor or of a waker.
+        // A destructor or a waker has panicked.
         Err(payload) => {
             panics.handle(payload);
             true
@@ -294,7 +293,7 @@ fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Prog
     has_run
 }
 
-/// Notes the length of the gap without service, which ends because the queue is served again.
+/// Notes how long the queue was not served, because its service begins again.
 fn note_gap(queues: &Queues, line: &Line, now: u64) {
     if queues.is_timed {
         let since = line.counters.waits_since.swap(0, Relaxed); // Relaxed: a statistic

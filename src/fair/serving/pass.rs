@@ -1,5 +1,5 @@
-//! A task of a queue may run on a thread that waits for it. The task layer asks the queue's gate,
-//! `Pass`, which takes a lease, so that the thread counts towards the queue's limit.
+//! Runs a queue's task on a thread that waits for the task. The task layer asks the queue's gate,
+//! `Pass`. The gate takes a lease, so that the thread counts towards the queue's limit.
 
 use super::frame::{Charge, Serving, charging, serving};
 use super::lease::{Progress, run_up_to};
@@ -16,8 +16,6 @@ use core::time::Duration;
 /// The most tombstones that a queue with a capacity holds beyond the tasks that it counts.
 const MOST_LITTER: usize = 4096;
 
-/// The gate of a queue: a waiting thread runs a task in one of the queue's places, and the queue is
-/// charged for it.
 pub(crate) struct Pass(LineRef);
 
 impl Gate for Pass {
@@ -97,8 +95,8 @@ impl Gate for Pass {
     }
 }
 
-/// Runs the task, unless another thread has claimed it. A destructor's panic goes to the handler,
-/// not to the thread that waits. Returns whether the task has run here.
+/// Runs the task, unless another thread has claimed it. A destructor's panic goes to the handler
+/// and not to the waiting thread. Returns whether the task has run here.
 fn run(scheduler: &Scheduler, task: &AnyTask) -> bool {
     scheduler.below.panics.take(|| task.run()).unwrap_or(true)
 }
@@ -115,7 +113,7 @@ pub(crate) fn charge(queue: &LineRef, charge: &Charge, tasks: usize) {
     queue.scheduler.queues.charge(line, charge.pick, service);
 }
 
-/// Returns the queue's gate: the rule that decides which threads may run its tasks.
+/// Returns the queue's gate, the rule that decides which threads may run its tasks.
 pub(crate) fn limited(queue: &LineRef) -> Limited {
     Limited(Unwatched::new(Pass(queue.clone())))
 }

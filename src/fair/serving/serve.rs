@@ -1,4 +1,4 @@
-//! Turns: a ticket's thread serves queues for a quantum, then hands on to the next ticket. The
+//! A ticket's turn: its thread serves queues for a quantum, then hands on to the next ticket. The
 //! executor calls this when it runs a ticket.
 
 use super::lease::{Lease, run};
@@ -35,8 +35,8 @@ impl HandOver for Scheduler {
                 this.tickets.search_again();
                 continue;
             }
-            // Lets the executor run its other jobs. Meanwhile this ticket counts as running, not as
-            // searching, so a thread that makes work visible submits another ticket.
+            // Lets the executor run its other jobs. Meanwhile this ticket counts as running and not
+            // as searching. So a thread that makes work visible submits another ticket.
             this.below.panics.take(|| this.below.executor.yield_now());
             // The executor may have fewer threads than before.
             if this.tickets.retire(this.refresh_most_tickets()) {
@@ -45,7 +45,7 @@ impl HandOver for Scheduler {
             if hand_on(this) {
                 return;
             }
-            // The time of the executor's other jobs is charged to no queue.
+            // No queue is charged for the executor's other jobs.
             now = this.queues.clock.nanos();
             began = now;
         }
@@ -89,8 +89,8 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         queues.tiers.reserves.release(tier.rank);
         if is_begun {
             end_lease(scheduler, line);
-            // A push that is not complete makes its queue look ready. If this lease took the last
-            // place, `end_lease` has shown the queue again. So the producer gets time to complete.
+            // An incomplete push makes its queue look ready, so this thread lets the producer run.
+            // If this lease took the last place, `end_lease` has shown the queue again.
             give_way();
         }
     }
