@@ -207,7 +207,7 @@ impl Pool {
         }
         if !is_started {
             // Wakes a worker, which may sleep because enough others ran.
-            this.idle.searchers.notify_one();
+            this.idle.notify_one();
         }
         is_taken
     }
@@ -232,7 +232,7 @@ impl Pool {
         drop(crew);
         if is_too_large {
             // Wakes a sleeping worker, so that it sleeps again with a timeout, and then may go.
-            self.idle.searchers.notify_one();
+            self.idle.notify_one();
         }
     }
 

@@ -250,7 +250,7 @@ impl Local {
         shared.idle.rest();
         // A notification may have been meant for a worker that sleeps, and this one took it
         // instead.
-        shared.idle.searchers.notify_one();
+        shared.idle.notify_one();
         shared.go();
     }
 

@@ -161,7 +161,7 @@ impl Local {
         if current::is_aside() {
             // The `aside` below then only runs its closure. The enclosing one has notified another
             // worker when it began, but jobs may have come since.
-            idle.searchers.notify_one();
+            idle.notify_one();
         }
         current::aside(|| {
             let is_taken = self.place_is_taken.get() == Some(true);
