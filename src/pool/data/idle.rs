@@ -26,6 +26,8 @@ pub struct Idle {
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
+    /// Workers that sleep for `keep_alive`, and then go if there are too many.
+    pub(crate) may_go: AtomicUsize,
     /// Notified when the last active worker rests, and when a thread goes.
     pub(crate) quiet: EventCount,
 }
@@ -57,6 +59,7 @@ impl Idle {
             dozers: CachePadded::new(Dozers::new()),
             activity: CachePadded::new(AtomicU64::new(0)),
             aside: AtomicUsize::new(0),
+            may_go: AtomicUsize::new(0),
             quiet: EventCount::new(),
         }
     }
@@ -100,18 +103,21 @@ impl Idle {
         }
     }
 
-    /// Runs `f` while the worker is not active (I4), even if that panics.
-    pub(crate) fn at_rest<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Again<'a>(&'a Idle);
+    /// Runs `f`, in which the worker sleeps and is not active (I4), even if that panics. Counts the
+    /// worker in `may_go` meanwhile, if it may go afterwards.
+    pub(crate) fn at_rest<R>(&self, may_go: bool, f: impl FnOnce() -> R) -> R {
+        struct Again<'a>(&'a Idle, usize);
 
         impl Drop for Again<'_> {
             fn drop(&mut self) {
+                self.0.may_go.fetch_sub(self.1, Relaxed); // Relaxed: a hint
                 self.0.activate();
             }
         }
 
+        self.may_go.fetch_add(usize::from(may_go), Relaxed); // Relaxed: a hint
         self.rest();
-        let _again = Again(self);
+        let _again = Again(self, usize::from(may_go));
         f()
     }
 

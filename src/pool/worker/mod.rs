@@ -193,7 +193,7 @@ impl Local {
         }
         let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
-        let (search, is_told) = shared.idle.at_rest(|| {
+        let (search, is_told) = shared.idle.at_rest(timeout.is_some(), || {
             if is_surplus && !shared.run_enough(0) {
                 // Other workers may have decided the same at this moment.
                 return (resting.cancel(), true);
