@@ -34,7 +34,7 @@ impl Board {
     fn push(&self, job: usize) {
         // Relaxed: only the fence of the notification orders it.
         self.job.store(job, Relaxed);
-        self.idle.searchers.notify_one();
+        self.idle.notify_one();
     }
 
     fn take(&self, job: usize) -> Option<usize> {

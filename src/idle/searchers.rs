@@ -102,15 +102,6 @@ impl Searchers {
         Searchers { events: EventCount::asymmetric(), ..Searchers::new() }
     }
 
-    /// Returns whether a thread sleeps or is about to sleep, after a fence as in
-    /// [`notify_one`](Self::notify_one). A thread that prepares later sees every change that the
-    /// caller made before.
-    #[cfg(all(feature = "std", target_has_atomic = "64"))]
-    #[inline(always)]
-    pub(crate) fn is_any_resting(&self) -> bool {
-        self.events.is_somebody()
-    }
-
     /// Notifies one thread that is prepared or asleep, unless a thread searches. Call it after the
     /// change.
     ///

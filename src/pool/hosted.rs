@@ -212,7 +212,7 @@ impl Drop for WorkerLife {
         }
         shared.vacate(seat, false);
         shared.rest_for_good();
-        shared.idle.searchers.notify_one();
+        shared.idle.notify_one();
         shared.idle.quiet.notify_all();
     }
 }
@@ -387,7 +387,7 @@ impl Local {
                     self.run_stranger(job);
                 }
                 Waited::Aside => {
-                    idle.searchers.notify_one();
+                    idle.notify_one();
                     bell.park(Some(PAUSE));
                 }
             }

@@ -22,6 +22,7 @@
 //! |---|---|
 //! | seat | what other workers see of a worker: stealer, held halves, services, bell (`data/registry.rs`) |
 //! | crew | the threads of a pool, under a lock: how many live, block, are wanted (`data/pool.rs`) |
+//! | doze | of a worker: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
 //! | guest | a thread outside that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: linked on its owner's stack, and not yet in its deque (`frames/held.rs`) |
 //! | offer, raid | the owner pushes its held halves to its deque; a thief takes the oldest held half |
@@ -134,6 +135,10 @@ use crate::sync::order::{FencePair, Pair};
 
 /// A thread that sees no worker active sees the workers' earlier writes.
 const RESTED: Pair = Pair::named("pool::RESTED");
+
+/// A worker dozes, then looks at everything. A notifier changes something, then looks for workers
+/// that doze. At least one of the two sees the other.
+const DOZED: FencePair = FencePair::named("pool::DOZED");
 
 /// A thread that sees that another thread has gone sees that thread's writes.
 const GONE: Pair = Pair::named("pool::GONE");

@@ -4,7 +4,8 @@ use crate::common::waiting::{MINUTE, Meeting, done, ended};
 use filch::ThreadPool;
 use filch::executor::Shutdown;
 use filch::pool::{self, Start};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -281,4 +282,50 @@ fn workers_that_wait_start_no_more_threads_than_there_may_be() {
     assert_eq!(trees.into_iter().map(done).sum::<usize>(), 2000);
     pool.shutdown(Shutdown::Drain).unwrap();
     assert!(most.load(SeqCst) <= 5, "{most:?}");
+}
+
+/// The machine's own store buffers, which no model has: if no worker that dozes makes the others
+/// execute a barrier, this fails once in some hundred thousand rounds.
+#[test]
+fn a_worker_that_spawns_without_a_fence_does_not_miss_one_that_dozes() {
+    const ROUNDS: usize = 50_000;
+    static ROUND: AtomicUsize = AtomicUsize::new(0);
+    static DONE: AtomicUsize = AtomicUsize::new(0);
+
+    let pool = tight(2);
+    let same = pool.clone();
+    let spawner = pool.spawn(move || {
+        for number in 1..=ROUNDS {
+            until(|| ROUND.load(SeqCst) >= number);
+            (0..number % 16).for_each(|_| hint::spin_loop());
+            same.spawn_detached(move || DONE.store(number, SeqCst)).unwrap();
+            until(|| DONE.load(SeqCst) == number);
+        }
+    });
+    let sleeper = pool.spawn(|| {
+        let seen = Cell::new(0);
+        let is_over = || {
+            let done = DONE.load(SeqCst);
+            // At its second look in this round the worker is about to doze.
+            if seen.replace(done) == done {
+                ROUND.store(done + 1, SeqCst);
+            }
+            done == ROUNDS
+        };
+        pool::run_until(is_over, |_| ());
+    });
+    done(spawner);
+    done(sleeper);
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    for looks in 1.. {
+        if is_so() {
+            return;
+        }
+        hint::spin_loop();
+        if looks % 1000 == 0 {
+            thread::yield_now(); // the other thread may want this core
+        }
+    }
 }

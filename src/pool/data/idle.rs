@@ -5,7 +5,8 @@
 //! worker, and that the injector was empty in between. Then the pool was idle at that moment.
 
 use crate::idle::{EventCount, Park, Searchers};
-use crate::pool::RESTED;
+use crate::pool::{DOZED, RESTED};
+use crate::sync::barrier::Barrier;
 use crate::sync::order::both;
 use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
 use core::time::Duration;
@@ -19,11 +20,14 @@ const AGAIN: u64 = 1 << 32;
 /// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
-    /// Notified of jobs.
-    pub searchers: Searchers,
+    /// Notified of jobs. A worker dozes while it is prepared or asleep here.
+    pub(crate) searchers: Searchers,
+    dozers: CachePadded<Dozers>,
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
+    /// Workers that sleep for `keep_alive`, and then go if there are too many.
+    pub(crate) may_go: AtomicUsize,
     /// Notified when the last active worker rests, and when a thread has gone.
     pub(crate) quiet: EventCount,
 }
@@ -50,11 +54,38 @@ impl Idle {
     #[must_use]
     pub fn new() -> Self {
         Idle {
-            searchers: Searchers::asymmetric(),
+            searchers: Searchers::new(),
+            dozers: CachePadded::new(Dozers::new()),
             activity: CachePadded::new(AtomicU64::new(0)),
             aside: AtomicUsize::new(0),
+            may_go: AtomicUsize::new(0),
             quiet: EventCount::new(),
         }
+    }
+
+    /// Notifies a worker, if one dozes and none searches. Call it after the change.
+    #[inline]
+    pub fn notify_one(&self) {
+        if self.dozers.is_any() {
+            self.notify_dozer();
+        }
+    }
+
+    #[cold]
+    fn notify_dozer(&self) {
+        self.searchers.notify_one();
+    }
+
+    /// Returns whether a worker dozes. A change that was made before is seen by a worker that
+    /// dozes later.
+    #[inline(always)]
+    pub(crate) fn is_any_dozing(&self) -> bool {
+        self.dozers.is_any()
+    }
+
+    /// Lets this thread doze until the result is dropped. It prepares after this call.
+    pub(crate) fn doze(&self) -> Doze<'_> {
+        self.dozers.enter()
     }
 
     /// Counts one more active worker (I4).
@@ -71,18 +102,21 @@ impl Idle {
         }
     }
 
-    /// Runs `f` while the worker is not active (I4), even if that panics.
-    pub(crate) fn at_rest<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Again<'a>(&'a Idle);
+    /// Runs `f`, in which the worker sleeps and is not active (I4), even if that panics. Counts the
+    /// worker in `may_go` meanwhile, if it may go afterwards.
+    pub(crate) fn at_rest<R>(&self, may_go: bool, f: impl FnOnce() -> R) -> R {
+        struct Again<'a>(&'a Idle, usize);
 
         impl Drop for Again<'_> {
             fn drop(&mut self) {
+                self.0.may_go.fetch_sub(self.1, Relaxed); // Relaxed: a hint
                 self.0.activate();
             }
         }
 
+        self.may_go.fetch_add(usize::from(may_go), Relaxed); // Relaxed: a hint
         self.rest();
-        let _again = Again(self);
+        let _again = Again(self, usize::from(may_go));
         f()
     }
 
@@ -134,6 +168,7 @@ impl Idle {
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
             }
+            let _doze = self.doze();
             let resting = search.prepare();
             if let Some(waited) = look(has_slept) {
                 break (waited, resting.cancel());
@@ -157,5 +192,65 @@ impl Idle {
     pub(crate) fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
         let before = self.activity.load(RESTED.acquire());
         before as u32 == 0 && is_nothing_queued() && self.activity.load(RESTED.acquire()) == before
+    }
+}
+
+/// One worker that dozes.
+const ONE: usize = 2;
+/// Since no worker dozed, all threads have executed a barrier.
+const BARRED: usize = 1;
+
+/// How many workers *doze*: they are about to prepare in `searchers`, are prepared, or sleep.
+///
+/// While none dozes, a notifier needs a load and no fence. For that, the first worker to doze makes
+/// all threads execute a barrier. The next ones need not: the notifiers see the first, and fence.
+#[derive(Debug)]
+struct Dozers {
+    /// The count, and `BARRED`. Zero if there is none.
+    word: AtomicUsize,
+    barrier: Barrier,
+}
+
+impl Dozers {
+    fn new() -> Self {
+        Dozers { word: AtomicUsize::new(0), barrier: Barrier::asymmetric() }
+    }
+
+    #[inline(always)]
+    fn is_any(&self) -> bool {
+        DOZED.light_fence(self.barrier);
+        self.word.load(Relaxed) != 0 // Relaxed: DOZED orders it
+    }
+
+    fn enter(&self) -> Doze<'_> {
+        // Relaxed: the barrier, or else the fence of LOOK_AGAIN, orders it.
+        let before = self.word.fetch_add(ONE, Relaxed);
+        // Made before the barrier: if that panics, the drop takes this thread off the count.
+        let doze = Doze(self);
+        if self.barrier.is_asymmetric() && before & BARRED == 0 {
+            DOZED.heavy_fence(self.barrier);
+            self.word.fetch_or(BARRED, Relaxed); // Relaxed: LOOK_AGAIN orders it, and the barrier
+        }
+        doze
+    }
+}
+
+/// A worker that dozes: [`Idle::doze`].
+#[must_use]
+pub(crate) struct Doze<'a>(&'a Dozers);
+
+impl Drop for Doze<'_> {
+    fn drop(&mut self) {
+        let mut word = self.0.word.load(Relaxed); // Relaxed: only compared
+        loop {
+            let less = word - ONE;
+            // The next worker to doze alone needs a new barrier.
+            let next = if less == BARRED { 0 } else { less };
+            // Relaxed, both: the worker looks again before it next sleeps.
+            match self.0.word.compare_exchange(word, next, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
+        }
     }
 }

@@ -134,14 +134,14 @@ impl Pool {
     /// can see them again (I3).
     #[inline]
     pub(crate) fn notify_of_jobs(&self) {
-        self.idle.searchers.notify_one();
+        self.idle.notify_one();
         self.notify_if_discarding();
     }
 
     /// If a thread is cancelling the pool, makes that thread look again for missed jobs.
     #[inline]
     pub(crate) fn notify_if_discarding(&self) {
-        // The caller has notified `searchers`, which orders this load against `discard`.
+        // The caller has called `notify_one`, which orders this load against `discard`.
         if self.is_discarding() {
             self.notify_of_missed();
         }

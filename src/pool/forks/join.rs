@@ -216,7 +216,7 @@ impl Local {
         // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` end
         // before it, so the newest half is let go of first.
         unsafe { held.hold((&raw const half).cast()) };
-        if self.shared.idle.searchers.is_any_resting() || held.is_called() {
+        if self.shared.idle.is_any_dozing() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);
@@ -295,7 +295,7 @@ impl Local {
             self.deque.push(unsafe { Job::on_stack(link.cast()) });
             place
         });
-        self.shared.idle.searchers.notify_one();
+        self.shared.idle.notify_one();
     }
 
     /// Takes the job of a half out of this deque, if it is still there, and returns whether it was.

@@ -252,7 +252,9 @@ impl Pool {
     fn discard(&self) {
         // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
         // moving thread sees `DISCARD` after it has notified of the job.
+        let doze = self.idle.doze();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
+        drop(doze);
         self.idle.activate();
         self.drop_queued();
         self.idle.rest();
@@ -279,7 +281,7 @@ impl Pool {
             return self.drop_caught(job);
         }
         let bell = self.shelf.put(job);
-        self.idle.searchers.notify_one();
+        self.idle.notify_one();
         bell.into_iter().for_each(Waker::wake);
     }
 

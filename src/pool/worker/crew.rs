@@ -207,7 +207,7 @@ impl Pool {
         }
         if !is_started {
             // Wakes a worker that may sleep because enough other workers ran.
-            this.idle.searchers.notify_one();
+            this.idle.notify_one();
         }
         is_taken
     }
@@ -227,12 +227,13 @@ impl Pool {
     pub(crate) fn end_blocking(&self, seat: &Seat) {
         let mut crew = self.crew.lock();
         crew.blocked -= usize::from(!seat.is_guest);
-        let is_too_large = crew.is_too_large();
+        let surplus = crew.alive.saturating_sub(crew.target + crew.blocked);
         self.mark_spare(&crew);
         drop(crew);
-        if is_too_large {
+        // Relaxed: a hint. A worker that wakes up finds `SPARE` when it next sleeps.
+        if surplus > self.idle.may_go.load(Relaxed) {
             // Wakes a sleeping worker, so that it sleeps again with a timeout, and then may go.
-            self.idle.searchers.notify_one();
+            self.idle.notify_one();
         }
     }
 

@@ -195,7 +195,7 @@ impl Local {
         }
         let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
-        let (search, is_told) = shared.idle.at_rest(|| {
+        let (search, is_told) = shared.idle.at_rest(timeout.is_some(), || {
             if is_surplus && !shared.run_enough(0) {
                 // Other workers may have decided to leave at this moment, too.
                 return (resting.cancel(), true);
@@ -251,7 +251,7 @@ impl Local {
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
         // This worker may have taken a notification that was meant for a sleeping worker.
-        shared.idle.searchers.notify_one();
+        shared.idle.notify_one();
         shared.go();
     }
 

@@ -136,6 +136,7 @@ impl Local {
                 search.found(|| shared.is_there_work());
                 return Next::Run(half);
             }
+            let _doze = shared.idle.doze();
             search = match self.sleep(search.prepare()) {
                 Some(search) => search,
                 None => return Next::Leave,

@@ -160,7 +160,7 @@ impl Local {
         if current::is_aside() {
             // The `aside` below then only runs its closure. The enclosing `aside` notified another
             // worker when it began, but jobs may have come since.
-            idle.searchers.notify_one();
+            idle.notify_one();
         }
         current::aside(|| {
             let is_taken = self.place_is_taken.get() == Some(true);
