@@ -35,6 +35,7 @@ pub struct Idle {
 /// How a sleep in a wait has ended.
 #[derive(Debug)]
 pub enum Waited<J> {
+    /// The wait is over.
     Over,
     /// There is a job that the worker can run meanwhile.
     Helps(J),
