@@ -208,7 +208,7 @@ pub(super) struct Waiters {
     chunks: [AtomicPtr<WaiterCell>; CHUNKS],
     /// The number of waiters that are in the list or about to enter it.
     listed: AtomicUsize,
-    /// The number of waiters in the list that their owners have left or are about to leave.
+    /// The number of waiters in the list whose owners have left them there, or are about to.
     gone: AtomicUsize,
 }
 

@@ -82,7 +82,7 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The slot at `head` was claimed (I3), and the caller leaves it to this call.
+    /// The caller has claimed the slot at `head` (I3), and leaves the slot to this call.
     #[cold]
     unsafe fn pop_unfilled(&self, segment: *mut Segment<T>, head: Head) -> Option<T> {
         // SAFETY: I3 — the caller has claimed the slot at `head`, and leaves it to us.

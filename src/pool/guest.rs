@@ -7,10 +7,10 @@
 //! itself, or drops them. No call of a broadcast is pinned to a guest, because the guest may stay
 //! in its own code for long.
 //!
-//! A worker for life (`run_in_waits`, in `hosted.rs`) has a `Local` that its thread drops when it
-//! ends. Then its seat goes, and other workers get its jobs. It counts among the threads, but not
-//! as present, so the pool ends without it. The last thread that goes drops the jobs that only a
-//! worker for life could run.
+//! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
+//! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
+//! jobs. `alive` counts the worker, but `present` does not, so the pool ends without it. The last
+//! present thread to go drops the jobs that only a worker for life could run.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;

@@ -89,8 +89,8 @@ mod system {
     /// Makes the running threads of the process execute a barrier.
     #[cold]
     pub(super) fn interrupt() {
-        // Once the process is registered, only a new system call filter can make the call fail.
-        // Then the light sides have no fence at all, so the process must not go on.
+        // Once the process is registered, only a new system call filter can make the call fail. The
+        // light sides have no fence of their own, so the process must not go on without the call.
         assert!(
             membarrier(INTERRUPT),
             "a new system call filter blocks membarrier(2), which sleeping threads need: allow it"

@@ -222,8 +222,8 @@ pub(crate) type Index = i64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
-/// A counted reference that loom does not watch, for values that are only read. It is the standard
-/// library's, in models too.
+/// The standard library's `Arc`, in models too. loom does not watch its count, which would only
+/// make models larger.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
 /// A text with several owners.

@@ -2,9 +2,8 @@
 //!
 //! *On the machine* it is crossbeam-utils' parker.
 //!
-//! *In a model* it is a lock and a condition variable. A model has no time, so a timeout may pass
-//! at any moment, and here it passes at once. So a model with a timeout also covers spurious
-//! wake-ups.
+//! *In a model* it is a lock and a condition variable. A model has no time, so a park with a
+//! timeout returns at once, woken or not. To the caller, a spurious wake-up looks the same.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::Parker;

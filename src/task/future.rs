@@ -243,8 +243,8 @@ where
         go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
     }
 
-    /// Stores the result, tells the handle, and calls [`Polling::ended`] if `is_out`. An error is
-    /// the first panic.
+    /// Stores the result, tells the handle, and calls [`Polling::ended`] if `is_out`. If any of
+    /// these panics, returns the payload of the first panic.
     fn tell(
         &self,
         result: Result<F::Output, JoinError>,

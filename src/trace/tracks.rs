@@ -97,7 +97,7 @@ impl Mine {
 /// gone.
 pub(super) fn of_this_thread<R>(tracks: &Tracks, f: impl FnOnce(&Mine) -> R) -> Option<R> {
     let with = |all: &RefCell<Vec<Mine>>| {
-        // The cell is not borrowed further down this stack, because `f` calls no user code.
+        // No outer frame of this thread has borrowed the cell, because `f` calls no user code.
         let mut all = all.borrow_mut();
         let known = all.iter().position(|it| core::ptr::eq(it.timeline, tracks) && !it.is_over());
         let index = known.unwrap_or_else(|| {

@@ -57,9 +57,10 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     if look.is_over_now() {
         reclaim(scheduler, line);
     }
-    // This fence is between the end of the lease and two looks. A thread that has lowered the
-    // limit, and found no free place, relies on this thread to see the new limit. A thread that
-    // waits until the queue is idle sees the end of the lease, or this thread sees and notifies it.
+    // This fence lies between the end of the lease and the reads of `quiet` and of the limit. A
+    // thread that lowers the limit, or waits until the queue is idle, writes first, then fences and
+    // looks at the leases. Either that thread sees that the lease has ended, or this thread sees
+    // the new limit or the waiting thread.
     LOOK.fence();
     if look.is_idle() {
         if let Some(quiet) = line.quiet.get() {

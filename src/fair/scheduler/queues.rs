@@ -79,7 +79,8 @@ impl Queues {
         LOOK.fence();
     }
 
-    /// Tells the policy about service outside of a lease, or before the end of a lease.
+    /// Tells the policy about service outside of a ticket's lease, or about service so far, before
+    /// the serving thread sleeps.
     pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }

@@ -89,6 +89,11 @@ impl Idle {
         self.dozers.enter()
     }
 
+    /// Makes each notifier see the caller's earlier writes, or the caller see the notifier's change.
+    pub(crate) fn bar(&self) {
+        self.dozers.bar();
+    }
+
     /// Counts one more active worker (I4).
     pub(crate) fn activate(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
@@ -223,13 +228,21 @@ impl Dozers {
         self.word.load(Relaxed) != 0 // Relaxed: DOZED orders it
     }
 
+    /// Makes all threads execute a barrier, if notifiers do not fence. Returns whether it did.
+    fn bar(&self) -> bool {
+        let is_asymmetric = self.barrier.is_asymmetric();
+        if is_asymmetric {
+            DOZED.heavy_fence(self.barrier);
+        }
+        is_asymmetric
+    }
+
     fn enter(&self) -> Doze<'_> {
         // Relaxed: the barrier, or else the fence of LOOK_AGAIN, orders it.
         let before = self.word.fetch_add(ONE, Relaxed);
         // Made before the barrier: if that panics, the drop takes this thread off the count.
         let doze = Doze(self);
-        if self.barrier.is_asymmetric() && before & BARRED == 0 {
-            DOZED.heavy_fence(self.barrier);
+        if before & BARRED == 0 && self.bar() {
             self.word.fetch_or(BARRED, Relaxed); // Relaxed: LOOK_AGAIN orders it, and the barrier
         }
         doze

@@ -141,7 +141,8 @@ impl Pool {
     /// If a thread is cancelling the pool, makes that thread look again for missed jobs.
     #[inline]
     pub(crate) fn notify_if_discarding(&self) {
-        // The caller has called `notify_one`, which orders this load against `discard`.
+        // The caller has called `notify_one` or `notify_many`, whose fence orders this load against
+        // `discard`.
         if self.is_discarding() {
             self.notify_of_missed();
         }

@@ -2,9 +2,10 @@
 //!
 //! An item that goes through the deque costs a fence. So a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* them by pushing all of them to its deque, oldest
-//! first. It does so when another worker rests or has asked, and before it waits or blocks itself.
-//! If the owner does not offer for long, a thief *raids* it, and takes the oldest half that it
-//! holds. During the raid the owner lets go of no half.
+//! first. It does so when another worker sleeps, is about to sleep or has asked for halves, and
+//! before it waits or blocks itself. If the owner offers nothing for a long time, a thief *raids*
+//! it: the thief takes the oldest half that the owner holds. During the raid the owner lets go of
+//! no half.
 //!
 //! ```text
 //!  owner                                        raider

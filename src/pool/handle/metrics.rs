@@ -27,7 +27,7 @@ use core::fmt;
 pub struct PoolMetrics {
     /// Threads that live, without [guests](crate::pool::ThreadPool::take_part).
     pub num_workers: usize,
-    /// How many threads may have lent their places to other threads, because they wait, or are in a
+    /// How many threads let other threads take their places. Such a thread waits, or is in a
     /// section marked by [`blocking`](crate::pool::blocking).
     pub num_blocked: usize,
     /// Jobs that are in no worker's deque.

@@ -21,7 +21,7 @@ pub(crate) struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 // only one thread opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
-/// The contents of a slot: perhaps an item that another thread takes, or none.
+/// A copy of a slot: uninitialised, or an item. Another thread may take that item.
 pub(crate) struct Copied<T>(MaybeUninit<T>);
 
 impl<T> Copied<T> {
