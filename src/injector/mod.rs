@@ -126,8 +126,7 @@ const CLOSED: Pair = Pair::named("injector::CLOSED");
 /// least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
-/// A visitor counts itself off after its last access. A sweeper reclaims memory only after it has
-/// read a count of zero, so all accesses of those visitors happen before that.
+/// A sweeper that counts no visitor reclaims memory. All visitors' accesses happen before that.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
 /// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
