@@ -1,14 +1,12 @@
 //! Halves of `join`s that a worker holds because no other worker wanted work: other workers get at
 //! them however long the first half is.
 
-use crate::common::waiting::{MINUTE, Meeting, done};
+use crate::common::waiting::{Meeting, done, wait_for};
 use crate::waiting::tight;
 use filch::{ThreadPool, pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Instant;
 
 /// The other workers of a pool, which run a job until they are released. Meanwhile none asks for
 /// work.
@@ -22,7 +20,7 @@ impl Busy {
             let (goes_on, meeting) = (goes_on.clone(), meeting.clone());
             let job = move || {
                 meeting.of(count + 1);
-                until(|| !goes_on.load(SeqCst));
+                wait_for(|| !goes_on.load(SeqCst));
             };
             pool.spawn_detached(job).unwrap();
         }
@@ -38,15 +36,6 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.release();
-    }
-}
-
-/// Waits in a way of which the pool knows nothing.
-fn until(is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < MINUTE, "nobody comes");
-        thread::yield_now();
     }
 }
 
@@ -74,7 +63,7 @@ fn all_that_a_worker_holds_runs_elsewhere_while_its_first_half_goes_on() {
             let second = || _ = ran.fetch_add(1, SeqCst);
             nest(&same, 10, &second, &|| {
                 busy.release();
-                until(|| ran.load(SeqCst) == 10);
+                wait_for(|| ran.load(SeqCst) == 10);
             });
         });
         done(task);
@@ -93,14 +82,14 @@ fn a_half_that_was_raided_is_run_once_and_one_that_was_not_by_its_owner() {
             ran.lock().unwrap().push(by);
             // The other worker keeps busy with the first that it takes.
             if ran.lock().unwrap().len() == 1 {
-                until(|| end.load(SeqCst));
+                wait_for(|| end.load(SeqCst));
             } else if ran.lock().unwrap().len() == 10 {
                 end.store(true, SeqCst);
             }
         };
         nest(&same, 10, &second, &|| {
             busy.release();
-            until(|| ran.lock().unwrap().len() == 1);
+            wait_for(|| ran.lock().unwrap().len() == 1);
         });
         let ran = ran.lock().unwrap();
         let owner = pool::worker_index().unwrap();
@@ -130,7 +119,7 @@ fn a_chain_of_long_leaves_keeps_every_worker_busy() {
         let task = pool.spawn(move || {
             let leaf = || {
                 let round = begun.fetch_add(1, SeqCst) / threads + 1;
-                until(|| begun.load(SeqCst) >= round * threads);
+                wait_for(|| begun.load(SeqCst) >= round * threads);
             };
             chain(&same, 25 * threads, is_leaf_first, &leaf);
             begun.load(SeqCst)
@@ -151,13 +140,13 @@ fn a_worker_that_waits_follows_what_was_stolen_from_its_thief() {
             let (begins, ends) = (is_busy.clone(), has_joined.clone());
             let third = move || {
                 begins.store(true, SeqCst);
-                until(|| ends.load(SeqCst));
+                wait_for(|| ends.load(SeqCst));
             };
             same.spawn_detached(third).unwrap();
-            until(|| is_busy.load(SeqCst));
+            wait_for(|| is_busy.load(SeqCst));
             let steals = || {
                 is_stolen.store(true, SeqCst);
-                same.join(|| until(|| has_run.load(SeqCst)), || has_run.store(true, SeqCst));
+                same.join(|| wait_for(|| has_run.load(SeqCst)), || has_run.store(true, SeqCst));
             };
             let is_stolen_from = || {
                 let busy = || {
@@ -165,11 +154,11 @@ fn a_worker_that_waits_follows_what_was_stolen_from_its_thief() {
                         pool::blocking(|| ());
                     }
                     has_joined.store(true, SeqCst);
-                    until(|| has_run.load(SeqCst));
+                    wait_for(|| has_run.load(SeqCst));
                 };
                 same.join(busy, steals);
             };
-            same.join(|| until(|| is_stolen.load(SeqCst)), is_stolen_from);
+            same.join(|| wait_for(|| is_stolen.load(SeqCst)), is_stolen_from);
         });
         done(task);
     }
@@ -183,7 +172,7 @@ fn a_worker_that_waits_for_a_scope_follows_what_was_stolen_from_its_thief() {
     let task = pool.spawn(move || {
         let [is_taken, is_stolen, has_run] = <[AtomicBool; 3]>::default();
         let (is_taken, is_stolen, has_run) = (&is_taken, &is_stolen, &has_run);
-        let (pool, ends) = (&same, || until(|| has_run.load(SeqCst)));
+        let (pool, ends) = (&same, || wait_for(|| has_run.load(SeqCst)));
         same.scope(|scope| {
             scope.spawn(move || {
                 is_taken.store(true, SeqCst);
@@ -198,7 +187,7 @@ fn a_worker_that_waits_for_a_scope_follows_what_was_stolen_from_its_thief() {
                     ends();
                 });
             });
-            until(|| is_taken.load(SeqCst) && is_stolen.load(SeqCst));
+            wait_for(|| is_taken.load(SeqCst) && is_stolen.load(SeqCst));
         });
     });
     done(task);
@@ -257,7 +246,7 @@ fn the_panic_of_a_half_that_was_held_goes_to_its_join() {
             let first = || {
                 if is_raided {
                     busy.release();
-                    until(|| has_begun.load(SeqCst));
+                    wait_for(|| has_begun.load(SeqCst));
                 }
             };
             let second = || {
@@ -282,7 +271,7 @@ fn a_half_that_was_held_is_dropped_or_has_run_when_the_panic_of_the_first_goes_o
             let first = || {
                 if is_raided {
                     busy.release();
-                    until(|| has_begun.load(SeqCst));
+                    wait_for(|| has_begun.load(SeqCst));
                 }
                 std::panic::resume_unwind(Box::new("first"));
             };

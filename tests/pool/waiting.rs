@@ -296,10 +296,10 @@ fn a_worker_that_spawns_without_a_fence_does_not_miss_one_that_dozes() {
     let same = pool.clone();
     let spawner = pool.spawn(move || {
         for number in 1..=ROUNDS {
-            until(|| ROUND.load(SeqCst) >= number);
+            spin_until(|| ROUND.load(SeqCst) >= number);
             (0..number % 16).for_each(|_| hint::spin_loop());
             same.spawn_detached(move || DONE.store(number, SeqCst)).unwrap();
-            until(|| DONE.load(SeqCst) == number);
+            spin_until(|| DONE.load(SeqCst) == number);
         }
     });
     let sleeper = pool.spawn(|| {
@@ -318,7 +318,8 @@ fn a_worker_that_spawns_without_a_fence_does_not_miss_one_that_dozes() {
     done(sleeper);
 }
 
-fn until(is_so: impl Fn() -> bool) {
+/// Looks without a clock, and seldom calls the system.
+fn spin_until(is_so: impl Fn() -> bool) {
     for looks in 1.. {
         if is_so() {
             return;

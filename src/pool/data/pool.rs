@@ -80,9 +80,14 @@ impl Crew {
         Crew { target, ..Default::default() }
     }
 
+    /// Returns how many more threads live than are wanted.
+    pub(crate) fn surplus(&self) -> usize {
+        self.alive.saturating_sub(self.target + self.blocked)
+    }
+
     /// Returns whether more threads live than are wanted.
     pub(crate) fn is_too_large(&self) -> bool {
-        self.alive > self.target + self.blocked
+        self.surplus() > 0
     }
 
     /// Returns whether fewer threads live than are wanted.

@@ -227,7 +227,7 @@ impl Pool {
     pub(crate) fn end_blocking(&self, seat: &Seat) {
         let mut crew = self.crew.lock();
         crew.blocked -= usize::from(!seat.is_guest);
-        let surplus = crew.alive.saturating_sub(crew.target + crew.blocked);
+        let surplus = crew.surplus();
         self.mark_spare(&crew);
         drop(crew);
         // Relaxed: a hint. A worker that wakes up finds `SPARE` when it next sleeps.
