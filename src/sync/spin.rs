@@ -97,31 +97,33 @@ mod machine {
     /// The longest search for work. Within about this time other threads find out that there is
     /// more work.
     const VIGIL: Duration = Duration::from_micros(22);
-    /// A yield that takes longer than this has let another thread run.
-    const TO_YIELD: Duration = Duration::from_nanos(1500);
+    /// The shortest.
+    const SHORT_VIGIL: Duration = Duration::from_micros(3);
 
     /// The time until which a thread may search for work instead of sleeping.
     pub(crate) struct Vigil {
+        time: Duration,
         end: Option<Instant>,
     }
 
     impl Vigil {
         pub(crate) const fn new() -> Self {
-            Vigil { end: None }
+            Vigil { time: VIGIL, end: None }
+        }
+
+        /// For a thread that will hardly find work soon.
+        pub(crate) const fn short() -> Self {
+            Vigil { time: SHORT_VIGIL, end: None }
         }
 
         /// Yields to other threads, and returns whether the search goes on. If it is time to sleep,
-        /// returns `false` without a yield. If the yield let another thread run, the caller may
-        /// look once more, and the next call returns `false`.
+        /// returns `false` without a yield.
         pub(crate) fn goes_on(&mut self) -> bool {
             let now = Instant::now();
-            if now >= *self.end.get_or_insert(now + VIGIL) {
+            if now >= *self.end.get_or_insert(now + self.time) {
                 return false;
             }
             std::thread::yield_now();
-            if now.elapsed() > TO_YIELD {
-                self.end = Some(now);
-            }
             true
         }
     }
@@ -157,6 +159,10 @@ mod model {
 
     impl Vigil {
         pub(crate) const fn new() -> Self {
+            Vigil
+        }
+
+        pub(crate) const fn short() -> Self {
             Vigil
         }
 

@@ -56,6 +56,8 @@ pub(crate) struct Local {
     pub(crate) place_is_taken: Cell<Option<bool>>,
     pub(crate) is_discharged: Cell<bool>,
     pub(crate) busy_since: Cell<Instant>,
+    /// Whether the last sleep without work was shorter than `SHORT_SLEEP`.
+    pub(crate) slept_briefly: Cell<bool>,
     /// The number of jobs that the worker had run when it last woke up.
     pub(crate) runs_at_wake: Cell<u64>,
     /// The memory of a search for jobs that a wait can help with.
@@ -100,6 +102,7 @@ impl Local {
             place_is_taken: Cell::new(None),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
+            slept_briefly: Cell::new(false),
             runs_at_wake: Cell::new(u64::MAX),
             views: Cell::default(),
             above: Cell::default(),

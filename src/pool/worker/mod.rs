@@ -18,7 +18,7 @@ use crate::task::{Job, current, depth, gate};
 use core::ptr;
 use core::time::Duration;
 use local::{Local, Vacancy};
-use search::Next;
+use search::{Next, SHORT_SLEEP};
 
 /// The bits of `attention` for which a worker calls `attend` before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
@@ -222,12 +222,14 @@ impl Local {
         now
     }
 
-    /// Returns how long the worker has slept.
+    /// Notes and returns how long the worker has slept.
     fn note_begin_of_work(&self, slept_since: Instant) -> Duration {
         let now = clock::now();
         self.busy_since.set(now);
         self.runs_at_wake.set(self.seat.counters.runs());
-        now.saturating_duration_since(slept_since)
+        let slept = now.saturating_duration_since(slept_since);
+        self.slept_briefly.set(slept < SHORT_SLEEP);
+        slept
     }
 
     /// Leaves the seat, unless the worker has to stay after all. Returns whether the worker has

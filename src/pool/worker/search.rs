@@ -27,6 +27,9 @@ const OLDEST_FIRST_EVERY: u32 = 16;
 /// The most jobs that a thief takes as a batch.
 const BATCH: usize = 32;
 
+/// A worker that has slept for less should have searched on.
+pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
+
 /// A deque with fewer claimed jobs is not worth a sweep.
 const FEW: usize = 32;
 
@@ -107,12 +110,19 @@ impl Local {
 
     /// Looks everywhere for some microseconds, then sleeps, until there is a job. Meanwhile
     /// notifiers wake no other worker.
+    ///
+    /// A worker whose last sleep was short searches for longer, even if others search too. So a
+    /// pool that gets its next work soon has no thread to wake, and an idle pool sleeps at once. The
+    /// rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning for
+    /// a Shared-Memory Multiprocessor" (1991).
     #[cold]
     pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;
         let mut search = shared.idle.searchers.search();
         loop {
-            let mut vigil = Vigil::new();
+            let was_short = self.slept_briefly.get();
+            let mut vigil = if was_short { Vigil::new() } else { Vigil::short() };
+            let mut wait_for_halves = Vigil::new();
             while !self.is_called() {
                 // A hook or the park may have spawned jobs into this worker's deque.
                 let own = self.deque.pop();
@@ -123,8 +133,12 @@ impl Local {
                     search.found(|| shared.is_there_work());
                     return Next::Run(job);
                 }
-                let has_asked = !is_surplus && self.ask();
-                if !(search.is_alone() || has_asked) || !vigil.goes_on() {
+                let goes_on = if !is_surplus && self.ask() {
+                    wait_for_halves.goes_on()
+                } else {
+                    (search.is_alone() || was_short) && vigil.goes_on()
+                };
+                if !goes_on {
                     break;
                 }
             }
