@@ -3,9 +3,9 @@
 use super::error::Cause;
 use super::frame::Home;
 use super::state::{Ended, State};
-use crate::sync::Unwatched;
 use crate::sync::clock::{self, Instant};
 use crate::sync::place::Watch;
+use crate::sync::{Text, Unwatched};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Deref;
@@ -246,6 +246,10 @@ pub(crate) trait Gate: Send + Sync {
     /// Runs a task in the place that this thread holds further up its stack, unless another thread
     /// has claimed the task.
     fn run_inside(&self, task: &AnyTask);
+
+    /// Returns the reason for which the queue, or an executor below it, was cancelled. The queue's
+    /// token for the end may not be cancelled yet.
+    fn end_reason(&self) -> Option<Text>;
 
     /// Takes a counted task off the count, before a thread other than the queue's server ends it.
     /// `has_job` tells whether the task's job is still in the queue.

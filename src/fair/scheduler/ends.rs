@@ -108,7 +108,7 @@ pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
     line.end.token(has_ended, || reason_of(scheduler, line))
 }
 
-fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
+pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
     line.reason().or_else(|| scheduler.below.end_reason())
 }
 

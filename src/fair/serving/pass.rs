@@ -7,8 +7,8 @@ use crate::fair::line::counters::{add, tell};
 use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::handle::LineRef;
 use crate::fair::scheduler::Scheduler;
-use crate::fair::scheduler::ends::{begin_end, end_lease};
-use crate::sync::{Relaxed, Unwatched};
+use crate::fair::scheduler::ends::{begin_end, end_lease, reason_of};
+use crate::sync::{Relaxed, Text, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
@@ -69,6 +69,10 @@ impl Gate for Pass {
             scheduler.queues.clock.nanos()
         });
         charge(&self.0, &charged, usize::from(has_run));
+    }
+
+    fn end_reason(&self) -> Option<Text> {
+        reason_of(&self.0.scheduler, self.0.line())
     }
 
     fn ends(&self, how: Ended, has_job: bool) {
