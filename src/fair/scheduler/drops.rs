@@ -47,6 +47,19 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
     is_ours
 }
 
+/// Sweeps the job of a task that has ended.
+pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
+    match job.task().filter(|it| it.is_counted()) {
+        Some(task) => sweep(line, task),
+        None => {
+            end_task(line);
+            tell(&line.counters.tombstones, 1);
+        }
+    }
+    // The job may be the last reference to an executor, whose destructor is the user's.
+    panics.take(|| drop(job));
+}
+
 /// Sweeps a tombstone of a queue with a capacity. If the thread that ended the task has left it in
 /// the count, takes it off the count.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {

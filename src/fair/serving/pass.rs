@@ -8,6 +8,7 @@ use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::handle::LineRef;
 use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::ends::{begin_end, end_lease, reason_of};
+use crate::fair::scheduler::quiet::sweep_is_due;
 use crate::sync::{Relaxed, Text, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
@@ -80,6 +81,10 @@ impl Gate for Pass {
         line.litter.fetch_add(usize::from(has_job), Relaxed); // Relaxed: a statistic
         begin_end(line);
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
+    }
+
+    fn has_left_job(&self) {
+        sweep_is_due(self.0.line());
     }
 
     fn has_ended(&self) {
