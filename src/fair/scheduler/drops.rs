@@ -32,13 +32,18 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
         tell(&line.counters.cancelled, 1);
     };
     let Some(task) = job.task().filter(|task| task.is_counted()) else {
-        // The task counts as cancelled even if its destructor panics.
-        panics.take(|| match job.into_task() {
-            Ok(task) => _ = task.drop_counted(cause, None),
-            Err(job) => drop(job),
+        let dropped = panics.take(|| match job.into_task() {
+            Ok(task) => task.drop_counted(cause, None),
+            Err(job) => {
+                drop(job);
+                true
+            }
         });
-        count(Ended::Dropped);
-        return true;
+        // The task counts as cancelled even if its destructor panics.
+        let is_ours = dropped.unwrap_or(true);
+        end_task(line);
+        tell(if is_ours { &line.counters.cancelled } else { &line.counters.tombstones }, 1);
+        return is_ours;
     };
     let is_ours = panics.take(|| task.drop_counted(cause, Some(&count))).unwrap_or(true);
     if !is_ours {
