@@ -12,6 +12,7 @@
 //! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
 //! | `LOOK` | `take_out` | `submit_meets_a_queue_that_runs_dry` |
 //! | `LOOK` | `end_lease` | `waiting_meets_the_last_completion`, in `fair_ends.rs` |
+//! | `LOOK` | `sweep_is_due` | `a_wait_for_a_paused_queue_meets_a_cancellation`, in `fair_ends.rs` |
 //! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
 //! | `LOOK` | `serve`, having found work | `submit_meets_a_ticket_that_has_found_something` |
 //!

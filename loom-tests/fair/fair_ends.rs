@@ -8,6 +8,10 @@ use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit};
 use crate::common::{Bound::*, model, spawn};
 use filch::fair::FairScheduler;
+use filch::task::Cancel;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
 
 #[test]
 fn submit_meets_close() {
@@ -150,5 +154,65 @@ fn cancel_meets_a_lease() {
         let metrics = queue.metrics();
         assert_eq!(metrics.completed + metrics.cancelled, 2, "run, or cancelled: {metrics:?}");
         assert!(dropped as u64 <= metrics.cancelled && trace.runs() <= 1);
+    });
+}
+
+/// No thread comes to the job of a cancelled task in a paused queue, except one that waits.
+#[test]
+fn a_wait_for_a_paused_queue_meets_a_cancellation() {
+    model("a_wait_for_a_paused_queue_meets_a_cancellation", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").paused().build().unwrap();
+        let task = queue.spawn(|| ());
+        let canceller = spawn(move || assert_eq!(task.cancel(), Cancel::Dequeued));
+        queue.wait_idle().unwrap();
+        assert_eq!(queue.metrics().tombstones, 1);
+        canceller.join().unwrap();
+        tray.run_all();
+    });
+}
+
+/// The ticket does not come before the queue is paused.
+#[test]
+fn a_wait_for_a_queue_meets_its_pause() {
+    model("a_wait_for_a_queue_meets_its_pause", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let queue = fair.queue("q").build().unwrap();
+        queue.spawn(|| ()).cancel();
+        let pauses = {
+            let queue = queue.clone();
+            spawn(move || assert!(queue.pause()))
+        };
+        queue.wait_idle().unwrap();
+        assert_eq!(queue.metrics().tombstones, 1);
+        pauses.join().unwrap();
+        tray.run_all();
+    });
+}
+
+/// A sweep has met the job of a task that has not ended while the queue is resumed and served.
+#[test]
+fn a_sweep_meets_a_server() {
+    model("a_sweep_meets_a_server", Preemptions(2), || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let (queue, trace) = (fair.queue("q").paused().build().unwrap(), Trace::new());
+        queue.spawn(|| ()).cancel();
+        submit(&queue, &trace);
+        let server = {
+            let (queue, tray) = (queue.clone(), tray.clone());
+            spawn(move || {
+                queue.resume();
+                tray.run_all();
+            })
+        };
+        // A thread that blocked here would not run a ticket that its own sweep submits.
+        let _ = pin!(queue.drained()).poll(&mut Context::from_waker(Waker::noop()));
+        server.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1, "nobody serves what is queued");
+        assert_eq!((queue.metrics().pending, queue.metrics().tombstones), (0, 1));
     });
 }

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `MADE` | `make`, `get` | `what_is_made_once_is_seen` |
 //! | `OPENED` | `open`, `begin` | `settings_are_seen_by_who_serves` |
+//! | `OPENED` | `begin_sweep`, `begin` | `who_serves_sees_a_sweep` |
 //! | `ENDED` | `end_tasks`, `look` | `who_finds_a_queue_idle_sees_its_tasks` |
 //! | `ENDED` | `end_tasks`, `end_lease`, `let_go` | `one_finds_a_queue_over_and_sees_all` |
 //! | `READY` | `insert`, `members` | `who_finds_a_member_sees_what_came_before` |
@@ -62,6 +63,36 @@ fn settings_are_seen_by_who_serves() {
         settings.leave();
         life.open(false);
         threads.into_iter().for_each(|it| it.join().unwrap());
+    });
+}
+
+/// A thread that serves a queue while it is swept, or afterwards, sees what came before the sweep.
+#[test]
+fn who_serves_sees_a_sweep() {
+    model("who_serves_sees_a_sweep", Exhaustive, || {
+        let (life, settings) = (Arc::new(Life::nothing()), Trace::new());
+        let mark = Arc::new(AtomicU64::new(0));
+        let sweeper = {
+            let (life, settings, mark) = (life.clone(), settings.clone(), mark.clone());
+            spawn(move || {
+                mark.store(1, Relaxed);
+                let is_begun = life.begin_sweep();
+                assert!(!is_begun || settings.runs() == 1);
+                is_begun
+            })
+        };
+        let server = {
+            let life = life.clone();
+            spawn(move || {
+                life.pause(false);
+                // In this order. No sweep begins while there is this lease, which does not end.
+                begin(&life, false) && mark.load(Relaxed) == 0
+            })
+        };
+        settings.leave();
+        life.open(true);
+        let (is_swept, is_unseen) = (sweeper.join().unwrap(), server.join().unwrap());
+        assert!(!is_swept || !is_unseen);
     });
 }
 

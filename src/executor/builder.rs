@@ -351,6 +351,9 @@ impl<'a> TaskBuilder<'a> {
             }
         }
         let rejected = self.executor.execute(job).err();
+        if self.token.is_some() {
+            handle.any().was_early();
+        }
         // Not earlier, because a worker that waits for the group could run a task that is then
         // refused.
         if let (Some(group), None) = (self.group, &rejected) {

@@ -5,7 +5,7 @@ use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
 use super::queue::handle::LineRef;
 use super::scheduler::ends;
-use super::scheduler::quiet::{wait_until_all_quiet, wait_until_quiet};
+use super::scheduler::quiet::{is_quiet, wait_until_all_quiet, wait_until_quiet};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
@@ -54,7 +54,8 @@ impl Queue {
         dropped
     }
 
-    /// Blocks until no task of this queue is pending.
+    /// Blocks until no task of this queue is pending. A cancelled task that does not run is not
+    /// pending, even if the queue is paused.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Queue {
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
         self.scheduler().below.may_wait()?;
-        let waited = wait_until_quiet(self.line(), None);
+        let waited = wait_until_quiet(self.scheduler(), self.line(), None);
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
 
@@ -100,7 +101,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
-        until(self.clone(), |it| it.line().quiet(), |it| it.line().is_idle())
+        until(self.clone(), |it| it.line().quiet(), |it| is_quiet(it.scheduler(), it.line()))
     }
 
     /// Closes the queue, and waits until nothing is pending.
@@ -164,7 +165,7 @@ impl Queue {
             }
             Shutdown::Cancel => _ = self.cancel(),
         }
-        wait_until_quiet(self.line(), deadline).map(|_| ())
+        wait_until_quiet(self.scheduler(), self.line(), deadline).map(|_| ())
     }
 }
 
@@ -188,7 +189,7 @@ impl FairScheduler {
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
         self.scheduler.below.may_wait()?;
-        wait_until_all_quiet(&self.scheduler.queues.table, None).map_err(|_| WouldDeadlock)
+        wait_until_all_quiet(&self.scheduler, None).map_err(|_| WouldDeadlock)
     }
 
     /// Returns a future that is ready when no task is pending in any queue. The future waits as
@@ -208,7 +209,8 @@ impl FairScheduler {
                 has_waited = false;
                 for line in scheduler.queues.table.iter().filter(|it| !it.is_idle()) {
                     let line = LineRef::new(&scheduler, line);
-                    until(line, |it| it.line().quiet(), |it| it.line().is_idle()).await;
+                    let is_over = |it: &LineRef| is_quiet(&it.scheduler, it.line());
+                    until(line, |it| it.line().quiet(), is_over).await;
                     has_waited = true;
                 }
             }
@@ -272,6 +274,6 @@ impl FairScheduler {
         for line in self.scheduler.queues.table.iter() {
             ends::close(&self.scheduler, line, how);
         }
-        wait_until_all_quiet(&self.scheduler.queues.table, deadline)
+        wait_until_all_quiet(&self.scheduler, deadline)
     }
 }

@@ -181,6 +181,10 @@
 //! *A paused queue with a scheduler over it* is not resumed when its handles are dropped, because
 //! the scheduler has a handle.
 //!
+//! *A wait for a paused queue* does not learn when a task of
+//! [`Job::with_handle`](crate::Job::with_handle) is cancelled during the wait. Such a task does not
+//! know its queue. A later wait, or the next event in the queue, takes its job out.
+//!
 //! *On virtual time* a task may wait for another task and for the clock
 //! ([`Stepper`](crate::sim::Stepper)). A task must block on nothing else, because the other threads
 //! wait for their turn.

@@ -3,9 +3,9 @@
 use super::error::Cause;
 use super::frame::Home;
 use super::state::{Ended, State};
-use crate::sync::Unwatched;
 use crate::sync::clock::{self, Instant};
 use crate::sync::place::Watch;
+use crate::sync::{Text, Unwatched};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Deref;
@@ -171,6 +171,17 @@ impl AnyTask {
         self.0.common().home
     }
 
+    pub(crate) fn is_done(&self) -> bool {
+        self.state().is_done()
+    }
+
+    /// Tells the queue if the task has ended before its job came to the queue.
+    pub(crate) fn was_early(&self) {
+        if let Some(Limited(gate)) = self.limited().filter(|_| self.is_done()) {
+            gate.has_left_job();
+        }
+    }
+
     pub(crate) fn is_claimed(&self) -> bool {
         self.state().is_claimed()
     }
@@ -247,9 +258,16 @@ pub(crate) trait Gate: Send + Sync {
     /// has claimed the task.
     fn run_inside(&self, task: &AnyTask);
 
+    /// Returns the reason for which the queue, or an executor below it, was cancelled. The queue's
+    /// token for the end may not be cancelled yet.
+    fn end_reason(&self) -> Option<Text>;
+
     /// Takes a counted task off the count, before a thread other than the queue's server ends it.
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
+
+    /// Tells the queue that a task has ended whose job it may still count.
+    fn has_left_job(&self);
 
     /// Tells the queue that the task has ended.
     fn has_ended(&self);

@@ -66,19 +66,25 @@ impl<T> TaskCore<T> {
         TaskCore { common, waker: Place::empty(), result: Place::empty() }
     }
 
-    /// Takes the task off its queue's count, if it is counted (I8). Until the returned guard is
-    /// dropped, the queue is not idle. A thread other than the queue's server says by `has_job`
+    /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
+    /// guard when the task has ended, and the queue is not idle before. A thread other than the queue's server says by `has_job`
     /// whether the task's job is still in the queue.
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
+        let is_counted = self.state.is_counted();
         match (count, &self.limited) {
-            _ if !self.state.is_counted() => {}
-            (Some(count), _) => count(how),
-            (None, Some(Limited(gate))) if !may_leave(gate) || !self.state.leave() => {
+            (Some(count), _) if is_counted => count(how),
+            (None, Some(Limited(gate)))
+                if is_counted && (!may_leave(gate) || !self.state.leave()) =>
+            {
                 gate.ends(how, has_job);
-                return Some(Counted(gate));
+                return Some(Counted { gate, is_off: true });
             }
-            (None, _) => {} // the thread that comes to the job, or the server, takes it off
+            // The thread that comes to the job, or the server, takes the task off.
+            (None, Some(Limited(gate))) if matches!(how, Ended::Dropped | Ended::Cancelled) => {
+                return Some(Counted { gate, is_off: false });
+            }
+            _ => {}
         }
         None
     }
@@ -110,12 +116,16 @@ impl<T> TaskCore<T> {
     }
 }
 
-/// A task that has left the count, but has not ended yet.
-pub(super) struct Counted<'a>(&'a Unwatched<dyn Gate>);
+/// A task that is about to end. Its queue is told when it has ended.
+pub(super) struct Counted<'a> {
+    gate: &'a Unwatched<dyn Gate>,
+    /// Whether the task has left the count.
+    is_off: bool,
+}
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.has_ended();
+        if self.is_off { self.gate.has_ended() } else { self.gate.has_left_job() }
     }
 }
 

@@ -1,16 +1,18 @@
 //! Tasks wait in queues while the executor below closes: no accepted task is forgotten.
 
-use crate::common::waiting::{MINUTE, done, in_a_minute};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::Job;
 use filch::ThreadPool;
 use filch::executor::{Executor, Shutdown};
-use filch::fair::{FairScheduler, Queue};
+use filch::fair::{FairScheduler, Priority, Queue};
 use filch::pool::{self, LockedPool};
-use filch::task::TaskGroup;
+use filch::task::{CancelToken, CancelledBy, TaskGroup};
+use std::future::pending;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Instant;
 
 /// Shuts an executor down.
 type Shut = Box<dyn FnOnce(Shutdown) + Send>;
@@ -110,4 +112,60 @@ fn a_task_that_is_waited_for_is_cancelled_with_a_queue_two_levels_below() {
 #[test]
 fn a_task_is_waited_for_while_a_queue_two_levels_below_drains() {
     ends_two_levels_below(|it| _ = it.close());
+}
+
+/// The queue is paused, or another has the only thread. The second scheduler over it is over an
+/// executor around a queue of the first.
+#[test]
+fn a_scheduler_over_a_cancelled_queue_says_why() {
+    for (levels, is_paused) in [(1, false), (1, true), (2, false), (2, true)] {
+        let pool = ThreadPool::new(1).unwrap();
+        let (below, root) = (FairScheduler::over(pool), CancelToken::new());
+        let lowest = below.queue("lowest").token(&root);
+        let lowest = if is_paused { lowest.paused() } else { lowest }.build().unwrap();
+        let ((begun, has_begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        if !is_paused {
+            below
+                .spawn_detached(move || {
+                    begun.send(()).unwrap();
+                    let _ = released.recv_timeout(MINUTE);
+                })
+                .unwrap();
+            has_begun.recv_timeout(MINUTE).unwrap();
+        }
+        let mut middle = FairScheduler::over(lowest.clone());
+        if levels == 2 {
+            let queue = middle.queue("middle").max_parallel(1).build().unwrap();
+            middle = FairScheduler::over(Arc::new(queue) as Arc<dyn Executor>);
+        }
+        let group = TaskGroup::new();
+        let queues = [
+            middle.queue("plain").build(),
+            middle.queue("bounded").capacity(9).build(),
+            middle.queue("urgent").priority(Priority::Highest).build(),
+            middle.queue("permits").max_in_flight(1).build(),
+            middle.queue("paused").paused().build(),
+            middle.queue("closed").build(),
+        ]
+        .map(Result::unwrap);
+        let ends = queues.each_ref().map(|it| it.end().unwrap());
+        let mut tasks = Vec::new();
+        for queue in &queues {
+            let later = Instant::now() + 60 * MINUTE;
+            tasks.push(queue.task().group(&group).deadline(later).spawn(|| ()));
+            tasks.extend([queue.spawn_future(pending()), queue.spawn_future(pending())]);
+        }
+        queues[5].close();
+        root.cancel_with("enough");
+        for task in tasks {
+            let error = ended(task).unwrap_err();
+            assert_eq!(error.cancelled_by(), Some(CancelledBy::Executor));
+            assert_eq!(error.reason(), Some("enough"));
+        }
+        for end in ends {
+            assert_eq!((end.is_cancelled(), end.reason().as_deref()), (true, Some("enough")));
+        }
+        assert_eq!(group.wait().unwrap_err().reason(), Some("enough"));
+        drop(release);
+    }
 }

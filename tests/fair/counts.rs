@@ -81,6 +81,22 @@ fn a_queue_holds_some_thousand_tombstones() {
     done(queue.spawn(|| ()));
 }
 
+/// The others were cancelled before.
+#[test]
+fn a_cancelled_queue_counts_the_tasks_that_it_has_dropped() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    for capacity in [100, usize::MAX] {
+        let queue = fair.queue("q").capacity(capacity).paused().build().unwrap();
+        let tasks = [(); 5].map(|()| queue.spawn(|| ()));
+        tasks.iter().take(2).for_each(|it| _ = it.cancel());
+        queue.spawn_detached(|| ()).unwrap();
+        assert_eq!(queue.cancel(), 4);
+        queue.wait_idle().unwrap();
+        let metrics = queue.metrics();
+        assert_eq!((metrics.submitted, metrics.cancelled, metrics.tombstones), (6, 4, 2));
+    }
+}
+
 /// A task that blocks where tickets run at once: nobody can take its place, and least of all its
 /// own stack.
 #[test]

@@ -25,6 +25,7 @@ mod metrics;
 mod over_executors;
 mod panicking;
 mod parts;
+mod paused_waits;
 mod prometheus;
 #[path = "../suites/queues_over_any_executor.rs"]
 mod queues_over_any_executor;

@@ -115,6 +115,9 @@ impl Below {
     }
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
-        self.end.lock().as_ref().and_then(|(token, _)| token.reason())
+        let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
+        // A cancelled queue drops its jobs before it cancels the token.
+        let below = || self.panics.take(|| self.executor.limited()).flatten()?.0.end_reason();
+        told.or_else(below)
     }
 }

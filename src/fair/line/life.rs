@@ -160,6 +160,16 @@ impl Life {
         self.begin(|_| true)
     }
 
+    /// Begins the lease of a sweep if the queue is paused and has no lease. Returns whether it has
+    /// begun one. A thread that takes a lease later sees what the caller did before.
+    pub fn begin_sweep(&self) -> bool {
+        let may = |look: Look| !look.is_gone() && look.is_paused() && look.leases() == 0;
+        let begun = |word| may(Look(word)).then_some(word + LEASE);
+        let order = both(OPENED.acquire(), OPENED.release());
+        // Relaxed: as in `begin`.
+        self.0.fetch_update(order, Relaxed, begun).is_ok()
+    }
+
     #[inline]
     fn begin(&self, may: impl Fn(Look) -> bool) -> bool {
         let begun = |word| (!Look(word).is_gone() && may(Look(word))).then_some(word + LEASE);

@@ -8,6 +8,7 @@ pub(crate) mod fork;
 pub(crate) mod joiners;
 pub(crate) mod life;
 pub(crate) mod once;
+pub(crate) mod sweeps;
 pub(crate) mod table;
 pub(crate) mod waits;
 
@@ -15,8 +16,11 @@ use crate::idle::EventCount;
 use crate::injector::Injector;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, End, ExecutorId, Job, Living};
+use crate::task::{
+    AnyTask, CancelLink, CancelToken, CancelledBy, Cause, End, ExecutorId, Job, Living,
+};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::any::Any;
 use counters::QueueCounters;
 use flight::Flight;
@@ -24,6 +28,7 @@ use fork::Forks;
 use joiners::Joiners;
 use life::{Life, MAX_LEASES, MAX_TASKS};
 use once::Once;
+use sweeps::Sweeps;
 use waits::Waits;
 
 /// The greatest weight of a queue.
@@ -64,6 +69,8 @@ pub(crate) struct Line {
     reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the count.
     pub(crate) litter: AtomicUsize,
+    /// The oldest job, if a sweep has come to it.
+    sweeps: Sweeps<QueuedJob>,
     /// The threads that wait until the queue may run one more task.
     pub(crate) joiners: Joiners,
     /// Notified when the queue is idle. Made when a thread first waits for that.
@@ -118,6 +125,7 @@ impl Line {
             is_cancelled: AtomicBool::new(false),
             reason: Mutex::default(),
             litter: AtomicUsize::new(0),
+            sweeps: Sweeps::new(),
             joiners: Joiners::default(),
             quiet: Once::empty(),
             end: End::default(),
@@ -163,7 +171,9 @@ impl Line {
         look.is_taken()
             && look.leases() < self.limit()
             && !look.is_paused()
-            && (!self.jobs.is_empty() || self.forks.get().is_some_and(Forks::has_some))
+            && (!self.jobs.is_empty()
+                || self.forks.get().is_some_and(Forks::has_some)
+                || self.sweeps.have_kept())
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -234,7 +244,13 @@ impl Line {
 
     #[inline]
     pub(crate) fn take_job(&self) -> Option<QueuedJob> {
-        self.jobs.pop()
+        if self.sweeps.have_kept() { self.sweeps.take(&self.jobs) } else { self.jobs.pop() }
+    }
+
+    /// Begins a lease, and takes out the jobs of ended tasks (`sweeps.rs`).
+    pub(crate) fn begin_sweep(&self) -> Option<Vec<QueuedJob>> {
+        let has_ended = |it: &QueuedJob| it.job.task().is_some_and(AnyTask::is_done);
+        self.sweeps.begin(&self.life, &self.jobs, has_ended)
     }
 
     /// Returns the id of the slot's present or last queue.

@@ -11,6 +11,7 @@ use crate::fair::line::{Line, MAX_WEIGHT, limit_of};
 use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::ends::end_of;
 use crate::fair::scheduler::look::changed;
+use crate::fair::scheduler::quiet::sweep_is_due;
 use crate::fair::scheduler::submit::submit;
 use crate::sync::Arc;
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
@@ -232,7 +233,11 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn pause(&self) -> bool {
-        self.line().pause(true)
+        let is_paused = self.line().pause(true);
+        if is_paused {
+            sweep_is_due(self.line());
+        }
+        is_paused
     }
 
     /// Resumes the queue. Returns whether it was paused.

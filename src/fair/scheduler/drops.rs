@@ -32,19 +32,37 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
         tell(&line.counters.cancelled, 1);
     };
     let Some(task) = job.task().filter(|task| task.is_counted()) else {
-        // The task counts as cancelled even if its destructor panics.
-        panics.take(|| match job.into_task() {
-            Ok(task) => _ = task.drop_counted(cause, None),
-            Err(job) => drop(job),
+        let dropped = panics.take(|| match job.into_task() {
+            Ok(task) => task.drop_counted(cause, None),
+            Err(job) => {
+                drop(job);
+                true
+            }
         });
-        count(Ended::Dropped);
-        return true;
+        // The task counts as cancelled even if its destructor panics.
+        let is_ours = dropped.unwrap_or(true);
+        end_task(line);
+        tell(if is_ours { &line.counters.cancelled } else { &line.counters.tombstones }, 1);
+        return is_ours;
     };
     let is_ours = panics.take(|| task.drop_counted(cause, Some(&count))).unwrap_or(true);
     if !is_ours {
         sweep(line, task);
     }
     is_ours
+}
+
+/// Sweeps the job of a task that has ended.
+pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
+    match job.task().filter(|it| it.is_counted()) {
+        Some(task) => sweep(line, task),
+        None => {
+            end_task(line);
+            tell(&line.counters.tombstones, 1);
+        }
+    }
+    // The job may be the last reference to an executor, whose destructor is the user's.
+    panics.take(|| drop(job));
 }
 
 /// Sweeps a tombstone of a queue with a capacity. If the thread that ended the task has left it in

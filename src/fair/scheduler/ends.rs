@@ -62,7 +62,8 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     // looks at the leases. Either that thread sees that the lease has ended, or this thread sees
     // the new limit or the waiting thread.
     LOOK.fence();
-    if look.is_idle() {
+    // A thread that waits for a paused queue sweeps it once no lease is left.
+    if look.is_idle() || look.leases() == 0 && look.is_paused() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();
         }
@@ -108,7 +109,7 @@ pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
     line.end.token(has_ended, || reason_of(scheduler, line))
 }
 
-fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
+pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
     line.reason().or_else(|| scheduler.below.end_reason())
 }
 

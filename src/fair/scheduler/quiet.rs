@@ -1,13 +1,45 @@
-//! Waits until no task is pending. `end_lease` notifies the waiting threads.
+//! Waits until no task is pending. `end_lease` notifies the waiting threads. Nobody serves a paused
+//! queue, so `sweep_is_due` notifies them too, and they sweep it.
 
+use super::Scheduler;
+use super::drops::sweep_job;
+use super::ends::end_lease;
 use crate::executor::ShutdownError;
+use crate::fair::LOOK;
 use crate::fair::line::Line;
-use crate::fair::line::table::Table;
+use crate::sync::Arc;
 use crate::sync::clock::Instant;
+
+/// Returns whether no task of the queue is pending. Sweeps a paused queue first.
+pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
+    loop {
+        let look = line.life.look();
+        let may_sweep = look.is_paused() && look.leases() == 0 && look.tasks() != 0;
+        let Some(swept) = may_sweep.then(|| line.begin_sweep()).flatten() else {
+            return line.is_idle();
+        };
+        let panics = &scheduler.below.panics;
+        swept.into_iter().for_each(|entry| sweep_job(panics, line, entry.job));
+        end_lease(scheduler, line);
+    }
+}
+
+/// Wakes the threads that wait until a paused queue is idle, so that they sweep it. The caller has
+/// paused the queue, or has left the job of an ended task in it.
+pub(crate) fn sweep_is_due(line: &Line) {
+    // Of two threads that pause the queue, leave a job or begin to wait, one sees the other.
+    LOOK.fence();
+    if line.life.look().is_paused() {
+        if let Some(quiet) = line.quiet.get() {
+            quiet.notify_all();
+        }
+    }
+}
 
 /// Blocks until no task of a queue is pending and the handles of the last tasks report their ends.
 /// Returns whether there was anything to wait for, or an error at the deadline.
 pub(crate) fn wait_until_quiet(
+    scheduler: &Arc<Scheduler>,
     line: &Line,
     deadline: Option<Instant>,
 ) -> Result<bool, ShutdownError> {
@@ -16,7 +48,7 @@ pub(crate) fn wait_until_quiet(
     }
     // Preparing to wait has a fence. So the thread that ends the last lease sees `quiet`, or this
     // thread sees that the lease has ended.
-    match line.quiet().wait_until(deadline, || line.is_idle()) {
+    match line.quiet().wait_until(deadline, || is_quiet(scheduler, line)) {
         true => Ok(true),
         false => Err(ShutdownError::StillRunning),
     }
@@ -24,13 +56,13 @@ pub(crate) fn wait_until_quiet(
 
 /// Blocks until one round finds no pending task in any queue. Returns an error at the deadline.
 pub(crate) fn wait_until_all_quiet(
-    table: &Table,
+    scheduler: &Arc<Scheduler>,
     deadline: Option<Instant>,
 ) -> Result<(), ShutdownError> {
     loop {
         let mut has_waited = false;
-        for line in table.iter() {
-            has_waited |= wait_until_quiet(line, deadline)?;
+        for line in scheduler.queues.table.iter() {
+            has_waited |= wait_until_quiet(scheduler, line, deadline)?;
         }
         if !has_waited {
             return Ok(());

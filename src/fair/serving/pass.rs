@@ -7,8 +7,9 @@ use crate::fair::line::counters::{add, tell};
 use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::handle::LineRef;
 use crate::fair::scheduler::Scheduler;
-use crate::fair::scheduler::ends::{begin_end, end_lease};
-use crate::sync::{Relaxed, Unwatched};
+use crate::fair::scheduler::ends::{begin_end, end_lease, reason_of};
+use crate::fair::scheduler::quiet::sweep_is_due;
+use crate::sync::{Relaxed, Text, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
@@ -71,11 +72,19 @@ impl Gate for Pass {
         charge(&self.0, &charged, usize::from(has_run));
     }
 
+    fn end_reason(&self) -> Option<Text> {
+        reason_of(&self.0.scheduler, self.0.line())
+    }
+
     fn ends(&self, how: Ended, has_job: bool) {
         let (line, counters) = (self.0.line(), &self.0.line().counters);
         line.litter.fetch_add(usize::from(has_job), Relaxed); // Relaxed: a statistic
         begin_end(line);
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
+    }
+
+    fn has_left_job(&self) {
+        sweep_is_due(self.0.line());
     }
 
     fn has_ended(&self) {

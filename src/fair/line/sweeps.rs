@@ -1,0 +1,69 @@
+//! Sweeps: a thread that waits until a paused queue is idle takes out the jobs of ended tasks. No
+//! server comes to these jobs, and a task may count until its job is taken.
+//!
+//! A sweep stops at the first job of a task that has not ended, and *keeps* that job. Servers take
+//! the kept job before all others.
+
+use super::life::Life;
+use crate::injector::Injector;
+use crate::sync::lock::Mutex;
+use crate::sync::{AtomicBool, Relaxed};
+use alloc::vec::Vec;
+
+/// The job that the sweeps of a queue have kept.
+pub(crate) struct Sweeps<T> {
+    /// Whether jobs are taken under the lock.
+    has_kept: AtomicBool,
+    kept: Mutex<Option<T>>,
+}
+
+impl<T> Sweeps<T> {
+    pub(crate) fn new() -> Self {
+        Sweeps { has_kept: AtomicBool::new(false), kept: Mutex::new(None) }
+    }
+
+    /// Returns whether there may be a kept job. The caller has changed the life word, or has a
+    /// lease.
+    #[inline]
+    pub(crate) fn have_kept(&self) -> bool {
+        self.has_kept.load(Relaxed) // Relaxed: the life word orders it, as in `begin`
+    }
+
+    /// Takes the kept job or else the oldest.
+    #[cold]
+    pub(crate) fn take(&self, jobs: &Injector<T>) -> Option<T> {
+        let mut kept = self.kept.lock();
+        let entry = kept.take().or_else(|| jobs.pop());
+        self.has_kept.store(false, Relaxed); // Relaxed: a thread that misses it takes the lock
+        entry
+    }
+
+    /// Begins a lease and takes out the jobs of ended tasks, up to the first other job. Returns
+    /// `None`, without a lease, if there is no such job, or if other threads have a lease.
+    pub(crate) fn begin(
+        &self,
+        life: &Life,
+        jobs: &Injector<T>,
+        has_ended: fn(&T) -> bool,
+    ) -> Option<Vec<T>> {
+        let mut kept = self.kept.lock();
+        if !kept.as_ref().map_or_else(|| !jobs.is_empty(), has_ended) {
+            return None;
+        }
+        // Relaxed, both: the life word orders them. A thread that has a lease during or after the
+        // sweep took it after `begin_sweep`. So this thread alone pops until it releases the lock.
+        self.has_kept.store(true, Relaxed);
+        let swept = life.begin_sweep().then(|| {
+            let mut swept = Vec::new();
+            *kept = loop {
+                match kept.take().or_else(|| jobs.pop()) {
+                    Some(entry) if has_ended(&entry) => swept.push(entry),
+                    other => break other,
+                }
+            };
+            swept
+        });
+        self.has_kept.store(kept.is_some(), Relaxed);
+        swept
+    }
+}
