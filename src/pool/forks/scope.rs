@@ -353,6 +353,9 @@ impl Local {
                     self.shared.lay_aside(job);
                 }
             }
+            if core.countdown.is_over() {
+                return;
+            }
             match self.shared.shelf.take_of(core.address()) {
                 Some(job) => self.run(job),
                 None => return,
