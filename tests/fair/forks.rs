@@ -481,21 +481,24 @@ fn a_pool_that_ends_lets_forks_end() {
     }
 }
 
-/// A thread of the executor that is in no task of the queue runs what it installs in a free place.
+/// A thread of the executor that is in no task of the queue runs what it installs in a free place,
+/// unless another thread is faster.
 #[test]
 fn a_task_of_another_queue_installs_and_joins() {
     in_a_minute(|| {
         for threads in [1, 2] {
             let fair = FairScheduler::over(ThreadPool::new(threads).unwrap());
-            let [one, two] = [1, 2].map(|it| fair.queue("q").max_parallel(it).build().unwrap());
+            let [one, two] =
+                [threads, 2].map(|it| fair.queue("q").max_parallel(it).build().unwrap());
             let (a, b) = (one.clone(), two.clone());
             let task = one.spawn(move || {
                 // From the first into the second, and from there into the first again: in the place
-                // that the thread has of it.
+                // that the only thread has of it.
                 b.install(|| (fib(&b, 8), a.join(|| fib(&a, 8), || scoped_fib(&a, 5))))
             });
             assert_eq!(done(task), (21, (21, 5)));
-            assert_eq!((one.metrics().submitted, two.metrics().submitted), (1, 1));
+            assert!(threads > 1 || one.metrics().submitted == 1);
+            assert_eq!(two.metrics().submitted, 1);
         }
     });
 }
