@@ -123,7 +123,7 @@ fn yields(times: usize, trace: &Trace) -> impl Future<Output = ()> + Send + use<
 /// The second time, the worker takes the future back without asking the future's executor.
 #[test]
 fn waiting_includes_a_future_that_yields() {
-    model("waiting_includes_a_future_that_yields", Preemptions(0), || {
+    model("waiting_includes_a_future_that_yields", Slow(0), || {
         let (pool, trace) = (pool(1), Trace::new());
         drop(pool.spawn_future(yields(2, &trace)));
         pool.wait_idle().unwrap();
@@ -133,7 +133,7 @@ fn waiting_includes_a_future_that_yields() {
 
 #[test]
 fn a_future_that_yields_ends_or_is_dropped_with_its_pool() {
-    model("a_future_that_yields_ends_or_is_dropped_with_its_pool", Preemptions(0), || {
+    model("a_future_that_yields_ends_or_is_dropped_with_its_pool", Slow(0), || {
         let (pool, trace) = (pool(1), Trace::new());
         let task = pool.spawn_future(yields(1, &trace));
         pool.shutdown(Shutdown::Cancel).unwrap();
