@@ -72,11 +72,10 @@ impl Local {
         }
     }
 
-    /// Returns whether this is one of the turns in which the injector's jobs come before the
-    /// futures that have yielded here.
+    /// Returns whether the injector has jobs that come before the futures that have yielded here.
     #[inline(always)]
     pub(super) fn looks_elsewhere(&self) -> bool {
-        self.turn.get() % ELSEWHERE_FIRST_EVERY == 0
+        self.turn.get() % ELSEWHERE_FIRST_EVERY == 0 && !self.shared.injector.is_empty()
     }
 
     pub(crate) fn pop_yielded(&self) -> Option<Job> {
