@@ -79,6 +79,52 @@ fn what_was_done_before_a_wake_is_seen_by_a_poll() {
     });
 }
 
+/// Wakes itself in its second poll, and is ready in the third if the flag is set.
+fn wakes_itself(flag: &Arc<AtomicBool>, place: &Place) -> impl Future<Output = ()> + Send + use<> {
+    let (inner, _) = waits_for(&[flag.clone()], place);
+    let (mut inner, mut polls) = (Box::pin(inner), 0);
+    poll_fn(move |context| {
+        polls += 1;
+        let polled = inner.as_mut().poll(context);
+        if polls == 2 {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        polled
+    })
+}
+
+#[test]
+fn a_future_that_wakes_itself_is_woken_by_another_thread() {
+    model("a_future_that_wakes_itself_is_woken_by_another_thread", Preemptions(3), || {
+        let (flag, place) = (flag(), Place::default());
+        let task = spawn_future(Inline, wakes_itself(&flag, &place));
+        let [first, second] = [(); 2].map(|()| waker_in(&place));
+        let other = spawn(move || first.wake());
+        flag.store(true, Relaxed);
+        second.wake();
+        other.join().unwrap();
+        assert!(task.is_finished(), "a wake was lost");
+        task.join().unwrap();
+        place.lock().unwrap().take();
+    });
+}
+
+#[test]
+fn a_future_that_wakes_itself_is_cancelled() {
+    model("a_future_that_wakes_itself_is_cancelled", Preemptions(3), || {
+        let (flag, place) = (flag(), Place::default());
+        let task = spawn_future(Inline, wakes_itself(&flag, &place));
+        let waker = waker_in(&place);
+        flag.store(true, Relaxed);
+        let poller = spawn(move || waker.wake());
+        task.cancel();
+        let _ = task.join();
+        poller.join().unwrap();
+        place.lock().unwrap().take();
+    });
+}
+
 #[test]
 fn a_future_is_dropped_by_its_canceller_or_with_its_poll() {
     model("a_future_is_dropped_by_its_canceller_or_with_its_poll", Preemptions(3), || {

@@ -99,7 +99,7 @@ impl Local {
     /// closed pool does not take back.
     fn leave(&self) {
         let shared = &self.shared;
-        while let Some(job) = self.deque.pop() {
+        while let Some(job) = self.pop_own() {
             match shared.hand_over(job) {
                 Ok(()) => {}
                 Err(job) if shared.is_discarding() => shared.drop_unless_awaited(job),

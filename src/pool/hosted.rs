@@ -197,12 +197,13 @@ impl WorkerLife {
 /// The thread ends. The worker gives its queued jobs to the other workers, and leaves its seat.
 impl Drop for WorkerLife {
     fn drop(&mut self) {
-        let Local { shared, seat, deque, .. } = &*self.0;
+        let local = &*self.0;
+        let Local { shared, seat, .. } = local;
         Local::set_current(None);
         gate::have_own(None);
         current::leave();
         loop {
-            while let Some(job) = deque.pop() {
+            while let Some(job) = local.pop_own() {
                 shared.hand_over(job).unwrap_or_else(|job| shared.drop_caught(job));
             }
             shared.drop_pinned(seat);
@@ -299,7 +300,7 @@ pub fn yield_now() -> Option<Yield> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn yield_local() -> Option<Yield> {
-    Local::current().map(|local| local.run_some(local.take_own()))
+    Local::current().map(|local| local.run_some(local.take_own().or_else(|| local.pop_yielded())))
 }
 
 /// Waits. A worker runs any queued job meanwhile. Suits a wait that ends only if those jobs run, on
@@ -354,7 +355,7 @@ impl Local {
         if self.shared.is_discarding() {
             // The thread that shuts the pool down may have emptied this deque before these jobs
             // came. A dropped half of a `join` goes back to its owner.
-            let own = core::iter::from_fn(|| self.pop_above_floor());
+            let own = core::iter::from_fn(|| self.pop_above_floor().or_else(|| self.pop_yielded()));
             own.for_each(|job| self.shared.drop_unless_awaited(job));
         }
         self.take_urgent().or_else(|| self.pop_above_floor())
@@ -367,7 +368,7 @@ impl Local {
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        self.take_one().or_else(|| self.steal_one())
+        self.yielded_or(2, || self.take_one()).or_else(|| self.steal_one())
     }
 
     fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {

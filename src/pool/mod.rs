@@ -10,10 +10,11 @@
 //!                                    (data/registry.rs: whose deques there are)
 //! ```
 //!
-//! A worker takes the newest job of its own deque. If its deque is empty, it takes the oldest job
-//! of the injector. If that is empty too, it steals the oldest job of another worker's deque, and a
-//! batch after it. A half of a `join` or a job of a scope is stolen alone, and runs at once. Every
-//! 61st turn, the worker looks at the injector first. When it has found nothing for some
+//! A worker takes the newest job of its own deque. If its deque is empty, it polls the oldest
+//! future that has *yielded* there. In every eighth of these turns the injector comes first. If
+//! there is no such future either, it takes the oldest job of the injector. If that is empty too,
+//! it steals the oldest job of another worker's deque, and a batch after it. A half of a `join` or a job of a scope is stolen alone, and runs at once. Every
+//! 61st turn, the worker looks at the injector or at the futures that have yielded first. When it has found nothing for some
 //! microseconds it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
@@ -30,6 +31,7 @@
 //! | latch | the address by which a wait names its half or scope (`data/helping.rs`) |
 //! | stranger | a job for which the awaited half or scope does not wait |
 //! | shelf | where a worker that waits lays aside jobs of scopes (`data/shelf.rs`) |
+//! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
 //! | pinned | of a job: for one worker and no other |
 //!
 //! Each worker reads the word `attention` before its turn. Its bits (`data/pool.rs`):
@@ -47,18 +49,18 @@
 //! # Invariants
 //!
 //! - **I1** A job is accepted in one of three ways. The injector accepts it while the injector is
-//!   open. A worker that runs a job accepts it into its own deque. The shelf accepts it if it is
+//!   open. A worker that runs a job accepts it into one of its own deques. The shelf accepts it if it is
 //!   for a scope whose owner is a worker.
-//! - **I2** A worker leaves a closed pool only when its own deque and the shelf are empty and the
-//!   injector is closed and empty. Its deque and the injector then stay empty. Another worker that
+//! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
+//!   injector is closed and empty. Its deques and the injector then stay empty. Another worker that
 //!   puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives
 //!   its jobs to the injector. The injector refuses them if the pool is closing. Then a worker
 //!   stays for its jobs, and a guest runs them before it goes. So each accepted job is run, or
 //!   dropped by `shutdown(Cancel)`.
 //! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. The
 //!   worker that has moved it notifies them afterwards.
-//! - **I4** A worker is active unless it has gone, is asleep, or is about to sleep with an empty
-//!   deque. It becomes active before it takes a job.
+//! - **I4** A worker is active unless it has gone, is asleep, or is about to sleep with empty
+//!   deques. It becomes active before it takes a job.
 //! - **I5** `CURRENT` points to a worker that is on this thread's stack, or belongs to the thread
 //!   until it ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under

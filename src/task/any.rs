@@ -1,11 +1,11 @@
 //! References to tasks of any result type, and the gates by which a queue limits its tasks.
 
-use super::error::Cause;
+use super::error::{CancelledBy, Cause, Reason};
 use super::frame::Home;
 use super::state::{Ended, State};
 use crate::sync::clock::{self, Instant};
 use crate::sync::place::Watch;
-use crate::sync::{Text, Unwatched};
+use crate::sync::{Text, Unwatched, thread};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Deref;
@@ -32,6 +32,12 @@ pub(super) trait Unfinished: Send + Sync {
     /// Claims the task and runs it. Returns `false` if another thread has claimed it, or if its
     /// deadline has passed.
     fn run(&self, count: Count<'_>) -> bool;
+
+    /// Runs a task whose executor takes it back if it yields. The caller's reference is then that
+    /// of the next job.
+    fn poll_again(&self) -> Polled {
+        if self.run(None) { Polled::Done } else { Polled::Nothing }
+    }
 
     /// Runs the closure, and stores the result for the handle.
     ///
@@ -84,6 +90,17 @@ pub(super) trait Unfinished: Send + Sync {
 /// claimed the task: then the gate takes the task off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
+/// How a poll has ended, for an executor that takes a future back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Polled {
+    /// There was nothing to poll.
+    Nothing,
+    /// The future has ended, or sleeps.
+    Done,
+    /// The future has woken itself.
+    Yields,
+}
+
 /// The executor of a task, and the queue that limits it.
 pub(super) type Kin = (Home, Home);
 
@@ -107,6 +124,19 @@ impl AnyTask {
     #[inline]
     pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
         self.0.run(count)
+    }
+
+    /// Polls a future, and returns it for its next job. The caller is its executor.
+    #[inline(always)]
+    pub(crate) fn poll_again(self) -> (Polled, AnyTask) {
+        (self.0.poll_again(), self)
+    }
+
+    /// Ends a future whose executor refuses its job. No panic leaves this call.
+    #[cold]
+    pub(crate) fn refuse(self, reason: Reason) {
+        let why = Cause::Cancelled(CancelledBy::Executor, Some(reason.as_str().into()));
+        thread::completes(|| _ = self.cancel(why));
     }
 
     /// Drops the closure on behalf of the queue's server, unless another thread has claimed the

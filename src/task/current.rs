@@ -307,6 +307,12 @@ pub(crate) fn is_within(home: Home) -> bool {
     home.is_some() && any(|frame| frame.home == home)
 }
 
+/// Returns whether this thread's innermost frame is that of the task, or of a part of it.
+pub(super) fn is_in(state: &State) -> bool {
+    // SAFETY: I5 — `CURRENT` points to a frame only while that frame is there.
+    unsafe { innermost().as_ref() }.is_some_and(|frame| ptr::eq(frame.state, state))
+}
+
 pub(super) fn runs(state: &State) -> bool {
     any(|frame| ptr::eq(frame.state, state))
 }

@@ -1,7 +1,7 @@
 //! Futures as tasks: each wake-up makes a job that polls the future. The task's word tells which
 //! thread may poll or drop the future (I9). The executor takes the jobs through `Polling`.
 
-use super::any::{AnyTask, Common, Count, Reference, Unfinished};
+use super::any::{AnyTask, Common, Count, Polled, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
 use super::cell::{Counted, Task, TaskCore, go_on};
 use super::context::Captured;
@@ -11,7 +11,7 @@ use super::handle::JoinHandle;
 use super::job::Job;
 use super::membership::Membership;
 use super::polling::Polling;
-use super::state::{Ended, Rest, State};
+use super::state::{Ended, OwnWake, Rest, State};
 use super::waker::{self, Wakes};
 use crate::sync::clock::Instant;
 use crate::sync::lock::Mutex;
@@ -36,6 +36,7 @@ struct FutureCell<F: Future> {
     /// Its index on the roll, or `NOWHERE`.
     index: AtomicUsize,
     has_token: bool,
+    own_wake: OwnWake,
     /// Its registration at the token.
     link: Mutex<Option<CancelLink>>,
     /// The cause of the first request to cancel it.
@@ -84,6 +85,7 @@ impl NewFuture<'_> {
             number,
             index: AtomicUsize::new(NOWHERE),
             has_token: token.is_some(),
+            own_wake: OwnWake::none(),
             link: Mutex::default(),
             cause: Mutex::default(),
             body: Place::empty(),
@@ -162,9 +164,8 @@ where
         let task = AnyTask(Reference(NonNull::from(self as &dyn Unfinished)));
         let job = Job::of_task(task);
         if let Err((job, reason)) = self.polling.submit(job, is_last) {
-            let why = Cause::Cancelled(CancelledBy::Executor, Some(reason.as_str().into()));
             // The panic of its destructor does not reach the thread that wakes it.
-            thread::completes(|| _ = self.any().cancel(why));
+            self.any().refuse(reason);
             drop(job);
         } else {
             thread::completes(|| self.end_if_over());
@@ -243,6 +244,66 @@ where
         go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
     }
 
+    /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
+    /// it was woken meanwhile. Then the caller makes the next job, which gets `references`.
+    ///
+    /// # Safety
+    ///
+    /// 1. The caller has claimed it.
+    unsafe fn poll(&self, count: Count<'_>, references: usize) -> bool {
+        let Common { state, home, .. } = self.common();
+        // SAFETY: I4 — the caller's reference keeps the task, and this waker is not dropped.
+        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(waker::raw(self)) });
+        let poll = |Body { future, context, member }: &mut Body<F>| {
+            // SAFETY: I9 — a polled future is never moved, and is dropped in place.
+            let future = unsafe { Pin::new_unchecked(future) };
+            let poll = || future.poll(&mut Context::from_waker(&waker));
+            let group = member.as_ref().map_or(ptr::null(), Membership::group);
+            current::during(*home, state, group, || {
+                thread::catch(|| match context {
+                    None => poll(),
+                    Some(context) => context.enter(poll),
+                })
+            })
+        };
+        // SAFETY: I9 — the caller has claimed it.
+        let result = match unsafe { self.body.with(poll) } {
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(payload) => Err(JoinError::panic(payload)),
+            Ok(Poll::Pending) => {
+                let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: as in `enroll`
+                let has_yielded = self.own_wake.take();
+                let mut may_rest = Ok(());
+                if !has_yielded && !is_on_roll && !state.is_woken() {
+                    may_rest = self.enroll();
+                }
+                let cause = match may_rest.map(|()| state.rest(has_yielded, references)) {
+                    Ok(Rest::Asleep) => return false,
+                    Ok(Rest::Woken) => return true,
+                    Ok(Rest::Asked) => {
+                        let cause = self.cause.lock().take();
+                        cause.unwrap_or(CancelledBy::Handle.into())
+                    }
+                    Err(cause) => cause,
+                };
+                // SAFETY: I9 — the claim is still ours.
+                unsafe { self.end(cause, count, true) };
+                return false;
+            }
+        };
+        // SAFETY: I9 — the claim is still ours.
+        let (member, dropped) = unsafe { self.drop_body() };
+        // The panic hook has printed the message already, and the future has its output.
+        let _ = dropped.map_err(thread::forget_if_it_panics);
+        let (is_out, _counted) = self.leave(count, Ended::of(&result), true);
+        let result = match member {
+            Some(member) => member.end(result),
+            None => result,
+        };
+        go_on(self.tell(result, is_out), Ok(()));
+        false
+    }
+
     /// Stores the result, tells the handle, and calls [`Polling::ended`] if `is_out`. If any of
     /// these panics, returns the payload of the first panic.
     fn tell(
@@ -279,7 +340,9 @@ where
     F::Output: Send + 'static,
 {
     fn wake(&self) {
-        if self.core.state.wake() {
+        if current::is_in(&self.core.state) {
+            self.own_wake.note();
+        } else if self.core.state.wake() {
             self.submit(false);
         }
     }
@@ -303,56 +366,19 @@ where
         self.core.state.claim_to_poll() && unsafe { self.run_in_time(count) }
     }
 
-    /// Polls the future, and ends it if it is ready, has panicked, or is cancelled.
+    fn poll_again(&self) -> Polled {
+        if !self.core.state.claim_to_poll() {
+            return Polled::Nothing;
+        }
+        // SAFETY: I9 — this call has just claimed the future.
+        if unsafe { self.poll(None, 0) } { Polled::Yields } else { Polled::Done }
+    }
+
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        let Common { state, home, .. } = self.common();
-        // SAFETY: I4 — the caller's reference keeps the task, and this waker is not dropped.
-        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(waker::raw(self)) });
-        let poll = |Body { future, context, member }: &mut Body<F>| {
-            // SAFETY: I9 — a polled future is never moved, and is dropped in place.
-            let future = unsafe { Pin::new_unchecked(future) };
-            let poll = || future.poll(&mut Context::from_waker(&waker));
-            let group = member.as_ref().map_or(ptr::null(), Membership::group);
-            current::during(*home, state, group, || {
-                thread::catch(|| match context {
-                    None => poll(),
-                    Some(context) => context.enter(poll),
-                })
-            })
-        };
         // SAFETY: I9 — the caller has claimed it.
-        let result = match unsafe { self.body.with(poll) } {
-            Ok(Poll::Ready(output)) => Ok(output),
-            Err(payload) => Err(JoinError::panic(payload)),
-            Ok(Poll::Pending) => {
-                let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: as in `enroll`
-                let mut may_rest = Ok(());
-                if !is_on_roll && !state.is_woken() {
-                    may_rest = self.enroll();
-                }
-                let cause = match may_rest.map(|()| state.rest()) {
-                    Ok(Rest::Asleep) => return,
-                    Ok(Rest::Woken) => return self.submit(true),
-                    Ok(Rest::Asked) => {
-                        let cause = self.cause.lock().take();
-                        cause.unwrap_or(CancelledBy::Handle.into())
-                    }
-                    Err(cause) => cause,
-                };
-                // SAFETY: I9 — the claim is still ours.
-                return unsafe { self.end(cause, count, true) };
-            }
-        };
-        // SAFETY: I9 — the claim is still ours.
-        let (member, dropped) = unsafe { self.drop_body() };
-        // The panic hook has printed the message already, and the future has its output.
-        let _ = dropped.map_err(thread::forget_if_it_panics);
-        let (is_out, _counted) = self.leave(count, Ended::of(&result), true);
-        let result = match member {
-            Some(member) => member.end(result),
-            None => result,
-        };
-        go_on(self.tell(result, is_out), Ok(()));
+        if unsafe { self.poll(count, 1) } {
+            self.submit(true);
+        }
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {

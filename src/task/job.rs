@@ -204,16 +204,9 @@ unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
 
 impl Job {
     #[inline]
-    pub(super) fn of_task(task: AnyTask) -> Self {
+    pub(crate) fn of_task(task: AnyTask) -> Self {
         const { assert!(size_of::<AnyTask>() <= size_of::<Capture>()) };
         Job::holding(&TASK, task)
-    }
-
-    /// Returns the same job. If it is a task's job, its words are then in registers. A caller that
-    /// has just read the job from memory would load its words in pairs, which waits for the stores.
-    #[inline(always)]
-    pub(crate) fn made_again(self) -> Self {
-        self.into_task().map_or_else(|job| job, Job::of_task)
     }
 
     /// Returns whether this is the job of a task that has not begun, and whose deadline has passed.

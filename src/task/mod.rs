@@ -42,7 +42,8 @@
 //! - **I9** A future's claim is given back after a poll that leaves the future pending. Only the
 //!   future's job polls it, and there is at most one job. The thread that sets `HAS_JOB` makes the
 //!   job. It sets `HAS_JOB` while the future is unclaimed, or while it gives the claim back itself.
-//!   A thread that keeps the claim ends the future: it drops the future, and sets `DONE`.
+//!   A thread that keeps the claim ends the future: it drops the future, and sets `DONE`. A wake by
+//!   a part of the poll is noted outside the word, and the poll ends after all its parts.
 
 pub(crate) mod any;
 mod awaited;
@@ -70,7 +71,7 @@ mod span;
 mod state;
 mod waker;
 
-pub(crate) use any::{AnyTask, Gate, Limited};
+pub(crate) use any::{AnyTask, Gate, Limited, Polled};
 pub(crate) use awaited::{OnStack, StackKind};
 pub(crate) use cancel::CancelLink;
 pub use cancel::{CancelToken, Cancelled};

@@ -3,7 +3,7 @@
 use super::error::{CancelledBy, JoinError};
 use super::{FREED, POLLED, RESULT, WAITER};
 use crate::sync::order::both;
-use crate::sync::{AtomicUsize, Relaxed};
+use crate::sync::{AtomicBool, AtomicUsize, Relaxed};
 use core::borrow::Borrow;
 
 /// One thread has the closure (I1).
@@ -89,8 +89,7 @@ impl Ended {
 pub(super) enum Rest {
     /// It waits until it is woken.
     Asleep,
-    /// A thread woke the future during the poll. The caller makes the next job, for which there is
-    /// a reference.
+    /// The future was woken during the poll. The caller makes the next job.
     Woken,
     /// A thread asked for cancellation during the poll. The caller still has the claim.
     Asked,
@@ -160,8 +159,9 @@ impl State {
     }
 
     /// Gives the claim back after a poll that has left the future pending. Keeps the claim if a
-    /// thread has asked for cancellation.
-    pub(super) fn rest(&self) -> Rest {
+    /// thread has asked for cancellation. If the future was woken, the next job gets `references`.
+    /// `has_yielded` says that a part of the poll has woken it (`OwnWake`).
+    pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked or woken.
         let mut state = self.0.load(Relaxed);
         loop {
@@ -169,8 +169,8 @@ impl State {
                 return Rest::Asked;
             }
             let (next, rest) = match state & WOKEN {
-                0 => (state & !(CLAIMED | HAS_JOB), Rest::Asleep),
-                _ => ((state & !(CLAIMED | WOKEN)) + REFERENCE, Rest::Woken),
+                0 if !has_yielded => (state & !(CLAIMED | HAS_JOB), Rest::Asleep),
+                _ => ((state & !(CLAIMED | WOKEN)) + references * REFERENCE, Rest::Woken),
             };
             match self.0.compare_exchange_weak(state, next, POLLED.release(), Relaxed) {
                 Ok(_) => return rest,
@@ -314,5 +314,29 @@ impl State {
     pub(super) fn release(&self) -> bool {
         let order = both(FREED.acquire(), FREED.release());
         self.0.fetch_sub(REFERENCE, order) < 2 * REFERENCE
+    }
+}
+
+/// Whether a part of the present poll has woken the future. Unlike `State::wake`, this needs no
+/// read-modify-write, because the poll waits for its parts (I9).
+pub(super) struct OwnWake(AtomicBool);
+
+impl OwnWake {
+    pub(super) fn none() -> Self {
+        OwnWake(AtomicBool::new(false))
+    }
+
+    /// Called by a part of the poll.
+    pub(super) fn note(&self) {
+        self.0.store(true, Relaxed); // Relaxed: the end of the part orders it
+    }
+
+    /// Called by the claimer at the end of a poll.
+    pub(super) fn take(&self) -> bool {
+        let is_noted = self.0.load(Relaxed); // Relaxed: as in `note`
+        if is_noted {
+            self.0.store(false, Relaxed); // Relaxed: the next poll comes after `rest`
+        }
+        is_noted
     }
 }

@@ -30,3 +30,4 @@ mod turns;
 mod waiting;
 #[path = "../suites/waits_without_strangers.rs"]
 mod waits_without_strangers;
+mod yields;

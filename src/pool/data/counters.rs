@@ -69,7 +69,7 @@ impl Counters {
 pub struct WorkerMetrics {
     /// The worker's index. `None` stands for all workers that have gone.
     pub index: Option<usize>,
-    /// Jobs in its deque.
+    /// Jobs in its deque, and futures that have woken themselves on it.
     pub local_queue_depth: usize,
     /// Jobs that it has run.
     pub tasks_run: u64,

@@ -163,9 +163,7 @@ impl Pool {
     pub(crate) fn is_there_work(&self) -> bool {
         !self.injector.is_empty()
             || self.shelf.len() > 0
-            || self
-                .registry
-                .with(|seats| seats.iter().any(|it| !it.stealer.is_empty() || it.held.is_any()))
+            || self.registry.with(|seats| seats.iter().any(|it| it.has_jobs() || it.held.is_any()))
     }
 
     /// Reports the panic of a hook, or of a job without a handle. The panic hook has printed the

@@ -8,7 +8,7 @@ use crate::injector::Injector;
 use crate::pool::frames::held::Held;
 use crate::sync::snapshot::Snapshot;
 use crate::sync::{Arc, AtomicBool, Relaxed};
-use crate::task::Job;
+use crate::task::{AnyTask, Job};
 use alloc::vec::Vec;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;
@@ -24,6 +24,8 @@ pub(crate) struct Seat {
     /// Whether the worker takes jobs only in its waits.
     pub(crate) runs_in_waits: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
+    /// The futures that have woken themselves on this worker.
+    pub(crate) yielded: Stealer<AnyTask>,
     /// Jobs for this worker and no other.
     pub(crate) pinned: Injector<Job>,
     /// Jobs that only this worker can run, and that it also runs while it waits.
@@ -42,6 +44,16 @@ impl Seat {
     pub(crate) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: under the lock of the crew.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
+    }
+
+    /// Returns whether other workers can steal from this one.
+    pub(crate) fn has_jobs(&self) -> bool {
+        !self.stealer.is_empty() || !self.yielded.is_empty()
+    }
+
+    /// Takes the job of the future that has yielded first.
+    pub(crate) fn take_yielded(&self) -> Option<Job> {
+        self.yielded.steal_some(|_, _| true).map(Job::of_task)
     }
 
     pub(crate) fn has_pinned(&self) -> bool {

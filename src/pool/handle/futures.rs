@@ -5,7 +5,7 @@ use super::{PoolHandle, ThreadPool};
 use crate::executor::{ExecutorId, Futures, Reason, Rejected};
 use crate::pool::data::pool::Pool;
 use crate::sync::{Arc, Unwatched};
-use crate::task::{CancelledBy, Cause, Job, JoinHandle, Living, Polling};
+use crate::task::{AnyTask, CancelledBy, Cause, Job, JoinHandle, Living, Polling};
 use core::future::Future;
 
 impl ThreadPool {
@@ -67,6 +67,18 @@ impl PoolHandle {
     }
 }
 
+impl Pool {
+    /// Accepts the job of a future that has woken itself.
+    fn accept_yielded(this: &Arc<Pool>, task: AnyTask) -> Result<(), Rejected> {
+        match Pool::door(this) {
+            Ok(Some(local)) => local.yielded.push_made(task),
+            _ => return Pool::accept_elsewhere(this, Job::of_task(task)),
+        }
+        this.notify_of_jobs();
+        Ok(())
+    }
+}
+
 /// The executor that polls the futures of a pool.
 struct Entrance(Arc<Pool>);
 
@@ -84,11 +96,13 @@ impl Polling for Entrance {
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-        let job = job.made_again();
-        let submitted = match is_last {
+        // Made again, so that its words are in registers. A job that was just read from memory would
+        // be loaded in pairs, which waits for the stores.
+        let submitted = match job.into_task() {
             // In the deque the job would be the newest again, before all jobs that wait there.
-            true => Pool::accept_last(&self.0, job),
-            false => Pool::accept(&self.0, job),
+            Ok(task) if is_last => Pool::accept_yielded(&self.0, task),
+            Ok(task) => Pool::accept(&self.0, Job::of_task(task)),
+            Err(job) => Pool::accept(&self.0, job),
         };
         submitted.map_err(|Rejected { item: job, reason }| (job, reason))
     }

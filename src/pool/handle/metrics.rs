@@ -74,7 +74,8 @@ impl ThreadPool {
         let crew = shared.crew.lock();
         let mut workers = shared.registry.with(|seats| {
             let of_seat = |seat: &Arc<Seat>| {
-                let (index, local_queue_depth) = (Some(seat.index), seat.stealer.len());
+                let local_queue_depth = seat.stealer.len() + seat.yielded.len();
+                let index = Some(seat.index);
                 let mut metrics = WorkerMetrics { index, local_queue_depth, ..Default::default() };
                 metrics.add(&seat.counters);
                 metrics

@@ -39,7 +39,8 @@ use std::io;
 /// A worker takes its own newest job first. Every 61st time it takes the oldest job that was
 /// spawned from outside. Every 976th time it takes the oldest job of any worker, itself included.
 /// So jobs that spawn themselves again leave all others their turns. A future that wakes itself
-/// while it is polled goes behind all jobs that were spawned from outside.
+/// while it is polled goes behind the worker's other jobs, and behind earlier such futures of that
+/// worker. Every eighth time the jobs from outside come first, up to 32 of them.
 ///
 /// # Examples
 ///

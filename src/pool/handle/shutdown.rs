@@ -272,6 +272,8 @@ impl Pool {
             // At most the jobs that are there now, since a tree of `join`s goes on spawning.
             let jobs = iter::from_fn(|| seat.stealer.steal_some(|_, _| true));
             jobs.take(seat.stealer.len()).for_each(|job| self.drop_unless_awaited(job));
+            let yielded = iter::from_fn(|| seat.take_yielded());
+            yielded.take(seat.yielded.len()).for_each(|job| self.drop_caught(job));
         }
     }
 

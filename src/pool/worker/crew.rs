@@ -97,11 +97,13 @@ impl Pool {
 
     /// Adds a seat for a thread that is about to start.
     pub(crate) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew, is_guest: bool) -> Vacancy {
-        let (index, deque, bell) = (crew.take_index(), Worker::new_lifo(), ThreadPark::new());
+        let (index, bell) = (crew.take_index(), ThreadPark::new());
+        let (deque, yielded) = (Worker::new_lifo(), Worker::new_fifo());
         let seat = Arc::new(Seat {
             index,
             is_guest,
             stealer: deque.stealer(),
+            yielded: yielded.stealer(),
             pinned: Default::default(),
             urgent: Default::default(),
             held: CachePadded::new(Held::new()),
@@ -119,7 +121,7 @@ impl Pool {
         } else {
             crew.alive += 1;
         }
-        Vacancy { shared: Arc::clone(this), seat, deque, bell }
+        Vacancy { shared: Arc::clone(this), seat, deque, yielded, bell }
     }
 
     /// Removes the seat of a thread that does not start. The caller releases the lock, and then

@@ -7,7 +7,7 @@ use crate::pool::data::pool::Pool;
 use crate::pool::data::registry::Seat;
 use crate::sync::clock::{self, Instant};
 use crate::sync::{Arc, Index, thread};
-use crate::task::Job;
+use crate::task::{AnyTask, Job};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -18,6 +18,7 @@ pub(crate) struct Vacancy {
     pub(crate) shared: Arc<Pool>,
     pub(crate) seat: Arc<Seat>,
     pub(crate) deque: Worker<Job>,
+    pub(crate) yielded: Worker<AnyTask>,
     pub(crate) bell: ThreadPark,
 }
 
@@ -36,6 +37,9 @@ pub(crate) struct Local {
     pub(crate) shared: Arc<Pool>,
     pub(crate) seat: Arc<Seat>,
     pub(crate) deque: Worker<Job>,
+    /// The pool's futures that have woken themselves on this worker, each with the reference of its
+    /// job. The oldest comes first.
+    pub(crate) yielded: Worker<AnyTask>,
     /// Where it sleeps when there is nothing to do.
     pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where it sleeps while it waits for a half of a `join`, or for a scope.
@@ -84,13 +88,14 @@ impl Local {
         unsafe { current.as_ref() }
     }
 
-    pub(crate) fn new(Vacancy { shared, seat, deque, bell }: Vacancy) -> Self {
+    pub(crate) fn new(Vacancy { shared, seat, deque, yielded, bell }: Vacancy) -> Self {
         // Any seed but zero. The workers' seeds differ, so that they start at different victims.
         let random = Cell::new(seat.index as u32 + 1);
         Local {
             shared,
             seat,
             deque,
+            yielded,
             park: RefCell::new(Box::new(ThreadPark::new())),
             bell: RefCell::new(bell),
             turn: Cell::new(0),

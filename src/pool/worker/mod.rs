@@ -6,6 +6,7 @@ pub(crate) mod local;
 pub(crate) mod search;
 pub(crate) mod waits;
 
+use crate::executor::Reason;
 use crate::idle::{Resting, Search};
 use crate::injector::Injector;
 use crate::pool::CALLED;
@@ -14,7 +15,7 @@ use crate::pool::data::settings::Hook;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
 use crate::sync::{Relaxed, thread};
-use crate::task::{Job, current, depth, gate};
+use crate::task::{AnyTask, Job, Polled, current, depth, gate};
 use core::ptr;
 use core::time::Duration;
 use local::{Local, Vacancy};
@@ -58,6 +59,8 @@ impl Local {
             loop {
                 if let Some(job) = self.next_own() {
                     self.run(job);
+                } else if let Some(task) = self.next_yielded() {
+                    self.poll_again(task);
                 } else if let Some(job) = self.next() {
                     self.run(job);
                 } else {
@@ -75,6 +78,22 @@ impl Local {
     pub(crate) fn run(&self, job: Job) {
         if job.try_run() {
             self.has_run();
+        }
+    }
+
+    /// Polls a future that has yielded here. Its reference goes on with it if it yields again.
+    #[inline(always)]
+    fn poll_again(&self, task: AnyTask) {
+        let (polled, task) = task.poll_again();
+        if polled != Polled::Nothing {
+            self.has_run();
+        }
+        if polled == Polled::Yields {
+            if self.shared.is_closed() {
+                return task.refuse(Reason::Closed);
+            }
+            self.yielded.push_made(task);
+            self.shared.notify_of_jobs();
         }
     }
 
@@ -105,6 +124,16 @@ impl Local {
         self.deque.pop()
     }
 
+    /// Returns the future that has yielded here first, if nothing else comes first.
+    #[inline(always)]
+    fn next_yielded(&self) -> Option<AnyTask> {
+        let attention = self.shared.attention.load(Relaxed); // Relaxed: as in `next`
+        if attention & (URGENT | SPARE) != 0 || self.looks_around() || self.looks_elsewhere() {
+            return None;
+        }
+        self.yielded.pop()
+    }
+
     /// Returns the next job, and sleeps until there is a job. Returns `None` if it is time to
     /// leave.
     #[inline]
@@ -117,7 +146,7 @@ impl Local {
             }
             // A worker that may be surplus checks that first, before it takes a job from the
             // others.
-            if attention & SPARE == 0 || !self.deque.is_empty() {
+            if attention & SPARE == 0 || self.has_own() {
                 if let Some(job) = self.find() {
                     return Some(job);
                 }
@@ -167,7 +196,7 @@ impl Local {
 
     /// Drops the queued jobs; their handles report a cancellation.
     fn discard(&self) {
-        let everything = core::iter::from_fn(|| self.deque.pop().or_else(|| self.take_one()));
+        let everything = core::iter::from_fn(|| self.pop_own().or_else(|| self.take_one()));
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
@@ -187,7 +216,7 @@ impl Local {
             return None;
         }
         self.hook(&shared.settings.on_thread_park);
-        if !self.deque.is_empty() {
+        if self.has_own() {
             // The hook has spawned a job, and no other worker may come for it (I4).
             let search = resting.cancel();
             self.hook(&shared.settings.on_thread_unpark);
@@ -236,7 +265,7 @@ impl Local {
     /// left. No job is left behind (I2). Either the worker gives its jobs away, or it keeps its
     /// seat, where other workers find them.
     fn gets_up(&self) -> bool {
-        while let Some(job) = self.deque.pop() {
+        while let Some(job) = self.pop_own() {
             if let Err(job) = self.shared.hand_over(job) {
                 self.deque.push(job);
                 break;

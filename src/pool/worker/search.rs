@@ -24,6 +24,10 @@ const INJECTOR_FIRST_EVERY: u32 = 61;
 /// leaves one more branch open in a tree of jobs that is run depth first.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
+/// Of the turns in which the deque is empty, one in this many begins at the injector. The others
+/// begin at the futures that have yielded here. A turn at the injector takes a batch.
+const ELSEWHERE_FIRST_EVERY: u32 = 8;
+
 /// The most jobs that a thief takes as a batch.
 const BATCH: usize = 32;
 
@@ -53,7 +57,40 @@ impl Local {
                 return Some(job);
             }
         }
-        self.deque.pop().or_else(|| self.take_batch())
+        self.deque.pop().or_else(|| self.yielded_or(ELSEWHERE_FIRST_EVERY, || self.take_batch()))
+    }
+
+    /// Takes the future that has yielded here first, or a job that `other` finds. One turn in
+    /// `every` begins with `other`, so that neither starves.
+    #[inline]
+    pub(crate) fn yielded_or(
+        &self,
+        every: u32,
+        other: impl FnOnce() -> Option<Job>,
+    ) -> Option<Job> {
+        if self.turn.get() % every == 0 {
+            other().or_else(|| self.pop_yielded())
+        } else {
+            self.pop_yielded().or_else(other)
+        }
+    }
+
+    /// Returns whether the injector has jobs that come before the futures that have yielded here.
+    #[inline(always)]
+    pub(super) fn looks_elsewhere(&self) -> bool {
+        self.turn.get() % ELSEWHERE_FIRST_EVERY == 0 && !self.shared.injector.is_empty()
+    }
+
+    pub(crate) fn pop_yielded(&self) -> Option<Job> {
+        self.yielded.pop().map(Job::of_task)
+    }
+
+    pub(crate) fn pop_own(&self) -> Option<Job> {
+        self.deque.pop().or_else(|| self.pop_yielded())
+    }
+
+    pub(crate) fn has_own(&self) -> bool {
+        !self.deque.is_empty() || !self.yielded.is_empty()
     }
 
     /// Returns whether this is one of the turns in which the injector's jobs come first.
@@ -74,7 +111,7 @@ impl Local {
         }
         let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
         let oldest = if is_oldests { self.take_from_any() } else { None };
-        oldest.or_else(|| self.take_one())
+        oldest.or_else(|| self.yielded_or(2, || self.take_one()))
     }
 
     /// Takes the oldest job of a random worker. That worker and the thieves may be busy with newer
@@ -82,7 +119,7 @@ impl Local {
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
-            any.stealer.steal().success()
+            any.stealer.steal().success().or_else(|| any.take_yielded())
         })
     }
 
@@ -103,7 +140,7 @@ impl Local {
     /// move (I3), so a worker that looked then may sleep.
     #[inline]
     fn tell_of_batch(&self) {
-        if !self.deque.is_empty() {
+        if self.has_own() {
             self.shared.notify_of_jobs();
         }
     }
@@ -125,7 +162,7 @@ impl Local {
             let mut wait_for_halves = Vigil::new();
             while !self.is_called() {
                 // A hook or the park may have spawned jobs into this worker's deque.
-                let own = self.deque.pop();
+                let own = self.pop_own();
                 let is_surplus = own.is_none() && shared.run_enough(1);
                 let rest = || self.take_batch().or_else(|| shared.shelf.take());
                 let others = || self.steal().or_else(rest);
@@ -175,18 +212,9 @@ impl Local {
             loop {
                 let mut is_contended = false;
                 for victim in victims.clone() {
-                    match victim.stealer.steal() {
+                    match self.steal_from(victim) {
                         Steal::Success(job) => {
-                            if !job.is_awaited() {
-                                let is_nobodys = |words: &_| !Job::are_awaited(words);
-                                // The result does not matter, because the rest can be taken later.
-                                let _ = victim.stealer.steal_batch_while(
-                                    &self.deque,
-                                    BATCH,
-                                    is_nobodys,
-                                );
-                            }
-                            self.seat.counters.stole(1 + self.deque.len());
+                            self.seat.counters.stole(1 + self.deque.len() + self.yielded.len());
                             self.tell_of_batch();
                             return Some(job);
                         }
@@ -202,6 +230,17 @@ impl Local {
         })
     }
 
+    /// Takes a job from this worker. If its deque is empty, takes a future that has yielded there.
+    fn steal_from(&self, victim: &Seat) -> Steal<Job> {
+        let job = victim.stealer.steal();
+        if matches!(&job, Steal::Success(it) if !it.is_awaited()) {
+            let is_nobodys = |words: &_| !Job::are_awaited(words);
+            // The result does not matter, because the rest can be taken later.
+            let _ = victim.stealer.steal_batch_while(&self.deque, BATCH, is_nobodys);
+        }
+        job.or_else(|| victim.yielded.steal_batch_and_pop(&self.yielded).map(Job::of_task))
+    }
+
     /// Returns the other workers, beginning with a random one.
     fn victims<'a>(
         &'a self,
@@ -213,7 +252,9 @@ impl Local {
 
     /// Takes a single job from another worker.
     pub(crate) fn steal_one(&self) -> Option<Job> {
-        let steal = |victim: &Arc<Seat>| victim.stealer.steal_some(|_, _| true);
+        let steal = |victim: &Arc<Seat>| {
+            victim.stealer.steal_some(|_, _| true).or_else(|| victim.take_yielded())
+        };
         let job = self.shared.registry.with(|seats| self.victims(seats).find_map(steal));
         let job = job.inspect(|_| self.seat.counters.stole(1));
         job.or_else(|| self.raid())

@@ -1,0 +1,216 @@
+//! Tests of futures that wake themselves: who polls them next, and what becomes of them when a
+//! worker or the pool ends.
+
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use filch::executor::Shutdown;
+use filch::{JoinHandle, ThreadPool, pool};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+
+fn pool_of(threads: usize) -> ThreadPool {
+    ThreadPool::new(threads).unwrap()
+}
+
+/// Occupies a worker until the sender is dropped, and returns when it has begun.
+fn occupied(pool: &ThreadPool) -> mpsc::Sender<()> {
+    let ((release, released), (tell, begun)) = (mpsc::channel(), mpsc::channel());
+    let job = move || {
+        tell.send(()).unwrap();
+        let _ = released.recv_timeout(MINUTE);
+    };
+    pool.spawn_detached(job).unwrap();
+    begun.recv_timeout(MINUTE).unwrap();
+    release
+}
+
+/// Spawns a future that wakes itself in each poll and counts the polls, until `is_over` says so.
+fn yields(
+    pool: &ThreadPool,
+    polls: &Arc<AtomicUsize>,
+    is_over: impl Fn(usize) -> bool + Send + 'static,
+) -> JoinHandle<usize> {
+    let polls = Arc::clone(polls);
+    pool.spawn_future(poll_fn(move |context| {
+        let so_far = polls.fetch_add(1, SeqCst) + 1;
+        if is_over(so_far) {
+            return Poll::Ready(so_far);
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }))
+}
+
+/// A worker has a future that has yielded there, and runs a job until the sender is dropped.
+fn yielded_below_a_job(
+    pool: &ThreadPool,
+) -> (JoinHandle<usize>, Arc<AtomicUsize>, mpsc::Sender<()>) {
+    let polls = Arc::default();
+    let ((release, released), (tell, begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let (same, count) = (pool.clone(), Arc::clone(&polls));
+    let both = pool.spawn(move || {
+        // The newest job of the deque runs first, and the future that yields in it last.
+        let blocks = move || {
+            tell.send(()).unwrap();
+            let _ = released.recv_timeout(2 * MINUTE); // after a test that hangs has failed
+        };
+        same.spawn_detached(blocks).unwrap();
+        yields(&same, &count, |polls| polls == 2)
+    });
+    let future = done(both);
+    begun.recv_timeout(MINUTE).unwrap();
+    (future, polls, release)
+}
+
+#[test]
+fn what_comes_from_outside_does_not_wait_for_each_future_that_yields() {
+    const JOBS: usize = 1000;
+    let (pool, runs) = (pool_of(1), Arc::new(AtomicUsize::new(0)));
+    let release = occupied(&pool);
+    let (polls, all) = (Arc::default(), Arc::clone(&runs));
+    let task = yields(&pool, &polls, move |polls| all.load(SeqCst) == JOBS || polls > 100 * JOBS);
+    for _ in 0..JOBS {
+        let runs = Arc::clone(&runs);
+        pool.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).unwrap();
+    }
+    drop(release);
+    let polls = done(task);
+    assert!((2..=JOBS).contains(&polls), "{polls} polls to {JOBS} jobs");
+}
+
+/// Spawns itself again, so that the deque is never empty.
+fn go_on(pool: &ThreadPool, ends: &Arc<AtomicBool>, begun: &mpsc::Sender<()>) {
+    let (again, flag, tell) = (pool.clone(), Arc::clone(ends), begun.clone());
+    let _ = pool.spawn_detached(move || {
+        let _ = tell.send(());
+        if !flag.load(SeqCst) {
+            go_on(&again, &flag, &tell);
+        }
+    });
+}
+
+#[test]
+fn a_future_that_yields_has_its_turn_though_the_deque_is_never_empty() {
+    let (pool, ends) = (pool_of(1), Arc::new(AtomicBool::new(false)));
+    let (tell, begun) = mpsc::channel();
+    go_on(&pool, &ends, &tell);
+    begun.recv_timeout(MINUTE).unwrap();
+    let result = ended(yields(&pool, &Arc::default(), |polls| polls == 100));
+    ends.store(true, SeqCst);
+    assert_eq!(result.unwrap(), 100);
+}
+
+#[test]
+fn a_future_that_yields_below_a_busy_worker_is_stolen() {
+    for is_idle in [true, false] {
+        let (pool, ends) = (pool_of(2), Arc::new(AtomicBool::new(is_idle)));
+        let other = occupied(&pool);
+        let (future, polls, release) = yielded_below_a_job(&pool);
+        assert_eq!(polls.load(SeqCst), 1);
+        let depths = pool.metrics().workers.iter().map(|it| it.local_queue_depth).sum::<usize>();
+        assert_eq!(depths, 1, "it waits in a deque");
+        if !is_idle {
+            // The worker that is free next has enough of its own, and so never steals.
+            go_on(&pool, &ends, &mpsc::channel().0);
+        }
+        drop(other);
+        let result = ended(future);
+        ends.store(true, SeqCst);
+        drop(release);
+        assert_eq!(result.unwrap(), 2, "the other worker is idle: {is_idle}");
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_a_future_that_has_yielded_gives_its_place_away() {
+    let pool = ThreadPool::builder().num_threads(1).max_threads(2).build().unwrap();
+    let (same, (give, taken)) = (pool.clone(), mpsc::channel::<JoinHandle<usize>>());
+    let waits = pool.spawn(move || {
+        let waits = same.spawn(move || ended(taken.recv_timeout(MINUTE).unwrap()).unwrap());
+        give.send(yields(&same, &Arc::default(), |polls| polls == 2)).unwrap();
+        waits
+    });
+    assert_eq!(done(done(waits)), 2);
+}
+
+#[test]
+fn a_future_that_has_yielded_ends_at_once_with_its_pool() {
+    let pool = pool_of(1);
+    let (future, polls, release) = yielded_below_a_job(&pool);
+    pool.shutdown_background(Shutdown::Cancel);
+    assert!(future.is_finished(), "it waits until the worker has time");
+    assert!(future.join().unwrap_err().is_cancelled());
+    assert_eq!(polls.load(SeqCst), 1);
+    drop(release);
+}
+
+/// The poll that closes the pool is its last.
+#[test]
+fn a_future_that_yields_in_a_closed_pool_is_dropped() {
+    for last in [1, 2, 50] {
+        let (pool, polls) = (pool_of(1), Arc::default());
+        let same = pool.clone();
+        let task = yields(&pool, &polls, move |polls| {
+            if polls == last {
+                same.shutdown_background(Shutdown::Drain);
+            }
+            false
+        });
+        assert!(ended(task).unwrap_err().is_cancelled());
+        assert_eq!(polls.load(SeqCst), last);
+    }
+}
+
+#[test]
+fn a_future_that_has_yielded_goes_on_elsewhere_when_its_worker_leaves() {
+    let pool = pool_of(1);
+    let release = occupied(&pool);
+    let task = pool.take_part(|| {
+        let task = yields(&pool, &Arc::default(), |polls| polls == 3);
+        assert_eq!(pool::yield_now(), Some(pool::Yield::Executed));
+        assert_eq!(pool::yield_local(), Some(pool::Yield::Executed));
+        task
+    });
+    assert!(!task.is_finished());
+    drop(release);
+    assert_eq!(done(task), 3);
+}
+
+#[test]
+fn a_worker_that_leaves_gives_its_futures_away() {
+    let pool = pool_of(2);
+    let other = occupied(&pool);
+    let (future, _, release) = yielded_below_a_job(&pool);
+    pool.resize(1).unwrap();
+    drop(release); // the worker whose job ends first leaves
+    wait_for(|| pool.metrics().num_workers == 1);
+    assert!(!future.is_finished());
+    drop(other);
+    assert_eq!(done(future), 2);
+}
+
+/// The half that another worker runs is a part of the poll.
+#[test]
+fn a_future_is_woken_by_a_part_of_its_poll_on_another_thread() {
+    in_a_minute(|| {
+        let pool = pool_of(2);
+        for _ in 0..100 {
+            let (same, mut polls) = (pool.clone(), 0);
+            let task = pool.spawn_future(poll_fn(move |context| {
+                polls += 1;
+                if polls == 3 {
+                    return Poll::Ready(());
+                }
+                let ((tell, told), waker) = (mpsc::channel(), context.waker());
+                let other = move || {
+                    waker.wake_by_ref();
+                    tell.send(()).unwrap();
+                };
+                same.join(move || told.recv_timeout(MINUTE).unwrap(), other);
+                Poll::Pending
+            }));
+            task.join().unwrap();
+        }
+    });
+}
