@@ -344,7 +344,7 @@ impl Builder {
             id: ExecutorId::new(),
             injector: Injector::new(),
             shelf: Default::default(),
-            idle: Idle::new(),
+            idle: Idle::default(),
             attention: CachePadded::new(AtomicUsize::new(missing)),
             registry: Registry::new(),
             crew: Mutex::new(Crew::new(threads.get())),
