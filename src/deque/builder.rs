@@ -2,8 +2,6 @@
 
 use super::room::power_of_two;
 use super::{Flavor, Worker};
-use core::fmt;
-use core::marker::PhantomData;
 
 /// Settings of a deque that [`new_lifo`](Worker::new_lifo) and [`new_fifo`](Worker::new_fifo) leave
 /// at their defaults.
@@ -18,20 +16,19 @@ use core::marker::PhantomData;
 /// assert_eq!(worker.capacity(), 256);
 /// assert_eq!(worker.max_capacity(), Some(1024));
 /// ```
+#[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<T> {
+pub struct Builder {
     pub(super) flavor: Flavor,
     pub(super) capacity: usize,
     pub(super) max_capacity: Option<usize>,
     pub(super) shrinking: bool,
-    items: PhantomData<fn() -> T>,
 }
 
-impl<T> Builder<T> {
+impl Builder {
     /// Starts with the defaults: 64 slots, no maximum, never shrinking by itself.
     pub fn new(flavor: Flavor) -> Self {
-        let (capacity, max_capacity, shrinking) = (64, None, false);
-        Builder { flavor, capacity, max_capacity, shrinking, items: PhantomData }
+        Builder { flavor, capacity: 64, max_capacity: None, shrinking: false }
     }
 
     /// Sets the initial capacity: `items`, rounded up to a power of two, at least 1.
@@ -40,7 +37,7 @@ impl<T> Builder<T> {
     ///
     /// ```
     /// # use filch::deque::{Builder, Flavor};
-    /// let worker = Builder::<u32>::new(Flavor::Lifo).capacity(1000).build();
+    /// let worker = Builder::new(Flavor::Lifo).capacity(1000).build::<u32>();
     /// assert_eq!(worker.capacity(), 1024);
     /// ```
     pub fn capacity(mut self, items: usize) -> Self {
@@ -104,11 +101,11 @@ impl<T> Builder<T> {
     ///
     /// ```
     /// # use filch::deque::{Builder, Flavor};
-    /// let worker = Builder::<u32>::new(Flavor::Fifo).build();
+    /// let worker = Builder::new(Flavor::Fifo).build::<u32>();
     /// assert_eq!(worker.flavor(), Flavor::Fifo);
     /// ```
     #[must_use]
-    pub fn build(self) -> Worker<T> {
+    pub fn build<T>(self) -> Worker<T> {
         let most = self.max_capacity.unwrap_or(usize::MAX);
         Worker::make(self.flavor, power_of_two(self.capacity), most, self.shrinking)
     }
@@ -174,23 +171,5 @@ impl<T> Default for Worker<T> {
     /// Returns a LIFO deque: [`new_lifo`](Worker::new_lifo).
     fn default() -> Self {
         Worker::new_lifo()
-    }
-}
-
-// By hand, because a derive would demand `T: Clone`.
-impl<T> Clone for Builder<T> {
-    fn clone(&self) -> Self {
-        Builder { items: PhantomData, ..*self }
-    }
-}
-
-impl<T> fmt::Debug for Builder<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("flavor", &self.flavor)
-            .field("capacity", &self.capacity)
-            .field("max_capacity", &self.max_capacity)
-            .field("shrinking", &self.shrinking)
-            .finish()
     }
 }

@@ -28,7 +28,7 @@ impl<T> Worker<T> {
     /// ```
     /// use filch::deque::{Builder, Flavor};
     ///
-    /// let worker = Builder::<u32>::new(Flavor::Lifo).max_capacity(100).build();
+    /// let worker = Builder::new(Flavor::Lifo).max_capacity(100).build::<u32>();
     /// assert_eq!(worker.max_capacity(), Some(100));
     /// ```
     #[must_use]

@@ -3,9 +3,9 @@
 
 use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;
-use super::serving::forking::{ForkStays, offer, wait_at};
+use super::serving::forking::{offer, wait_at};
 use super::serving::frame::Serving;
-use crate::pool::Room;
+use crate::pool::{Room, Stays};
 use crate::sync::lock::Mutex;
 use crate::sync::thread;
 use crate::task::{CancelToken, Flow, JoinError, OnStack, StackKind};
@@ -187,7 +187,7 @@ impl Queue {
             _scope: PhantomData,
             _env: PhantomData,
         };
-        let stays = ForkStays;
+        let stays = Stays;
         let result = thread::catch(|| f(&scope));
         wait_at(&self.scheduler().queues, self.line(), serving, &scope.latch);
         mem::forget(stays);

@@ -113,6 +113,7 @@ pub use blocking::blocking;
 pub use data::counters::WorkerMetrics;
 pub use data::settings::Start;
 pub use forks::scope::Scope;
+pub(crate) use forks::scope::Stays;
 pub use forks::scoped::ScopedJoinHandle;
 pub(crate) use frames::closure::Room;
 pub(crate) use frames::countdown::Countdown;

@@ -80,7 +80,7 @@ fn what_is_printed_says_what_it_is() {
     worker.push(1);
     mentions(&worker, &["Worker", "Lifo", "len: 1"]);
     mentions(&worker.stealer(), &["Stealer", "len: 1"]);
-    mentions(&filch::deque::Builder::<u32>::new(filch::deque::Flavor::Fifo), &["Builder", "Fifo"]);
+    mentions(&filch::deque::Builder::new(filch::deque::Flavor::Fifo), &["Builder", "Fifo"]);
     mentions(&Steal::Success(3), &["Success"]);
     let injector = Injector::from_iter([1, 2]);
     mentions(&injector, &["Injector", "len: 2", "is_closed: false"]);

@@ -31,7 +31,7 @@ fn capacities_are_powers_of_two() {
     for (asked, given) in [(0, 1), (1, 1), (2, 2), (3, 4), (64, 64), (65, 128)] {
         for flavor in FLAVORS {
             assert_eq!(Worker::<u8>::with_capacity(flavor, asked).capacity(), given);
-            assert_eq!(Builder::<u8>::new(flavor).capacity(asked).build().capacity(), given);
+            assert_eq!(Builder::new(flavor).capacity(asked).build::<u8>().capacity(), given);
         }
     }
     assert_eq!(Worker::<u8>::new_lifo().capacity(), 64);
@@ -69,7 +69,7 @@ fn a_steal_makes_room_in_a_full_deque() {
 
 #[test]
 fn a_maximum_of_nothing_is_refused() {
-    let message = panic_of(|| Builder::<u8>::new(Flavor::Lifo).max_capacity(0));
+    let message = panic_of(|| Builder::new(Flavor::Lifo).max_capacity(0));
     assert_eq!(message, "`max_capacity` must be greater than zero");
 }
 
@@ -202,7 +202,7 @@ fn room_that_was_reserved_is_there() {
         assert_eq!(worker.capacity(), 1024);
         worker.push_batch(0..1000);
         assert_eq!(worker.capacity(), 1024);
-        let small = Builder::<u8>::new(flavor).capacity(1).max_capacity(5).build();
+        let small = Builder::new(flavor).capacity(1).max_capacity(5).build::<u8>();
         small.reserve(usize::MAX);
         assert_eq!(small.capacity(), 8, "no more than the maximum needs");
     }

@@ -163,7 +163,7 @@ fn closures_run_once() {
 fn items_of_no_size_are_counted() {
     all_come_back(|_| ());
     let many = 1 << (usize::BITS / 2 + 8); // a word for each would be too much memory
-    let worker = Builder::<()>::new(Flavor::Lifo).capacity(many).build();
+    let worker = Builder::new(Flavor::Lifo).capacity(many).build::<()>();
     assert_eq!(worker.capacity(), many, "they need no memory");
     worker.push_batch(std::iter::repeat_n((), 1000));
     assert_eq!((worker.len(), worker.drain().count()), (1000, 1000));
@@ -247,7 +247,7 @@ fn handles_go_where_their_items_may_go() {
     send::<Worker<Cell<u8>>>();
     send::<Stealer<Cell<u8>>>();
     sync::<Stealer<Cell<u8>>>();
-    send::<Builder<Rc<u8>>>();
+    send::<Builder>();
     send::<Steal<u8>>();
     send::<Full<u8>>();
 

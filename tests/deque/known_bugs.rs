@@ -238,7 +238,7 @@ fn a_row_of_large_items_is_not_made_on_the_stack() {
     let small = thread::Builder::new().stack_size(64 << 10);
     let thread = small.spawn(|| {
         for flavor in FLAVORS {
-            let mut worker = Builder::<Large>::new(flavor).capacity(64).build();
+            let mut worker = Builder::new(flavor).capacity(64).build::<Large>();
             worker.reserve(500);
             worker.shrink_to_fit();
         }

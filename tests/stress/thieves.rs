@@ -188,7 +188,7 @@ impl Thief {
 }
 
 /// One owner and three thieves, who also steal from each other: each item is taken once.
-pub(crate) fn each_item_is_taken_once(builder: Builder<Item>, habit: Habit, ways: Ways) {
+pub(crate) fn each_item_is_taken_once(builder: Builder, habit: Habit, ways: Ways) {
     let mut random = Random::from_seed(seed());
     let items = scaled(1_000_000);
     warm_up();

@@ -44,7 +44,22 @@ pub(crate) struct QueueCounters {
 impl QueueCounters {
     /// Sets all counters to zero. No other thread may have the slot.
     pub(crate) fn reset(&self) {
-        for counter in self.all() {
+        for counter in [
+            &self.completed,
+            &self.panicked,
+            &self.cancelled,
+            &self.tombstones,
+            &self.inlined,
+            &self.refused,
+            &self.leases,
+            &self.service,
+            &self.longest,
+            &self.arrivals,
+            &self.waits_since,
+            &self.gap,
+            &self.submitted,
+            &self.polls,
+        ] {
             counter.store(0, Relaxed); // Relaxed: opening the queue publishes it
         }
     }
@@ -57,29 +72,6 @@ impl QueueCounters {
         let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
         let seen = ended + pending();
         self.submitted.fetch_max(seen, Relaxed).max(seen) // Relaxed: no data is read because of it
-    }
-
-    fn all(&self) -> [&AtomicU64; 14] {
-        let QueueCounters { completed, panicked, cancelled, tombstones, inlined, refused, .. } =
-            self;
-        let QueueCounters { leases, service, longest, arrivals, waits_since, gap, .. } = self;
-        let QueueCounters { submitted, polls, .. } = self;
-        [
-            completed,
-            panicked,
-            cancelled,
-            tombstones,
-            inlined,
-            refused,
-            leases,
-            service,
-            longest,
-            arrivals,
-            waits_since,
-            gap,
-            submitted,
-            polls,
-        ]
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{Pick, Policy, Ready};
 use crate::sync::{AtomicUsize, Relaxed};
-use core::fmt;
 
 /// Serves one task of each ready queue in turn, in the order of their slots. Weights and the
 /// lengths of tasks do not matter.
@@ -24,7 +23,7 @@ use core::fmt;
 /// fair.wait_idle()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct RoundRobin {
     /// The slot after the one that was picked last.
     next: AtomicUsize,
@@ -49,11 +48,5 @@ impl Policy for RoundRobin {
                 Err(other) => next = other,
             }
         }
-    }
-}
-
-impl fmt::Debug for RoundRobin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RoundRobin").field("next", &self.next.load(Relaxed)).finish()
     }
 }

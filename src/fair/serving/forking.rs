@@ -60,17 +60,6 @@ pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &L
     }
 }
 
-/// Ends the process when a panic drops this value, because other threads still borrow from the
-/// panicking frame.
-pub(crate) struct ForkStays;
-
-impl Drop for ForkStays {
-    fn drop(&mut self) {
-        // This panic is inside another one, so it aborts the process.
-        panic!("a wait cannot be left before it is over");
-    }
-}
-
 /// The context of a closure on a stack. The context may be dropped because of a panic, so a panic
 /// of its destructor ends here.
 pub(crate) struct HalfContext(Option<Captured>);

@@ -45,15 +45,8 @@ pub enum Waited<J> {
 }
 
 impl Default for Idle {
-    fn default() -> Self {
-        Idle::new()
-    }
-}
-
-impl Idle {
     /// Returns the state of a pool without workers.
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         Idle {
             searchers: Searchers::new(),
             dozers: CachePadded::new(Dozers::new()),
@@ -63,7 +56,9 @@ impl Idle {
             quiet: EventCount::new(),
         }
     }
+}
 
+impl Idle {
     /// Notifies a worker, if one dozes and none searches. Call it after the change.
     #[inline]
     pub fn notify_one(&self) {

@@ -1,6 +1,6 @@
 //! `Builder`, which collects the settings of a pool and makes it.
 
-use super::{PoolHandle, ThreadPool};
+use super::ThreadPool;
 use crate::executor::PanicHandler;
 use crate::idle::Park;
 use crate::injector::Injector;
@@ -340,11 +340,11 @@ impl Builder {
         }
         settings.max_threads = settings.max_threads.max(threads.get());
         let missing = if settings.is_hosted { 0 } else { MISSING };
-        Ok(ThreadPool::from_handle(PoolHandle::new(Arc::new(Pool {
+        Ok(ThreadPool::on(Arc::new(Pool {
             id: ExecutorId::new(),
             injector: Injector::new(),
             shelf: Default::default(),
-            idle: Idle::new(),
+            idle: Idle::default(),
             attention: CachePadded::new(AtomicUsize::new(missing)),
             registry: Registry::new(),
             crew: Mutex::new(Crew::new(threads.get())),
@@ -354,7 +354,7 @@ impl Builder {
             end: End::default(),
             settings,
             panicked: AtomicUsize::new(0),
-        }))))
+        })))
     }
 }
 

@@ -9,6 +9,11 @@ use crate::task::{AnyTask, CancelledBy, Cause, Job, JoinHandle, Living, Polling}
 use core::future::Future;
 
 impl ThreadPool {
+    pub(super) fn on(shared: Arc<Pool>) -> Self {
+        let futures = Futures(Unwatched::new(Entrance(Arc::clone(&shared))));
+        ThreadPool(Arc::new(PoolHandle(shared, futures)))
+    }
+
     /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
@@ -57,13 +62,6 @@ impl LockedPool {
         F::Output: Send + 'static,
     {
         self.task().spawn_future(future)
-    }
-}
-
-impl PoolHandle {
-    pub(crate) fn new(shared: Arc<Pool>) -> Self {
-        let futures = Futures(Unwatched::new(Entrance(Arc::clone(&shared))));
-        PoolHandle(shared, futures)
     }
 }
 

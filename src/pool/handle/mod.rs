@@ -79,10 +79,6 @@ pub(crate) struct PoolHandle(pub(crate) Arc<Pool>, pub(crate) Futures);
 impl RefUnwindSafe for PoolHandle {}
 
 impl ThreadPool {
-    pub(crate) fn from_handle(handle: PoolHandle) -> Self {
-        ThreadPool(Arc::new(handle))
-    }
-
     #[inline]
     pub(crate) fn shared(&self) -> &Arc<Pool> {
         &self.0.0

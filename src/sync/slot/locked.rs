@@ -1,6 +1,7 @@
 //! A slot for targets without instructions that copy uninitialised memory. All slots of the process
 //! share one lock, which a thread holds during each copy.
 
+use super::copied::Copied;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
@@ -20,29 +21,6 @@ pub(crate) struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 // `T: Send` is needed, because one thread stores an item and another takes it. `T: Sync` is not:
 // only one thread opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
-
-/// A copy of a slot: uninitialised, or an item. Another thread may take that item.
-pub(crate) struct Copied<T>(MaybeUninit<T>);
-
-impl<T> Copied<T> {
-    /// Returns the words of the copy.
-    #[inline(always)]
-    pub(crate) fn words(&self) -> Option<&MaybeUninit<T>> {
-        Some(&self.0)
-    }
-
-    /// Opens the copy, and returns the item.
-    ///
-    /// # Safety
-    ///
-    /// 1. The slot held one item from before the copy began until after it ended.
-    /// 2. The caller has claimed that item: no other thread opens a copy of it.
-    #[inline(always)]
-    pub(crate) unsafe fn assume_init(self) -> T {
-        // SAFETY: by 1 this is an item, by 2 it is the caller's alone.
-        unsafe { self.0.assume_init() }
-    }
-}
 
 impl<T> Slot<T> {
     /// Makes empty slots. They are made in place, because an item may be larger than the stack of

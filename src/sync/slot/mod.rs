@@ -26,6 +26,9 @@ mod model;
 #[cfg(loom)]
 pub use model::{Copied, Slot};
 
+#[cfg(not(loom))]
+mod copied;
+
 #[cfg(all(not(loom), any(miri, target_family = "wasm", filch_locked_slots)))]
 mod locked;
 #[cfg(all(not(loom), any(miri, target_family = "wasm", filch_locked_slots)))]

@@ -1,5 +1,6 @@
 //! A slot on the machine: copied word by word.
 
+use super::copied::Copied;
 use crate::sync::Relaxed;
 use alloc::boxed::Box;
 use atomic_maybe_uninit::AtomicMaybeUninit;
@@ -19,29 +20,6 @@ pub(crate) struct Slot<T> {
 // writers. `T: Send` is needed, because one thread stores an item and another takes it.
 // `T: Sync` is not: only one thread opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
-
-/// The words of a slot, as one thread copied them: of one item, or torn between several.
-pub(crate) struct Copied<T>(MaybeUninit<T>);
-
-impl<T> Copied<T> {
-    /// Returns the words that were copied: of one item, or torn between several.
-    #[inline(always)]
-    pub(crate) fn words(&self) -> Option<&MaybeUninit<T>> {
-        Some(&self.0)
-    }
-
-    /// Opens the copy, and returns the item.
-    ///
-    /// # Safety
-    ///
-    /// 1. The slot held one item from before the copy began until after it ended.
-    /// 2. The caller has claimed that item: no other thread opens a copy of it.
-    #[inline(always)]
-    pub(crate) unsafe fn assume_init(self) -> T {
-        // SAFETY: by 1 these are the words of one item, by 2 the item is the caller's alone.
-        unsafe { self.0.assume_init() }
-    }
-}
 
 /// Runs the body for the offset of each piece of a `T`. Words come first, then the largest smaller
 /// pieces that fill its end. Sizes are constants, so no loop remains for small items.

@@ -83,7 +83,7 @@ impl Settings {
         }
     }
 
-    pub(crate) fn builder<T>(&self) -> Builder<T> {
+    pub(crate) fn builder(&self) -> Builder {
         let builder = Builder::new(self.flavor).capacity(self.capacity).shrinking(self.shrinking);
         match self.max_capacity {
             Some(items) => builder.max_capacity(items),

@@ -47,7 +47,13 @@ struct Part {
 const PARTS: [Part; 6] = [
     Part {
         name: "deque",
-        files: &["src/deque/**", "src/steal.rs", "src/sync/slot/words.rs", "src/sync/epoch.rs"],
+        files: &[
+            "src/deque/**",
+            "src/steal.rs",
+            "src/sync/slot/copied.rs",
+            "src/sync/slot/words.rs",
+            "src/sync/epoch.rs",
+        ],
         models: &["loom_deque"],
     },
     Part {

@@ -1,0 +1,27 @@
+//! A copy of a slot of the machine, made by words or under the lock.
+
+use core::mem::MaybeUninit;
+
+/// The words of a slot, as one thread copied them: of one item, or torn between several. They may
+/// be uninitialised. Another thread may take the item.
+pub(crate) struct Copied<T>(pub(super) MaybeUninit<T>);
+
+impl<T> Copied<T> {
+    /// Returns the words that were copied.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> Option<&MaybeUninit<T>> {
+        Some(&self.0)
+    }
+
+    /// Opens the copy, and returns the item.
+    ///
+    /// # Safety
+    ///
+    /// 1. The slot held one item from before the copy began until after it ended.
+    /// 2. The caller has claimed that item: no other thread opens a copy of it.
+    #[inline(always)]
+    pub(crate) unsafe fn assume_init(self) -> T {
+        // SAFETY: by 1 these are the words of one item, by 2 the item is the caller's alone.
+        unsafe { self.0.assume_init() }
+    }
+}
