@@ -3,6 +3,7 @@
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::executor::Shutdown;
+use filch::fair::FairScheduler;
 use filch::{JoinHandle, ThreadPool, pool};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -190,14 +191,15 @@ fn a_worker_that_leaves_gives_its_futures_away() {
     assert_eq!(done(future), 2);
 }
 
-/// The half that another worker runs is a part of the poll.
+/// The half that another worker runs is a part of the task, which waits for it.
 #[test]
 fn a_future_is_woken_by_a_part_of_its_poll_on_another_thread() {
     in_a_minute(|| {
-        let pool = pool_of(2);
+        let fair = FairScheduler::over(pool_of(2));
+        let queue = fair.queue("q").build().unwrap();
         for _ in 0..100 {
-            let (same, mut polls) = (pool.clone(), 0);
-            let task = pool.spawn_future(poll_fn(move |context| {
+            let (same, mut polls) = (queue.clone(), 0);
+            let task = queue.spawn_future(poll_fn(move |context| {
                 polls += 1;
                 if polls == 3 {
                     return Poll::Ready(());

@@ -76,9 +76,11 @@ impl Local {
     }
 
     /// Returns whether the injector has jobs that come before the futures that have yielded here.
+    /// Without such futures the answer does not matter, and the injector's line is left alone.
     #[inline(always)]
     pub(super) fn looks_elsewhere(&self) -> bool {
-        self.turn.get() % ELSEWHERE_FIRST_EVERY == 0 && !self.shared.injector.is_empty()
+        self.turn.get() % ELSEWHERE_FIRST_EVERY == 0
+            && (self.yielded.is_empty() || !self.shared.injector.is_empty())
     }
 
     pub(crate) fn pop_yielded(&self) -> Option<Job> {
