@@ -240,9 +240,8 @@ impl Queue {
     /// Inside a task of this queue, this only calls the closure. Elsewhere the closure waits for
     /// its turn in the queue, and this thread waits for the closure as for a
     /// [handle](crate::JoinHandle::join). If this thread is one of the executor's, it runs the
-    /// closure itself, in a free place of the queue, unless another thread of the executor takes the
-    /// closure first. The queue's capacity does not count, since a waiting thread cannot bring more
-    /// tasks.
+    /// closure itself, in a free place of the queue. But another thread of the executor may be
+    /// faster. The queue's capacity does not count, since a waiting thread cannot bring more tasks.
     ///
     /// # Panics
     ///

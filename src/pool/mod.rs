@@ -13,8 +13,9 @@
 //! A worker takes the newest job of its own deque. If its deque is empty, it polls the oldest
 //! future that has *yielded* there. In every eighth of these turns the injector comes first. If
 //! there is no such future either, it takes the oldest job of the injector. If that is empty too,
-//! it steals the oldest job of another worker's deque, and a batch after it. A half of a `join` or a job of a scope is stolen alone, and runs at once. Every
-//! 61st turn, the worker looks at the injector or at the futures that have yielded first. When it has found nothing for some
+//! it steals the oldest job of another worker's deque, and a batch after it. A half of a `join` or
+//! a job of a scope is stolen alone, and runs at once. Every 61st turn, the worker looks at the
+//! injector or at the futures that have yielded first. When it has found nothing for some
 //! microseconds it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
@@ -49,8 +50,8 @@
 //! # Invariants
 //!
 //! - **I1** A job is accepted in one of three ways. The injector accepts it while the injector is
-//!   open. A worker that runs a job accepts it into one of its own deques. The shelf accepts it if it is
-//!   for a scope whose owner is a worker.
+//!   open. A worker that runs a job accepts it into one of its own deques. The shelf accepts it if
+//!   it is for a scope whose owner is a worker.
 //! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
 //!   injector is closed and empty. Its deques and the injector then stay empty. Another worker that
 //!   puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives
