@@ -94,8 +94,8 @@ impl Polling for Entrance {
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-        // Made again, so that its words are in registers. A job that was just read from memory would
-        // be loaded in pairs, which waits for the stores.
+        // Made again, so that its words are in registers. A job that was just read from memory
+        // would be loaded in pairs, which waits for the stores.
         let submitted = match job.into_task() {
             // In the deque the job would be the newest again, before all jobs that wait there.
             Ok(task) if is_last => Pool::accept_yielded(&self.0, task),

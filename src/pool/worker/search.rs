@@ -151,9 +151,9 @@ impl Local {
     /// notifiers wake no other worker.
     ///
     /// A worker whose last sleep was short searches for longer, even if others search too. So a
-    /// pool that gets its next work soon has no thread to wake, and an idle pool sleeps at once. The
-    /// rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning for
-    /// a Shared-Memory Multiprocessor" (1991).
+    /// pool that gets its next work soon has no thread to wake, and an idle pool sleeps at once.
+    /// The rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning
+    /// for a Shared-Memory Multiprocessor" (1991).
     #[cold]
     pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;
