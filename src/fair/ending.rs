@@ -54,8 +54,8 @@ impl Queue {
         dropped
     }
 
-    /// Blocks until no task of this queue is pending. A cancelled task that does not run is not
-    /// pending, even if the queue is paused.
+    /// Blocks until no task of this queue is pending. In a paused queue, a cancelled task that does
+    /// not run is not pending.
     ///
     /// # Errors
     ///

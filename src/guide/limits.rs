@@ -181,6 +181,10 @@
 //! *A paused queue with a scheduler over it* is not resumed when its handles are dropped, because
 //! the scheduler has a handle.
 //!
+//! *A wait for a queue without a capacity* that is not paused lasts until a thread comes to the
+//! jobs of its cancelled tasks. The destructor of a cancelled closure may still run when the wait
+//! ends.
+//!
 //! *A wait for a paused queue* does not learn when a task of
 //! [`Job::with_handle`](crate::Job::with_handle) is cancelled during the wait. Such a task does not
 //! know its queue. A later wait, or the next event in the queue, takes its job out.

@@ -67,8 +67,9 @@ impl<T> TaskCore<T> {
     }
 
     /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
-    /// guard when the task has ended, and the queue is not idle before. A thread other than the queue's server says by `has_job`
-    /// whether the task's job is still in the queue.
+    /// guard when the task has ended. The queue is not idle before, if the task was taken off. A
+    /// thread other than the queue's server says by `has_job` whether the task's job is still in
+    /// the queue.
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
         let is_counted = self.state.is_counted();

@@ -169,3 +169,25 @@ fn a_scheduler_over_a_cancelled_queue_says_why() {
         drop(release);
     }
 }
+
+/// A scheduler is cancelled from a task of another queue of the scheduler below.
+#[test]
+fn the_reason_of_another_queue_is_not_the_executors() {
+    in_a_minute(|| {
+        let base = FairScheduler::over(ThreadPool::new(2).unwrap());
+        let bottom = base.queue("bottom").build().unwrap();
+        let lower = FairScheduler::over(bottom.clone());
+        let other = lower.queue("other").build().unwrap();
+        let upper = FairScheduler::over(lower.clone());
+        let paused = upper.queue("q").paused().build().unwrap();
+        let task = paused.spawn(|| ());
+        let same = other.clone();
+        let ends_all = other.spawn(move || {
+            same.token().cancel_with("only the other queue");
+            bottom.cancel();
+        });
+        drop(ends_all.join());
+        let error = task.join().unwrap_err();
+        assert_eq!((error.cancelled_by(), error.reason()), (Some(CancelledBy::Executor), None));
+    });
+}

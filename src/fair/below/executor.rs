@@ -116,8 +116,13 @@ impl Below {
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
         let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        // A cancelled queue drops its jobs before it cancels the token.
-        let below = || self.panics.take(|| self.executor.limited()).flatten()?.0.end_reason();
+        // A cancelled queue drops its jobs before it cancels the token. A scheduler, too, has a
+        // gate here, which is that of the queue whose task this thread runs.
+        let below = || {
+            let asked = || (self.executor.limited(), self.executor.id());
+            let (limited, id) = self.panics.take(asked)?;
+            limited.filter(|it| it.0.home() == id)?.0.end_reason()
+        };
         told.or_else(below)
     }
 }

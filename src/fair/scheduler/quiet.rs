@@ -9,6 +9,7 @@ use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::Arc;
 use crate::sync::clock::Instant;
+use crate::sync::spin::give_way;
 
 /// Returns whether no task of the queue is pending. Sweeps a paused queue first.
 pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
@@ -18,9 +19,13 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
         let Some(swept) = may_sweep.then(|| line.begin_sweep()).flatten() else {
             return line.is_idle();
         };
-        let panics = &scheduler.below.panics;
+        let (panics, is_pushing) = (&scheduler.below.panics, swept.is_empty());
         swept.into_iter().for_each(|entry| sweep_job(panics, line, entry.job));
         end_lease(scheduler, line);
+        if is_pushing {
+            // A thread is about to end the push of the only job.
+            give_way();
+        }
     }
 }
 
@@ -29,7 +34,9 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
 pub(crate) fn sweep_is_due(line: &Line) {
     // Of two threads that pause the queue, leave a job or begin to wait, one sees the other.
     LOOK.fence();
-    if line.life.look().is_paused() {
+    let look = line.life.look();
+    // Otherwise the end of the last lease, or the next pause, wakes them.
+    if look.is_paused() && look.leases() == 0 {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();
         }
