@@ -368,7 +368,9 @@ impl Local {
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        self.yielded_or(2, || self.take_one()).or_else(|| self.steal_one())
+        // Not by turns: a job that runs another within it takes two.
+        let is_others = self.random() % 2 == 0;
+        self.yielded_or(is_others, || self.take_one()).or_else(|| self.steal_one())
     }
 
     fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {

@@ -11,11 +11,11 @@
 //! ```
 //!
 //! A worker takes the newest job of its own deque. If its deque is empty, it polls the oldest
-//! future that has *yielded* there. In every eighth of these turns the injector comes first. If
-//! there is no such future either, it takes the oldest job of the injector. If that is empty too,
-//! it steals the oldest job of another worker's deque, and a batch after it. A half of a `join` or
-//! a job of a scope is stolen alone, and runs at once. Every 61st turn, the worker looks at the
-//! injector or at the futures that have yielded first. When it has found nothing for some
+//! future that has *yielded* there. In about every eighth of these turns the injector comes first.
+//! If there is no such future either, it takes the oldest job of the injector. If that is empty
+//! too, it steals the oldest job of another worker's deque, and a batch after it. A half of a
+//! `join` or a job of a scope is stolen alone, and runs at once. Every 61st turn, the worker looks
+//! at the injector or at the futures that have yielded first. When it has found nothing for some
 //! microseconds it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words

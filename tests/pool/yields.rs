@@ -216,3 +216,39 @@ fn a_future_is_woken_by_a_part_of_its_poll_on_another_thread() {
         }
     });
 }
+
+/// A future that yields for ever leaves the jobs from outside their turns in a wait, also if each
+/// of its polls runs another job: then a turn of the wait counts as two.
+#[test]
+fn a_wait_starves_no_job_from_outside() {
+    in_a_minute(|| {
+        for begins_odd in [false, true] {
+            let (pool, stop) = (pool_of(1), Arc::new(AtomicBool::new(false)));
+            let release = occupied(&pool);
+            let (same, is_stopped) = (pool.clone(), Arc::clone(&stop));
+            let waits = pool.spawn(move || {
+                if begins_odd {
+                    same.spawn_detached(|| ()).unwrap();
+                    pool::yield_local();
+                }
+                let (inner, ends) = (same.clone(), Arc::clone(&is_stopped));
+                drop(same.spawn_future(poll_fn(move |cx| {
+                    if ends.load(SeqCst) {
+                        return Poll::Ready(());
+                    }
+                    inner.spawn_detached(|| ()).unwrap();
+                    pool::yield_local();
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                })));
+                while !is_stopped.load(SeqCst) {
+                    pool::yield_now();
+                }
+            });
+            let stops = Arc::clone(&stop);
+            pool.spawn_detached(move || stops.store(true, SeqCst)).unwrap();
+            drop(release);
+            done(waits);
+        }
+    });
+}

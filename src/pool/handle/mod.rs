@@ -40,7 +40,7 @@ use std::io;
 /// spawned from outside. Every 976th time it takes the oldest job of any worker, itself included.
 /// So jobs that spawn themselves again leave all others their turns. A future that wakes itself
 /// while it is polled goes behind the worker's other jobs, and behind earlier such futures of that
-/// worker. Every eighth time the jobs from outside come first, up to 32 of them.
+/// worker. About every eighth time the jobs from outside come first, up to 32 of them.
 ///
 /// # Examples
 ///

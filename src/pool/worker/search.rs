@@ -57,18 +57,19 @@ impl Local {
                 return Some(job);
             }
         }
-        self.deque.pop().or_else(|| self.yielded_or(ELSEWHERE_FIRST_EVERY, || self.take_batch()))
+        let is_others = self.turn.get() % ELSEWHERE_FIRST_EVERY == 0;
+        self.deque.pop().or_else(|| self.yielded_or(is_others, || self.take_batch()))
     }
 
-    /// Takes the future that has yielded here first, or a job that `other` finds. One turn in
-    /// `every` begins with `other`, so that neither starves.
+    /// Takes the future that has yielded here first, or a job that `other` finds. `other` comes
+    /// first if it is its turn.
     #[inline]
     pub(crate) fn yielded_or(
         &self,
-        every: u32,
+        is_others: bool,
         other: impl FnOnce() -> Option<Job>,
     ) -> Option<Job> {
-        if self.turn.get() % every == 0 {
+        if is_others {
             other().or_else(|| self.pop_yielded())
         } else {
             self.pop_yielded().or_else(other)
@@ -113,7 +114,7 @@ impl Local {
         }
         let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
         let oldest = if is_oldests { self.take_from_any() } else { None };
-        oldest.or_else(|| self.yielded_or(2, || self.take_one()))
+        oldest.or_else(|| self.yielded_or(turn % 2 == 1, || self.take_one()))
     }
 
     /// Takes the oldest job of a random worker. That worker and the thieves may be busy with newer
@@ -303,7 +304,7 @@ impl Local {
 
     /// Returns a random number, by Marsaglia's xorshift. A weak generator suffices for choosing a
     /// victim.
-    fn random(&self) -> usize {
+    pub(crate) fn random(&self) -> usize {
         let mut random = self.random.get();
         random ^= random << 13;
         random ^= random >> 17;
