@@ -81,7 +81,7 @@ fn what_was_done_before_a_wake_is_seen_by_a_poll() {
 
 /// Wakes itself in its second poll, and is ready in the third if the flag is set.
 fn wakes_itself(flag: &Arc<AtomicBool>, place: &Place) -> impl Future<Output = ()> + Send + use<> {
-    let (inner, _) = waits_for(&[flag.clone()], place);
+    let (inner, _) = waits_for(std::slice::from_ref(flag), place);
     let (mut inner, mut polls) = (Box::pin(inner), 0);
     poll_fn(move |context| {
         polls += 1;
