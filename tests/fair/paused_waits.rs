@@ -87,6 +87,22 @@ fn a_paused_queue_is_idle_when_its_tasks_are_cancelled() {
     }
 }
 
+/// Nothing but the cancellation tells the thread that waits.
+#[test]
+fn a_wait_that_has_begun_hears_of_a_cancellation() {
+    for turn in 0..6 {
+        in_a_minute(move || {
+            let fair = over_a_pool();
+            let queue = &paused(&fair)[turn];
+            let task = queue.spawn(|| panic!("a cancelled task runs"));
+            let waits = spawn_future(Inline, queue.drained());
+            assert!(!waits.is_finished(), "the task is pending");
+            assert_eq!(task.cancel(), Cancel::Dequeued);
+            done(waits);
+        });
+    }
+}
+
 /// The job of a task that has not ended keeps its place in front of those behind it.
 #[test]
 fn a_sweep_keeps_the_order() {
