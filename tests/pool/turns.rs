@@ -211,7 +211,7 @@ fn tasks_that_end_within_one_job_leave_nothing_behind() {
 }
 
 /// Spawns itself again and again, until it is told not to.
-fn go_on(pool: &ThreadPool, ends: &Arc<AtomicBool>, begun: &mpsc::SyncSender<()>) {
+pub(crate) fn go_on(pool: &ThreadPool, ends: &Arc<AtomicBool>, begun: &mpsc::SyncSender<()>) {
     let (again, flag, tell) = (pool.clone(), Arc::clone(ends), begun.clone());
     let _ = pool.spawn_detached(move || {
         let _ = tell.try_send(());

@@ -2,6 +2,7 @@
 //! worker or the pool ends.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use crate::turns::go_on;
 use filch::executor::Shutdown;
 use filch::fair::FairScheduler;
 use filch::{JoinHandle, ThreadPool, pool};
@@ -80,21 +81,10 @@ fn what_comes_from_outside_does_not_wait_for_each_future_that_yields() {
     assert!((2..=JOBS).contains(&polls), "{polls} polls to {JOBS} jobs");
 }
 
-/// Spawns itself again, so that the deque is never empty.
-fn go_on(pool: &ThreadPool, ends: &Arc<AtomicBool>, begun: &mpsc::Sender<()>) {
-    let (again, flag, tell) = (pool.clone(), Arc::clone(ends), begun.clone());
-    let _ = pool.spawn_detached(move || {
-        let _ = tell.send(());
-        if !flag.load(SeqCst) {
-            go_on(&again, &flag, &tell);
-        }
-    });
-}
-
 #[test]
 fn a_future_that_yields_has_its_turn_though_the_deque_is_never_empty() {
     let (pool, ends) = (pool_of(1), Arc::new(AtomicBool::new(false)));
-    let (tell, begun) = mpsc::channel();
+    let (tell, begun) = mpsc::sync_channel(1);
     go_on(&pool, &ends, &tell);
     begun.recv_timeout(MINUTE).unwrap();
     let result = ended(yields(&pool, &Arc::default(), |polls| polls == 100));
@@ -113,7 +103,7 @@ fn a_future_that_yields_below_a_busy_worker_is_stolen() {
         assert_eq!(depths, 1, "it waits in a deque");
         if !is_idle {
             // The worker that is free next has enough of its own, and so never steals.
-            go_on(&pool, &ends, &mpsc::channel().0);
+            go_on(&pool, &ends, &mpsc::sync_channel(1).0);
         }
         drop(other);
         let result = ended(future);

@@ -71,6 +71,11 @@ impl Look {
     pub fn leases(self) -> usize {
         (self.0 / LEASE) as usize & MAX_LEASES
     }
+    /// Returns whether a thread that waits for the queue may sweep it: nobody serves it.
+    #[inline]
+    pub fn may_be_swept(self) -> bool {
+        self.is_paused() && self.leases() == 0
+    }
     /// Returns how many accepted tasks have not ended.
     #[inline]
     pub fn tasks(self) -> u64 {
@@ -163,7 +168,7 @@ impl Life {
     /// Begins the lease of a sweep if the queue is paused and has no lease. Returns whether it has
     /// begun one. A thread that takes a lease later sees what the caller did before.
     pub fn begin_sweep(&self) -> bool {
-        let may = |look: Look| !look.is_gone() && look.is_paused() && look.leases() == 0;
+        let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);
         let order = both(OPENED.acquire(), OPENED.release());
         // Relaxed: as in `begin`.

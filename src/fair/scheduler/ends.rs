@@ -63,7 +63,7 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     // the new limit or the waiting thread.
     LOOK.fence();
     // A thread that waits for a paused queue sweeps it once no lease is left.
-    if look.is_idle() || look.leases() == 0 && look.is_paused() {
+    if look.is_idle() || look.may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();
         }

@@ -15,7 +15,7 @@ use crate::sync::spin::give_way;
 pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
     loop {
         let look = line.life.look();
-        let may_sweep = look.is_paused() && look.leases() == 0 && look.tasks() != 0;
+        let may_sweep = look.may_be_swept() && look.tasks() != 0;
         let Some(swept) = may_sweep.then(|| line.begin_sweep()).flatten() else {
             return line.is_idle();
         };
@@ -34,9 +34,8 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
 pub(crate) fn sweep_is_due(line: &Line) {
     // Of two threads that pause the queue, leave a job or begin to wait, one sees the other.
     LOOK.fence();
-    let look = line.life.look();
     // Otherwise the end of the last lease, or the next pause, wakes them.
-    if look.is_paused() && look.leases() == 0 {
+    if line.life.look().may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();
         }
