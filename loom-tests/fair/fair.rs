@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
 //! | `LOOK` | `take_out` | `submit_meets_a_queue_that_runs_dry` |
+//! | `LOOK` | `Lane::look_after` | `a_future_that_yields_meets_a_queue_that_runs_dry` |
 //! | `LOOK` | `end_lease` | `waiting_meets_the_last_completion`, in `fair_ends.rs` |
 //! | `LOOK` | `sweep_is_due` | `a_wait_for_a_paused_queue_meets_a_cancellation`, in `fair_ends.rs` |
 //! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
@@ -23,6 +24,11 @@ use crate::common::tray::{First, Ticking, Tray, scheduler, submit, the_next_is_s
 use crate::common::{Bound::*, model, spawn};
 use filch::Job;
 use filch::fair::{FairScheduler, WeightedFair};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use loom::thread;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 use std::time::Duration;
 
 #[test]
@@ -267,5 +273,58 @@ fn two_make_queues_at_the_same_time() {
         tray.run_all();
         assert_eq!(trace.runs(), 1);
         assert_ne!(queue.slot(), fair.default_queue().slot());
+    });
+}
+
+/// A future that wakes itself so many times, and then leaves the trace.
+fn yields(times: usize, trace: &Trace) -> impl Future<Output = ()> + Send + use<> {
+    let (mut left, mut job) = (times, Some(trace.job()));
+    poll_fn(move |context| {
+        if left == 0 {
+            job.take().into_iter().for_each(|it| it());
+            return Poll::Ready(());
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+/// A task may need another thread to poll what has yielded in the task's own lease. The other
+/// server then finds the future, or the lease has seen that the other has left.
+#[test]
+fn a_future_that_yields_meets_a_queue_that_runs_dry() {
+    model("a_future_that_yields_meets_a_queue_that_runs_dry", Preemptions(2), || {
+        let tray = Tray::new(2);
+        let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
+        let (queue, trace) = (fair.default_queue().clone(), Trace::new());
+        let future = Arc::new(queue.spawn_future(yields(2, &trace)));
+        let ticket = tray.take().unwrap();
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let (main, same_tray) = (thread::current().id(), tray.clone());
+        let (end, busy) = (Arc::clone(&future), Arc::clone(&is_busy));
+        // In the lease of this thread, it comes between the second poll and the third.
+        let needs = move || {
+            let is_here = thread::current().id() == main;
+            if is_here && !busy.load(SeqCst) {
+                same_tray.run_all();
+                // In this order: what is no longer busy has polled the future.
+                assert!(busy.load(SeqCst) || end.is_finished(), "nobody polls the future");
+            }
+        };
+        queue.spawn_detached(needs).unwrap();
+        let other = {
+            let tray = tray.clone();
+            spawn(move || {
+                is_busy.store(true, SeqCst);
+                tray.run_one();
+                is_busy.store(false, SeqCst);
+            })
+        };
+        ticket.run();
+        other.join().unwrap();
+        tray.run_all();
+        assert!(future.is_finished());
+        assert_eq!((trace.runs(), queue.metrics().pending), (1, 0));
     });
 }

@@ -9,9 +9,9 @@ use crate::common::tray::{First, Tray, scheduler, submit};
 use crate::common::{Bound::*, model, spawn};
 use filch::fair::FairScheduler;
 use filch::task::Cancel;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 #[test]
 fn submit_meets_close() {
@@ -214,5 +214,34 @@ fn a_sweep_meets_a_server() {
         tray.run_all();
         assert_eq!(trace.runs(), 1, "nobody serves what is queued");
         assert_eq!((queue.metrics().pending, queue.metrics().tombstones), (0, 1));
+    });
+}
+
+/// The future yields in a lease while its queue is cancelled.
+#[test]
+fn cancel_meets_a_future_that_yields() {
+    model("cancel_meets_a_future_that_yields", Long { preemptions: 2, seconds: 60 }, || {
+        let tray = Tray::new(1);
+        let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
+        let queue = fair.queue("q").build().unwrap();
+        let mut left = 1;
+        let future = queue.spawn_future(poll_fn(move |context| {
+            if left == 0 {
+                return Poll::Ready(());
+            }
+            left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        queue.cancel();
+        worker.join().unwrap();
+        tray.run_all();
+        assert!(future.is_finished(), "no handle dangles");
+        let metrics = queue.metrics();
+        assert_eq!((metrics.pending, metrics.completed + metrics.cancelled), (0, 1), "{metrics:?}");
     });
 }

@@ -98,6 +98,7 @@
 //!   again. It *searches* until it has found a task.
 //! - A *lease* is a thread's right to run tasks of one queue. A *place* is room for one more lease
 //!   within the queue's limit.
+//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease borrows it.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
 //! - A *line* is the shared state of a slot, and of the queue that is in the slot.
 //!

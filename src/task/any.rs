@@ -35,8 +35,8 @@ pub(super) trait Unfinished: Send + Sync {
 
     /// Runs a task whose executor takes it back if it yields. The caller's reference is then that
     /// of the next job.
-    fn poll_again(&self) -> Polled {
-        if self.run(None) { Polled::Done } else { Polled::Nothing }
+    fn poll_again(&self, count: Count<'_>) -> Polled {
+        if self.run(count) { Polled::Done } else { Polled::Nothing }
     }
 
     /// Runs the closure, and stores the result for the handle.
@@ -129,7 +129,20 @@ impl AnyTask {
     /// Polls a future, and returns it for its next job. The caller is its executor.
     #[inline(always)]
     pub(crate) fn poll_again(self) -> (Polled, AnyTask) {
-        (self.0.poll_again(), self)
+        (self.0.poll_again(None), self)
+    }
+
+    /// Polls a future on behalf of its queue's server, as `run_counted` does. If the future yields,
+    /// the caller's reference is that of its next job.
+    #[inline(always)]
+    pub(crate) fn poll_counted(&self, count: Count<'_>) -> Polled {
+        self.0.poll_again(count)
+    }
+
+    /// Returns whether this is a future that has begun in time.
+    #[inline]
+    pub(crate) fn may_yield(&self) -> bool {
+        self.state().may_yield()
     }
 
     /// Ends a future whose executor refuses its job. No panic leaves this call.

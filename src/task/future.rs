@@ -366,12 +366,12 @@ where
         self.core.state.claim_to_poll() && unsafe { self.run_in_time(count) }
     }
 
-    fn poll_again(&self) -> Polled {
+    fn poll_again(&self, count: Count<'_>) -> Polled {
         if !self.core.state.claim_to_poll() {
             return Polled::Nothing;
         }
         // SAFETY: I9 — this call has just claimed the future.
-        if unsafe { self.poll(None, 0) } { Polled::Yields } else { Polled::Done }
+        if unsafe { self.poll(count, 0) } { Polled::Yields } else { Polled::Done }
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {

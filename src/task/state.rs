@@ -130,6 +130,12 @@ impl State {
         self.0.load(Relaxed) & FUTURE != 0 // Relaxed: never changes
     }
 
+    /// Returns whether this is a future without a deadline, or one that has met it.
+    #[inline]
+    pub(super) fn may_yield(&self) -> bool {
+        self.0.load(Relaxed) & (FUTURE | HAS_DEADLINE) == FUTURE // Relaxed: as in `has_deadline`
+    }
+
     /// Returns whether the task is counted, or has a deadline.
     #[inline]
     pub(super) fn wants_care(&self) -> bool {

@@ -38,3 +38,4 @@ mod stepper_futures;
 mod tickets;
 mod virtual_time;
 mod weights;
+mod yields;

@@ -11,6 +11,7 @@ pub(crate) mod once;
 pub(crate) mod sweeps;
 pub(crate) mod table;
 pub(crate) mod waits;
+pub(crate) mod yields;
 
 use crate::idle::EventCount;
 use crate::injector::Injector;
@@ -30,6 +31,7 @@ use life::{Life, MAX_LEASES, MAX_TASKS};
 use once::Once;
 use sweeps::Sweeps;
 use waits::Waits;
+use yields::Yields;
 
 /// The greatest weight of a queue.
 pub(crate) const MAX_WEIGHT: u64 = 1 << 32;
@@ -38,6 +40,14 @@ pub(crate) struct QueuedJob {
     pub(crate) job: Job,
     /// When the job was accepted, in nanoseconds; 0 if waits are not measured.
     pub(crate) since: u64,
+}
+
+impl QueuedJob {
+    /// Returns the job of a future that waited in a lane.
+    #[inline(always)]
+    pub(crate) fn of_yielded(task: AnyTask) -> Self {
+        QueuedJob { job: Job::of_task(task), since: 0 }
+    }
 }
 
 /// The shared state of a queue. A line is made when its slot is first used, and the slot's later
@@ -53,6 +63,8 @@ pub(crate) struct Line {
     pub(crate) jobs: Injector<QueuedJob>,
     /// The forks of its tasks that no thread has begun. Made by the first fork.
     pub(crate) forks: Once<Forks>,
+    /// The futures that have woken themselves in a lease. Made by the first of them.
+    pub(crate) yields: Once<Yields>,
     pub(crate) slot: usize,
     /// The id of the slot's present or last queue; 0 before the first.
     id: AtomicU64,
@@ -115,6 +127,7 @@ impl Line {
             counters: QueueCounters::default(),
             jobs: Injector::new(),
             forks: Once::empty(),
+            yields: Once::empty(),
             slot,
             id: AtomicU64::new(0),
             weight: AtomicU64::new(1),
@@ -171,9 +184,7 @@ impl Line {
         look.is_taken()
             && look.leases() < self.limit()
             && !look.is_paused()
-            && (!self.jobs.is_empty()
-                || self.forks.get().is_some_and(Forks::has_some)
-                || self.sweeps.have_kept())
+            && (self.has_jobs() || self.has_fork() || self.sweeps.have_kept())
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -235,22 +246,65 @@ impl Line {
         self.capacity() < MAX_TASKS
     }
 
-    /// Takes a fork, or else the oldest job: tasks that have begun end first.
-    #[inline]
-    pub(crate) fn take(&self) -> Option<QueuedJob> {
-        let fork = self.forks.get().and_then(Forks::take);
-        fork.map(|job| QueuedJob { job, since: 0 }).or_else(|| self.take_job())
+    fn has_jobs(&self) -> bool {
+        !self.jobs.is_empty() || self.yields.get().is_some_and(Yields::has_some)
     }
 
     #[inline]
+    pub(crate) fn has_fork(&self) -> bool {
+        self.forks.get().is_some_and(Forks::has_some)
+    }
+
+    /// Returns whether the injector seems to have a job.
+    #[inline]
+    pub(crate) fn has_old(&self) -> bool {
+        !self.jobs.is_empty() || self.sweeps.have_kept()
+    }
+
+    /// Takes a fork, or else the first job of a lease: tasks that have begun end first.
+    #[inline]
+    pub(crate) fn take_first(&self) -> Option<QueuedJob> {
+        match self.yields.get() {
+            Some(yields) if yields.come_first() => {
+                self.take_fork().or_else(|| self.take_yielded()).or_else(|| self.take_job())
+            }
+            _ => self.take(),
+        }
+    }
+
+    /// Takes a fork, or else a job.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<QueuedJob> {
+        self.take_fork().or_else(|| self.take_job())
+    }
+
+    #[inline]
+    pub(crate) fn take_fork(&self) -> Option<QueuedJob> {
+        let fork = self.forks.get().and_then(Forks::take);
+        fork.map(|job| QueuedJob { job, since: 0 })
+    }
+
+    /// Takes the oldest job of the injector, or else a yielded future.
+    #[inline]
     pub(crate) fn take_job(&self) -> Option<QueuedJob> {
-        if self.sweeps.have_kept() { self.sweeps.take(&self.jobs) } else { self.jobs.pop() }
+        self.take_oldest().or_else(|| self.take_yielded())
+    }
+
+    /// Takes the oldest job of the injector.
+    #[inline]
+    pub(crate) fn take_oldest(&self) -> Option<QueuedJob> {
+        if self.sweeps.have_kept() { self.sweeps.take(|| self.jobs.pop()) } else { self.jobs.pop() }
+    }
+
+    fn take_yielded(&self) -> Option<QueuedJob> {
+        self.yields.get().and_then(Yields::take).map(QueuedJob::of_yielded)
     }
 
     /// Begins a lease, and takes out the jobs of ended tasks (`sweeps.rs`).
     pub(crate) fn begin_sweep(&self) -> Option<Vec<QueuedJob>> {
         let has_ended = |it: &QueuedJob| it.job.task().is_some_and(AnyTask::is_done);
-        self.sweeps.begin(&self.life, &self.jobs, has_ended)
+        let pop = || self.jobs.pop().or_else(|| self.take_yielded());
+        self.sweeps.begin(&self.life, || self.has_jobs(), pop, has_ended)
     }
 
     /// Returns the id of the slot's present or last queue.

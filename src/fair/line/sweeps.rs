@@ -5,7 +5,6 @@
 //! the kept job before all others.
 
 use super::life::Life;
-use crate::injector::Injector;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed};
 use alloc::vec::Vec;
@@ -31,9 +30,9 @@ impl<T> Sweeps<T> {
 
     /// Takes the kept job or else the oldest.
     #[cold]
-    pub(crate) fn take(&self, jobs: &Injector<T>) -> Option<T> {
+    pub(crate) fn take(&self, pop: impl FnOnce() -> Option<T>) -> Option<T> {
         let mut kept = self.kept.lock();
-        let entry = kept.take().or_else(|| jobs.pop());
+        let entry = kept.take().or_else(pop);
         self.has_kept.store(false, Relaxed); // Relaxed: a thread that misses it takes the lock
         entry
     }
@@ -43,11 +42,12 @@ impl<T> Sweeps<T> {
     pub(crate) fn begin(
         &self,
         life: &Life,
-        jobs: &Injector<T>,
+        has_jobs: impl FnOnce() -> bool,
+        pop: impl Fn() -> Option<T>,
         has_ended: fn(&T) -> bool,
     ) -> Option<Vec<T>> {
         let mut kept = self.kept.lock();
-        if !kept.as_ref().map_or_else(|| !jobs.is_empty(), has_ended) {
+        if !kept.as_ref().map_or_else(has_jobs, has_ended) {
             return None;
         }
         // Relaxed, both: the life word orders them. A thread that has a lease during or after the
@@ -56,7 +56,7 @@ impl<T> Sweeps<T> {
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();
             *kept = loop {
-                match kept.take().or_else(|| jobs.pop()) {
+                match kept.take().or_else(&pop) {
                     Some(entry) if has_ended(&entry) => swept.push(entry),
                     other => break other,
                 }

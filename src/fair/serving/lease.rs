@@ -2,6 +2,7 @@
 //! thread that waits for a task of an ordered queue calls `run_up_to`.
 
 use super::frame::{Charge, Serving, serving};
+use super::lane::Lane;
 use crate::executor::PanicHandler;
 use crate::fair::line::counters::{add, raise, tell};
 use crate::fair::line::life::Look;
@@ -15,7 +16,7 @@ use crate::fair::scheduler::ends::end_lease;
 use crate::fair::scheduler::queues::Queues;
 use crate::sync::thread;
 use crate::sync::{Arc, Relaxed};
-use crate::task::{AnyTask, Cause, Ended, Job};
+use crate::task::{AnyTask, Cause, Ended, Job, Polled};
 use core::cell::Cell;
 use core::mem;
 use core::time::Duration;
@@ -82,6 +83,19 @@ impl Progress {
         self.ended >= TOLD_AFTER || self.now - self.told >= TOLD_AFTER_NANOS
     }
 
+    /// Counts a job, and reads the clock if it has run.
+    #[inline(always)]
+    fn has_tried(&mut self, scheduler: &Scheduler, has_run: bool) {
+        if has_run {
+            self.tasks += 1;
+        } else {
+            self.swept += 1;
+        }
+        if has_run || self.swept % SWEEP == 0 {
+            self.has_come_to(scheduler.queues.clock.nanos());
+        }
+    }
+
     /// Adds the sums since the last update to the queue's counters, and returns the queue's state.
     /// A thread that waits for an idle queue waits for the end of the lease, and so sees the sums.
     fn tell(&mut self, line: &Line) -> Look {
@@ -136,7 +150,7 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
 
 /// Runs tasks until the lease is over. Returns whether the queue ran dry.
 fn run_tasks(
-    scheduler: &Scheduler,
+    scheduler: &Arc<Scheduler>,
     line: &Line,
     tier: &Tier,
     pick: Pick,
@@ -145,25 +159,32 @@ fn run_tasks(
 ) -> bool {
     let most = pick.tasks.map_or(scheduler.tasks_per_lease, |it| it.get());
     let is_roomy = line.capacity() >= ROOMY;
+    let mut lane = Lane::begin(scheduler, line, most);
     let mut entry = first;
-    loop {
-        run_entry(scheduler, line, entry, progress);
-        let time = progress.now - progress.start;
-        let is_over = progress.tasks >= most || time >= scheduler.quantum || line.is_halted();
-        if is_over || !is_roomy || progress.is_worth_telling() {
-            let look = progress.tell(line);
-            if is_over || look.is_paused() || look.leases() > line.limit() {
-                return false;
+    let is_dry = 'lease: loop {
+        run_entry(scheduler, line, entry, progress, Some(&mut lane));
+        loop {
+            let time = progress.now - progress.start;
+            let is_over = progress.tasks >= most || time >= scheduler.quantum || line.is_halted();
+            if is_over || !is_roomy || progress.is_worth_telling() {
+                let look = progress.tell(line);
+                if is_over || look.is_paused() || look.leases() > line.limit() {
+                    break 'lease false;
+                }
             }
+            let Some(task) = lane.next_yielded() else { break };
+            run_yielded(scheduler, line, task, progress, &mut lane);
         }
-        match line.take().or_else(|| scheduler.queues.run_dry(tier, line)) {
+        match lane.next().or_else(|| scheduler.queues.run_dry(tier, line)) {
             Some(next) => entry = next,
             None => {
                 progress.tell(line);
-                return true;
+                break true;
             }
         }
-    }
+    };
+    lane.end();
+    is_dry
 }
 
 /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
@@ -184,7 +205,7 @@ pub(crate) fn run_up_to(
         // take.
         let Some(entry) = line.take_job() else { break };
         let is_it = entry.job.task().is_some_and(|it| it.is(task));
-        run_entry(scheduler, line, entry, progress);
+        run_entry(scheduler, line, entry, progress, None);
         progress.tell_ends(line);
         if is_it {
             return Some(true);
@@ -199,17 +220,24 @@ fn run_entry(
     line: &Line,
     QueuedJob { job, since }: QueuedJob,
     progress: &mut Progress,
+    lane: Option<&mut Lane<'_>>,
 ) {
     if since != 0 {
         let wait = progress.now.saturating_sub(since);
         line.waits.get_or_make(Waits::new).note(wait);
     }
-    run_job(scheduler, line, job, progress);
+    run_job(scheduler, line, job, progress, lane);
 }
 
 /// Runs a job. Drops the job if its queue was cancelled or its task has expired.
 #[inline(always)]
-fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress) {
+fn run_job(
+    scheduler: &Scheduler,
+    line: &Line,
+    job: Job,
+    progress: &mut Progress,
+    lane: Option<&mut Lane<'_>>,
+) {
     let panics = &scheduler.below.panics;
     // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread drops the
     // jobs that it takes.
@@ -224,7 +252,11 @@ fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress
         drop_job(panics, line, job, Cause::Expired);
         false
     } else if job.task().is_some_and(AnyTask::is_counted) {
-        run_counted(panics, line, job, progress)
+        let lane = lane.filter(|it| job.task().is_some_and(|task| it.is_for(task)));
+        // This ends the job. If the job were dropped after the poll, its drop would drop the
+        // future.
+        let Ok(task) = job.into_task() else { return };
+        run_counted(panics, line, task, progress, lane)
     } else {
         progress.ended += 1;
         match thread::catch(|| job.try_run()) {
@@ -240,19 +272,39 @@ fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress
             }
         }
     };
-    if has_run {
-        progress.tasks += 1;
-    } else {
-        progress.swept += 1;
-    }
-    if has_run || progress.swept % SWEEP == 0 {
-        progress.has_come_to(scheduler.queues.clock.nanos());
-    }
+    progress.has_tried(scheduler, has_run);
 }
 
-/// Runs the job of a counted task, which leaves the queue's count before its handle reports it
-/// done. Returns whether the task has run here.
-fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Progress) -> bool {
+/// Polls a future that has yielded in this lease. By itself, because the words of a job would be
+/// stored and then loaded in pairs, which waits for the stores.
+#[inline(always)]
+fn run_yielded(
+    scheduler: &Scheduler,
+    line: &Line,
+    task: AnyTask,
+    progress: &mut Progress,
+    lane: &mut Lane<'_>,
+) {
+    let panics = &scheduler.below.panics;
+    // Relaxed: as in `run_job`.
+    let has_run = if line.is_cancelled.load(Relaxed) {
+        drop_job(panics, line, Job::of_task(task), line.cause());
+        false
+    } else {
+        run_counted(panics, line, task, progress, Some(lane))
+    };
+    progress.has_tried(scheduler, has_run);
+}
+
+/// Runs a counted task, which leaves the queue's count before its handle reports it done. If there
+/// is a lane, the task is a future, and goes there if it yields. Returns whether it has run here.
+fn run_counted(
+    panics: &PanicHandler,
+    line: &Line,
+    task: AnyTask,
+    progress: &mut Progress,
+    lane: Option<&mut Lane<'_>>,
+) -> bool {
     let counters = &line.counters;
     let ended = Cell::new(None);
     let count = |how| {
@@ -265,23 +317,30 @@ fn run_counted(panics: &PanicHandler, line: &Line, job: Job, progress: &mut Prog
             Ended::Cancelled => tell(&counters.tombstones, 1),
         }
     };
-    // This ends the job. If the job were dropped after the poll, its drop would drop the future.
-    let Ok(task) = job.into_task() else { return false };
-    let run = thread::catch(|| task.run_counted(Some(&count)));
+    let run = thread::catch(|| match lane {
+        Some(_) => task.poll_counted(Some(&count)),
+        None if task.run_counted(Some(&count)) => Polled::Done,
+        None => Polled::Nothing,
+    });
     let has_panicked = ended.get() == Some(Ended::Panicked);
-    let has_run = match run {
-        Ok(has_run) => {
+    let has_run = match (run, lane) {
+        (Ok(Polled::Yields), Some(lane)) => {
+            progress.polls += 1;
+            lane.keep(task);
+            return true;
+        }
+        (Ok(polled), _) => {
             // A panic that the handle reports counts as a completed task.
             tell(&counters.completed, u64::from(has_panicked));
-            has_run
+            polled != Polled::Nothing
         }
-        Err(payload) if has_panicked => {
+        (Err(payload), _) if has_panicked => {
             tell(&counters.panicked, 1);
             panics.handle(payload);
             true
         }
         // A destructor or a waker has panicked.
-        Err(payload) => {
+        (Err(payload), _) => {
             panics.handle(payload);
             true
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod forking;
 pub(crate) mod frame;
+mod lane;
 pub(crate) mod lease;
 pub(crate) mod pass;
 pub(crate) mod serve;

@@ -78,7 +78,7 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         let line = queues.table.get(pick.slot)?;
         let is_begun = line.life.begin_lease(line.limit());
         if is_begun {
-            if let Some(first) = line.take().or_else(|| queues.run_dry(tier, line)) {
+            if let Some(first) = line.take_first().or_else(|| queues.run_dry(tier, line)) {
                 tier.begins(pick);
                 return Some(Lease { line, tier, pick, first });
             }

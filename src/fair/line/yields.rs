@@ -1,0 +1,94 @@
+//! Futures that have woken themselves while a lease polled them. Each waits in a *lane*: a FIFO deque
+//! of one lease, from which the queue's other servers steal.
+//!
+//! A lease that ends gives its lane back with the futures in it. The next lease takes them over. So
+//! a yield neither pushes to the queue's injector, for whose words the servers would fight, nor
+//! changes a count of references.
+
+use super::once::Once;
+use crate::deque::{Stealer, Worker};
+use crate::steal::Steal;
+use crate::sync::lock::Mutex;
+use crate::sync::spin::relax;
+use crate::sync::{AtomicUsize, Relaxed};
+use crate::task::AnyTask;
+use alloc::vec::Vec;
+use core::array;
+
+/// How many lanes a queue has at most. A lease that finds none free uses the injector.
+const LANES: usize = 16;
+
+pub(crate) struct Yields {
+    /// The lanes that no lease has.
+    free: Mutex<Vec<Worker<AnyTask>>>,
+    /// Of all lanes, in the order in which they were made. Written under the lock of `free`.
+    lanes: [Once<Stealer<AnyTask>>; LANES],
+    /// How often a lease began while a future waited in a lane.
+    turns: AtomicUsize,
+}
+
+impl Yields {
+    pub(crate) fn new() -> Self {
+        let lanes = array::from_fn(|_| Once::empty());
+        Yields { free: Mutex::default(), lanes, turns: AtomicUsize::new(0) }
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Stealer<AnyTask>> {
+        self.lanes.iter().map_while(Once::get)
+    }
+
+    pub(crate) fn has_some(&self) -> bool {
+        self.lanes().any(|it| !it.is_empty())
+    }
+
+    /// Lends a lane: one with futures in it, or else any. Returns `None` if all are lent.
+    pub(crate) fn lend(&self) -> Option<Worker<AnyTask>> {
+        let mut free = self.free.lock();
+        if let Some(last) = free.len().checked_sub(1) {
+            let full = free.iter().position(|it| !it.is_empty());
+            return Some(free.swap_remove(full.unwrap_or(last)));
+        }
+        let place = self.lanes.iter().find(|it| it.get().is_none())?;
+        let lane = Worker::new_fifo();
+        place.get_or_make(|| lane.stealer());
+        Some(lane)
+    }
+
+    pub(crate) fn give_back(&self, lane: Worker<AnyTask>) {
+        self.free.lock().push(lane);
+    }
+
+    /// Returns whether the lease that begins now takes a yielded future before the queue's jobs.
+    /// Every second lease does, if there is such a future.
+    pub(crate) fn come_first(&self) -> bool {
+        // Relaxed: a hint.
+        self.has_some() && self.turns.fetch_add(1, Relaxed) % 2 == 1
+    }
+
+    /// Takes a future from a lane. Successive leases begin at different lanes.
+    #[cold]
+    pub(crate) fn take(&self) -> Option<AnyTask> {
+        self.take_by(Stealer::steal)
+    }
+
+    /// Takes a future from a lane, and moves some of the next ones to the caller's own lane.
+    #[cold]
+    pub(crate) fn take_batch(&self, own: &Worker<AnyTask>) -> Option<AnyTask> {
+        self.take_by(|lane| lane.steal_batch_and_pop(own))
+    }
+
+    fn take_by(&self, take: impl Fn(&Stealer<AnyTask>) -> Steal<AnyTask>) -> Option<AnyTask> {
+        let count = self.lanes().count();
+        let first = self.turns.load(Relaxed) / 2; // Relaxed: a hint
+        let mut lanes = (0..count).filter_map(|it| self.lanes[(first + it) % count].get());
+        lanes.find_map(|lane| {
+            loop {
+                match take(lane) {
+                    Steal::Success(task) => return Some(task),
+                    Steal::Empty => return None,
+                    Steal::Retry => relax(),
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! The lane of a lease, in which futures that have woken themselves wait for their next poll.
+//!
+//! The lease runs them by turns with the jobs of the injector, so neither waits for all of the
+//! others. While the lease runs a job, whatever waits in its lane can be stolen.
+
+use crate::deque::Worker;
+use crate::fair::LOOK;
+use crate::fair::line::yields::Yields;
+use crate::fair::line::{Line, QueuedJob};
+use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::drops::discard;
+use crate::fair::scheduler::look::look_after;
+use crate::fair::scheduler::submit::push_poll;
+use crate::sync::Arc;
+use crate::task::{AnyTask, Job};
+
+pub(crate) struct Lane<'a> {
+    scheduler: &'a Arc<Scheduler>,
+    line: &'a Line,
+    /// The lease has a lane once it has needed one.
+    own: Option<Worker<AnyTask>>,
+    /// Whether the lease may have a lane. A lease of one task takes from the injector alone, and a
+    /// scheduler that measures waits notes the time of each push there.
+    is_allowed: bool,
+    is_own_turn: bool,
+}
+
+impl<'a> Lane<'a> {
+    pub(crate) fn begin(scheduler: &'a Arc<Scheduler>, line: &'a Line, most: usize) -> Self {
+        let is_allowed = most > 1 && !scheduler.queues.is_timed;
+        let yields = line.yields.get().filter(|it| is_allowed && it.has_some());
+        let own = yields.and_then(Yields::lend);
+        Lane { scheduler, line, own, is_allowed, is_own_turn: false }
+    }
+
+    /// Returns whether this task is polled here for as long as it yields. An ordered queue runs its
+    /// jobs in the order of its injector.
+    #[inline(always)]
+    pub(crate) fn is_for(&self, task: &AnyTask) -> bool {
+        task.may_yield() && self.is_allowed && self.line.limit() > 1
+    }
+
+    /// Keeps a future that has yielded, with the reference of its next job.
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, task: AnyTask) {
+        match &self.own {
+            Some(own) => own.push_made(task),
+            None => self.keep_first(task),
+        }
+    }
+
+    #[cold]
+    fn keep_first(&mut self, task: AnyTask) {
+        self.own = self.line.yields.get_or_make(Yields::new).lend();
+        match &self.own {
+            Some(own) => own.push(task),
+            None => {
+                push_poll(self.scheduler, self.line, Job::of_task(task));
+                self.drop_if_over();
+            }
+        }
+    }
+
+    /// Takes the oldest future of the lane. Leaves every second turn to the jobs of the injector, and
+    /// each turn to forks.
+    #[inline(always)]
+    pub(crate) fn next_yielded(&mut self) -> Option<AnyTask> {
+        let own = self.own.as_ref()?;
+        self.is_own_turn = !self.is_own_turn;
+        if self.line.has_fork() || !self.is_own_turn && self.line.has_old() {
+            return None;
+        }
+        let task = own.pop()?;
+        self.look_after();
+        Some(task)
+    }
+
+    /// Takes a fork or the oldest job of the injector, or else any future that has yielded.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<QueuedJob> {
+        let line = self.line;
+        let Some(own) = &self.own else { return line.take() };
+        let yielded = || own.pop().or_else(|| line.yields.get()?.take_batch(own));
+        let next = line.take_fork().or_else(|| line.take_oldest());
+        let next = next.or_else(|| yielded().map(QueuedJob::of_yielded));
+        self.look_after();
+        next
+    }
+
+    /// Makes sure that others serve what waits in the lane (I4), or drops it if the queue is over.
+    #[inline(always)]
+    fn look_after(&self) {
+        if self.own.as_ref().is_some_and(|it| !it.is_empty()) {
+            LOOK.fence();
+            self.drop_if_over();
+            look_after(self.scheduler, self.line);
+        }
+    }
+
+    /// Drops the jobs of a cancelled queue or an ended executor. The caller has put a job into the
+    /// queue, and has fenced since. So it sees the end, or the thread that ends the queue sees the
+    /// job.
+    #[inline(always)]
+    fn drop_if_over(&self) {
+        let (below, line) = (&self.scheduler.below, self.line);
+        if line.life.look().is_cancelled() {
+            discard(&below.panics, line, line.cause());
+        } else if below.is_ended() {
+            discard(&below.panics, line, below.cause());
+        }
+    }
+
+    /// Ends the lease's use of its lane, and leaves what waits there to others.
+    pub(crate) fn end(mut self) {
+        self.look_after();
+        if let Some((yields, own)) = self.line.yields.get().zip(self.own.take()) {
+            yields.give_back(own);
+        }
+    }
+}
