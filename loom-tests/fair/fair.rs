@@ -11,7 +11,6 @@
 //! |---|---|---|
 //! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
 //! | `LOOK` | `take_out` | `submit_meets_a_queue_that_runs_dry` |
-//! | `LOOK` | `Lane::look_after` | `a_future_that_yields_meets_a_queue_that_runs_dry` |
 //! | `LOOK` | `end_lease` | `waiting_meets_the_last_completion`, in `fair_ends.rs` |
 //! | `LOOK` | `sweep_is_due` | `a_wait_for_a_paused_queue_meets_a_cancellation`, in `fair_ends.rs` |
 //! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
@@ -294,25 +293,30 @@ fn yields(times: usize, trace: &Trace) -> impl Future<Output = ()> + Send + use<
 /// server then finds the future, or the lease has seen that the other has left.
 #[test]
 fn a_future_that_yields_meets_a_queue_that_runs_dry() {
-    model("a_future_that_yields_meets_a_queue_that_runs_dry", Preemptions(2), || {
+    model("a_future_that_yields_meets_a_queue_that_runs_dry", Preemptions(1), || {
         let tray = Tray::new(2);
         let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
         let (queue, trace) = (fair.default_queue().clone(), Trace::new());
-        let future = Arc::new(queue.spawn_future(yields(2, &trace)));
+        let future = Arc::new(queue.spawn_future(yields(3, &trace)));
         let ticket = tray.take().unwrap();
         let is_busy = Arc::new(AtomicBool::new(false));
         let (main, same_tray) = (thread::current().id(), tray.clone());
         let (end, busy) = (Arc::clone(&future), Arc::clone(&is_busy));
-        // In the lease of this thread, it comes between the second poll and the third.
-        let needs = move || {
-            let is_here = thread::current().id() == main;
-            if is_here && !busy.load(SeqCst) {
+        // It yields too, and so comes between two polls of the other without a look at the injector.
+        let mut has_yielded = false;
+        let needs = poll_fn(move |context| {
+            if !std::mem::replace(&mut has_yielded, true) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if thread::current().id() == main && !busy.load(SeqCst) {
                 same_tray.run_all();
                 // In this order: what is no longer busy has polled the future.
                 assert!(busy.load(SeqCst) || end.is_finished(), "nobody polls the future");
             }
-        };
-        queue.spawn_detached(needs).unwrap();
+            Poll::Ready(())
+        });
+        let needs = queue.spawn_future(needs);
         let other = {
             let tray = tray.clone();
             spawn(move || {
@@ -324,7 +328,7 @@ fn a_future_that_yields_meets_a_queue_that_runs_dry() {
         ticket.run();
         other.join().unwrap();
         tray.run_all();
-        assert!(future.is_finished());
+        assert!(future.is_finished() && needs.join().is_ok());
         assert_eq!((trace.runs(), queue.metrics().pending), (1, 0));
     });
 }

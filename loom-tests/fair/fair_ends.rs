@@ -220,7 +220,7 @@ fn a_sweep_meets_a_server() {
 /// The future yields in a lease while its queue is cancelled.
 #[test]
 fn cancel_meets_a_future_that_yields() {
-    model("cancel_meets_a_future_that_yields", Long { preemptions: 2, seconds: 60 }, || {
+    model("cancel_meets_a_future_that_yields", Preemptions(1), || {
         let tray = Tray::new(1);
         let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
         let queue = fair.queue("q").build().unwrap();
