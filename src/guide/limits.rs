@@ -57,7 +57,7 @@
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker knows the
-//!   outermost 64 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
+//!   outermost 61 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
 //!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker runs
 //!   awaited tasks that have not begun. It never helps awaited tasks that run elsewhere.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait

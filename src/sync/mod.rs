@@ -114,10 +114,11 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
     /// The most nested services of a worker that helpers can see. A deeper service gets no help.
-    /// When two workers help each other in turn, each nests a service for every second level of the
-    /// recursion. A recursion that halves its range has fewer than 64 levels.
+    /// No more than `Job::are_within` tells apart. When two workers help each other in turn, each
+    /// nests a service for every second level of the recursion. A recursion that halves its range
+    /// has fewer than 64 levels.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
-    pub(crate) const KNOWN_SERVICES: usize = 64;
+    pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node of a tree above the queues.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const FAN: usize = 8;

@@ -1,11 +1,15 @@
 //! Jobs that a frame on a stack waits for: halves of a `join`, and jobs of a scope.
 
 use super::job::{Capture, Job, Kind, TAG};
+use crate::sync::KNOWN_SERVICES;
 use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
 /// The tag of a job that was spawned on another thread than the thread of its scope.
 const FOREIGN: usize = 1;
+
+// Every depth of a known service is below the tag of deeper scopes, so `are_within` finds these.
+const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
 /// The start of a record on the stack of the thread that waits for a job. The job refers to it.
 pub(crate) struct OnStack(pub(crate) &'static StackKind);

@@ -44,7 +44,7 @@ unsafe impl Send for Job {}
 unsafe impl Sync for Job {}
 
 /// The operations on the words of a job (I6).
-#[repr(align(32))]
+#[repr(align(64))]
 pub(crate) struct Kind {
     pub(crate) run: unsafe fn(*mut Capture, *const Kind) -> bool,
     pub(crate) drop: unsafe fn(*mut Capture, *const Kind),
