@@ -100,7 +100,7 @@ impl ThreadPark {
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);
-        // An error means that the thread's storage is gone. Then the park is dropped.
+        // Drops the park if the thread's storage is gone.
         let _ = OWN.try_with(|place| place.set(Some(own)));
         result
     }
@@ -119,7 +119,6 @@ impl Park for ThreadPark {
 
 #[cfg(feature = "std")]
 impl Default for ThreadPark {
-    /// Makes a park with [`new`](ThreadPark::new).
     fn default() -> Self {
         ThreadPark::new()
     }

@@ -256,8 +256,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Takes this thread off the count of prepared threads. Returns whether it took a signal along.
-    /// That happens if no other prepared thread is left to answer the signal.
+    /// Takes this thread off the count of prepared threads. Returns whether it took a signal along,
+    /// because every other prepared thread has one of its own.
     fn leave(&self) -> bool {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {
@@ -304,7 +304,6 @@ impl Sleeping<'_> {
         self.events.waiters.get(self.number).is_asleep(self.this)
     }
 
-    /// Leaves the list. Returns `false` if this thread was told before.
     fn go(self) -> bool {
         let went = self.leave();
         mem::forget(self);
@@ -330,7 +329,7 @@ impl Sleeping<'_> {
         }
         let went = events.waiters.go(self.number, self.this);
         if events.waiters.are_many_gone() {
-            // Wakes all sleepers in order to clear the list. That is rare.
+            // Rare: clears the list by waking all sleepers.
             events.tell_all();
         }
         went
@@ -346,7 +345,6 @@ impl Drop for Sleeping<'_> {
 
 /// Why a thread or waker does not sleep.
 pub(super) enum Awake {
-    /// The thread or waker was told before it could sleep.
     Told,
     /// All waiters are in use.
     NoRoom,
@@ -361,7 +359,6 @@ pub(super) struct Asleep {
 
 #[cfg(feature = "std")]
 impl EventCount {
-    /// Makes a sleeper of this event count leave the list.
     pub(super) fn leave(&self, asleep: Asleep) {
         drop(Sleeping { events: self, number: asleep.number, this: asleep.this });
     }

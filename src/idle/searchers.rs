@@ -321,7 +321,6 @@ impl Drop for Search<'_> {
 }
 
 impl Default for Searchers {
-    /// Makes `Searchers` with [`new`](Searchers::new).
     fn default() -> Self {
         Searchers::new()
     }
