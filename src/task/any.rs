@@ -17,11 +17,9 @@ pub(super) struct Common {
     pub(super) state: State,
     /// Tells a model which threads use the memory, and which thread frees it (I4).
     pub(super) watch: Watch,
-    /// The executor that it was given to.
     pub(super) home: Home,
     /// The gate that limits which threads may run the task.
     pub(super) limited: Option<Limited>,
-    /// From this time on, no thread begins the task.
     pub(super) deadline: Option<Instant>,
 }
 
@@ -155,21 +153,20 @@ impl AnyTask {
         self.state().has_deadline() && self.0.is_late()
     }
 
-    /// Returns whether the task's queue counts it, or it has a deadline.
     #[inline]
     pub(crate) fn wants_care(&self) -> bool {
         self.state().wants_care()
     }
 
-    /// Notes that the task was refused and its closure goes back to the caller. So the task's group
-    /// is not told of an end.
+    /// Notes that the task was refused and the caller gets its closure back, so that the task's
+    /// group is not told of an end.
     pub(crate) fn hand_back(&self) {
         self.state().hand_back();
     }
 
     /// Counts the task for this queue. Returns whether the task is now counted, so that its claimer
-    /// takes it off the count (I8). A task that was given to another executor is counted only if
-    /// the caller has the last reference. Then no other thread can claim the task.
+    /// takes it off the count (I8). A task of another executor is counted only if the caller has
+    /// the last reference, so that no other thread can claim it.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -299,7 +296,6 @@ pub(crate) trait Gate: Send + Sync {
     /// Tells the queue that a task has ended whose job it may still count.
     fn has_left_job(&self);
 
-    /// Tells the queue that the task has ended.
     fn has_ended(&self);
 
     /// Returns whether the queue holds as many tombstones as it may. Further tombstones stay in its
@@ -307,10 +303,9 @@ pub(crate) trait Gate: Send + Sync {
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. The gate wakes the waker whenever a place becomes
-    /// free. The caller then tries once more.
+    /// free, so that the caller tries again.
     fn watch(&self, waker: Waker) -> usize;
 
-    /// Takes the waker with this number back.
     fn unwatch(&self, number: usize);
 }
 

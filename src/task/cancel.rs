@@ -245,8 +245,7 @@ impl CancelToken {
         self.add(Listener::Waker(waker))
     }
 
-    /// Registers a task, to be cancelled with the token. If the token is cancelled already, returns
-    /// the reason as an error.
+    /// Registers a task, to be cancelled with the token. The error is that of `link_waker`.
     pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
     }
@@ -374,7 +373,6 @@ impl Future for Cancelled {
 }
 
 impl Default for CancelToken {
-    /// Returns a new token, which is not cancelled, like [`new`](CancelToken::new).
     fn default() -> Self {
         CancelToken::new()
     }

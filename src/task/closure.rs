@@ -33,7 +33,6 @@ pub(crate) struct TaskSettings {
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Makes a task of a closure, and returns its job and its handle.
 pub(crate) fn task_of<T, F>(f: F, settings: TaskSettings) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,

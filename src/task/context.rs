@@ -123,11 +123,10 @@ impl<C: ContextFlow> Enter for ErasedSnapshot<C> {
     }
 }
 
-/// The captured context of a future, which each poll enters.
+/// A captured context that may be entered several times.
 pub(crate) struct Captured(Box<dyn Enter + Send>);
 
 impl Captured {
-    /// Runs `f` in the context, if there is one.
     pub(crate) fn within<T>(this: Option<&Self>, f: impl FnOnce() -> T) -> T {
         match this {
             Some(captured) => captured.enter(f),

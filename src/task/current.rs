@@ -17,9 +17,8 @@ per_thread! {
     static CURRENT: Cell<*const Frame> = Cell::new(ptr::null());
 }
 
-/// Returns the innermost frame of this thread; null if there is none.
 fn innermost() -> *const Frame {
-    // An error means that the thread's locals have been destroyed. Then the thread has no frame.
+    // A thread whose locals have been destroyed has no frame.
     CURRENT.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
@@ -270,12 +269,10 @@ per_thread! {
     static IS_ASIDE: Cell<bool> = Cell::new(false);
 }
 
-/// Returns whether this thread is within [`aside`].
 pub(crate) fn is_aside() -> bool {
     IS_ASIDE.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Calls `act` with the ticket of each frame of this thread that has one.
 fn each_ticket(act: impl Fn(&dyn Ticket)) {
     // SAFETY: I5 — the ticket outlives its frame, and the frame is further up the stack.
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));

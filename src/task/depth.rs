@@ -64,9 +64,7 @@ pub(crate) fn has_stack(bytes: Option<usize>) {
     let _ = STACK.try_with(|it| it.set(Some(bounds)));
 }
 
-/// Returns the addresses of this thread's stack, if they are known.
 fn stack() -> Option<Range<usize>> {
-    // An error means that the locals of this thread have been destroyed.
     let known = STACK.try_with(Cell::get).ok()?;
     let (low, high) = known.or_else(|| {
         let bounds = stack_bounds();

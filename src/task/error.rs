@@ -120,7 +120,6 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The payload of a panic.
 struct PanicPayload(Box<dyn Any + Send>);
 
 // SAFETY: I7 — the only use of a `&PanicPayload` is `message`. It looks at the two types that

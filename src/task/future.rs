@@ -37,7 +37,6 @@ struct FutureCell<F: Future> {
     index: AtomicUsize,
     has_token: bool,
     own_wake: OwnWake,
-    /// Its registration at the token.
     link: Mutex<Option<CancelLink>>,
     /// The cause of the first request to cancel it.
     cause: Mutex<Option<Cause>>,
@@ -52,7 +51,6 @@ struct Body<F> {
     member: Option<Membership>,
 }
 
-/// A future that is about to be spawned.
 pub(crate) struct NewFuture<'a> {
     pub(crate) polling: Unwatched<dyn Polling>,
     pub(crate) token: Option<&'a CancelToken>,
@@ -152,7 +150,6 @@ where
         Ok(())
     }
 
-    /// Returns one more reference.
     fn any(&self) -> AnyTask {
         self.core.state.refer();
         AnyTask(Reference(NonNull::from(self as &dyn Unfinished)))
@@ -245,7 +242,8 @@ where
     }
 
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
-    /// it was woken meanwhile. Then the caller makes the next job, which gets `references`.
+    /// the caller must make the next job, with `references`, because the future was woken during
+    /// the poll.
     ///
     /// # Safety
     ///

@@ -16,7 +16,6 @@ use core::time::Duration;
 
 /// A worker's own queue. A worker that is about to claim a task takes the task's job out of it.
 pub(crate) trait Own {
-    /// Returns the executor whose worker it is.
     fn home(&self) -> Home;
 
     /// Takes this task's job out of the queue if the job is easily found, such as the newest job of
@@ -58,9 +57,8 @@ pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
 /// Returns this thread's own queue, to be used within one call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it
-    // returns. An owner without `with_own` keeps the queue until the thread ends, and takes the
-    // pointer back first.
+    // SAFETY: I5 — the pointer was set by `with_own`, which is further up the stack and resets it,
+    // or by `have_own`, whose caller (`WorkerLife`) resets it before it frees the worker.
     Some(unsafe { &*own })
 }
 
@@ -73,14 +71,12 @@ pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
 /// The place where a thread sleeps while it waits for tasks. Meanwhile other threads may take its
 /// place in its pool and in each scheduler that it serves.
 pub(crate) enum Bed<'a> {
-    /// The worker's own park. While the worker sleeps, its pool may let another thread take its
-    /// place.
+    /// The worker's own park.
     Worker(&'a dyn Own),
     Thread(&'a mut ThreadPark),
 }
 
 impl Bed<'_> {
-    /// Calls `sleep` with this thread's bed.
     pub(crate) fn with<R>(sleep: impl FnOnce(&mut Bed<'_>) -> R) -> R {
         match own() {
             Some(own) => sleep(&mut Bed::Worker(own)),
@@ -208,8 +204,8 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
         && !task.is_claimed()
 }
 
-/// Returns whether all places of this gate are taken by this thread and threads that wait for it.
-/// Then no place becomes free before this thread goes on.
+/// Returns whether no place of this gate becomes free before this thread continues, because this
+/// thread and threads that wait for it have them all.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }

@@ -53,7 +53,6 @@ pub struct JoinHandle<T> {
     /// Whether this handle has left a waker in the task. The handle owns the waker until the task
     /// is done (I3).
     waits: bool,
-    /// Whether dropping it cancels the task.
     cancels: bool,
 }
 

@@ -226,7 +226,6 @@ impl Job {
         Ok(unsafe { this.capture.as_mut_ptr().cast::<AnyTask>().read() })
     }
 
-    /// Returns the task if this is the job of a task.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
         // SAFETY: I6 — called only on a job of this kind, whose words hold an `AnyTask`.

@@ -40,21 +40,19 @@ pub(crate) trait Polling: Send + Sync {
     /// being polled, so the job goes behind those that wait.
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
 
-    /// Notes that a future comes to its end. Returns whether its first job was still kept for
-    /// later. If so, the executor forgets that job, and `ended` is not called.
+    /// Notes that a future is about to end. Returns whether its first job was still kept for later.
+    /// If so, the executor forgets that job, and `ended` is not called.
     fn forget(&self, _number: u64) -> bool {
         false
     }
 
-    /// Notes that a future has come to its end whose first job was not kept any more.
+    /// Called after a future has ended whose first job was not kept any more.
     fn ended(&self, _number: u64) {}
 
-    /// Returns the executor whose tasks the futures are.
     fn home(&self) -> Home {
         None
     }
 
-    /// Returns the gate that counts the futures.
     fn limited(&self) -> Option<Limited> {
         None
     }
