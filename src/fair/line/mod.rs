@@ -31,7 +31,6 @@ use once::Once;
 use sweeps::Sweeps;
 use waits::Waits;
 
-/// The greatest weight of a queue.
 pub(crate) const MAX_WEIGHT: u64 = 1 << 32;
 
 pub(crate) struct QueuedJob {
@@ -69,14 +68,11 @@ pub(crate) struct Line {
     reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the count.
     pub(crate) litter: AtomicUsize,
-    /// The oldest job, if a sweep has come to it.
     sweeps: Sweeps<QueuedJob>,
-    /// The threads that wait until the queue may run one more task.
     pub(crate) joiners: Joiners,
     /// Notified when the queue is idle. Made when a thread first waits for that.
     pub(crate) quiet: Once<EventCount>,
-    /// The token for the end: it is cancelled when the queue is over or cancelled. Made when first
-    /// asked for.
+    /// The token for the end: it is cancelled when the queue is over or cancelled.
     pub(crate) end: End,
     pub(crate) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
@@ -84,9 +80,7 @@ pub(crate) struct Line {
     /// The token that cancels the queue, and its link to the queue. The link works even after the
     /// last handle is gone.
     pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
-    /// The queue's futures that hold a permit, or wait for one.
     pub(crate) flight: Flight,
-    /// The queue's futures that have not ended.
     pub(crate) living: Living,
     /// A `Weak<QueueHandle>` of the present or last queue, for `Serving`. Handles are built on
     /// lines, so a line does not know their type.
@@ -217,12 +211,10 @@ impl Line {
         self.pauses.load(Relaxed) != 0 && self.life.look().is_paused() // Relaxed: a hint
     }
 
-    /// Returns the reason for which the queue was cancelled, if one was given.
     pub(crate) fn reason(&self) -> Option<Text> {
         self.reason.lock().clone()
     }
 
-    /// Returns whether the queue is cancelled, or closed without a pending task.
     pub(crate) fn has_ended(&self) -> bool {
         let look = self.life.look();
         look.is_cancelled() || (look.is_closed() && look.tasks() == 0)
@@ -247,13 +239,11 @@ impl Line {
         if self.sweeps.have_kept() { self.sweeps.take(&self.jobs) } else { self.jobs.pop() }
     }
 
-    /// Begins a lease, and takes out the jobs of ended tasks (`sweeps.rs`).
     pub(crate) fn begin_sweep(&self) -> Option<Vec<QueuedJob>> {
         let has_ended = |it: &QueuedJob| it.job.task().is_some_and(AnyTask::is_done);
         self.sweeps.begin(&self.life, &self.jobs, has_ended)
     }
 
-    /// Returns the id of the slot's present or last queue.
     #[inline]
     pub(crate) fn id(&self) -> Option<ExecutorId> {
         ExecutorId::from_number(self.id.load(Relaxed))

@@ -26,7 +26,7 @@ impl<T> Sweeps<T> {
     /// lease.
     #[inline]
     pub(crate) fn have_kept(&self) -> bool {
-        self.has_kept.load(Relaxed) // Relaxed: the life word orders it, as in `begin`
+        self.has_kept.load(Relaxed) // Relaxed: the life word orders it
     }
 
     /// Takes the kept job or else the oldest.

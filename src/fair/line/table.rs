@@ -28,7 +28,6 @@ impl Table {
         self.groups.get(slot / GROUP)?.get()?.0[slot % GROUP].get()
     }
 
-    /// Returns the line of a slot. Makes the line if there is none.
     pub(crate) fn make(&self, slot: usize) -> &Line {
         let group = self.groups[slot / GROUP]
             .get_or_make(|| LineGroup(array_on_the_machine![Once::empty(); GROUP]));
