@@ -50,11 +50,9 @@ const FENCED: usize = 1 << 2;
 pub(crate) const OFFERED: usize = 1;
 /// A raider has taken it.
 pub(crate) const TAKEN: usize = 2;
-/// A thief runs it.
 pub(crate) const RUNNING: usize = 3;
 /// A thief runs the half, and the owner sleeps until the thief is done.
 pub(crate) const AWAITED: usize = 4;
-/// Its result is there.
 pub(crate) const DONE: usize = 5;
 /// The job was dropped unrun, and the closure is still in the half.
 pub(crate) const RETURNED: usize = 6;
@@ -70,7 +68,6 @@ pub struct Held {
 /// The part of a half that other threads see.
 #[repr(C)]
 pub struct Link {
-    /// The first field, so that a pointer to it is a pointer to the whole.
     pub(crate) head: OnStack,
     /// The next older half while the owner holds this half. Afterwards a mark.
     pub(crate) state: AtomicPtr<Link>,
@@ -207,7 +204,7 @@ impl Held {
     pub fn let_go(&self, link: &Link) -> bool {
         let older = link.state.load(Relaxed); // Relaxed: `settle` looks again if a raider was here
         if mark_of(older) != 0 {
-            // Before `settle` fences. Then a raider that comes later does not look at this frame.
+            // Before `settle` fences, so that a later raider does not look at this frame.
             self.newest.store(ptr::null_mut(), Relaxed); // Relaxed: LET_GO orders it
             return false;
         }
@@ -227,7 +224,6 @@ impl Held {
         link.mark() == 0
     }
 
-    /// Returns whether another thread asks the owner to offer.
     #[inline(always)]
     pub(crate) fn is_called(&self) -> bool {
         self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
@@ -246,7 +242,7 @@ impl Held {
     /// index in the deque.
     pub fn offer(&self, bell: &Waker, within: usize, mut push: impl FnMut(*const Link) -> Index) {
         let Some(_kept_out) = self.keep_out(true) else { return };
-        // Turns the links round on the way to the oldest half.
+        // Reverses the links on the way to the oldest half.
         let (mut newer, mut next) = (ptr::null_mut::<Link>(), self.newest.load(Relaxed));
         // SAFETY: I8 — the frames are further up this thread's stack, and it has not let go of
         // them.
