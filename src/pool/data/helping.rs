@@ -13,12 +13,13 @@
 //!  3  word := 0                                c  word: as before? then claim the item
 //!  4  push what something else brings about
 //!
-//!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
+//!  Never: b sees 4, and c misses 3, so that the waiting worker takes an item of 4.
+//!  And the item that b has seen is there as long as no claim but ours succeeds.
 //! ```
 //!
 //! A worker that waits takes no stranger. A job of a scope that encloses the service is a stranger,
 //! unless the worker waits for that very scope. The job's kind says in how many services its scope
-//! began.
+//! began; 29 and more are one value, with which no scope counts as an inner one.
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
 //! the thief for which its thief waits. A half or scope is made in some service of the worker that
@@ -120,8 +121,8 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // If a service on the path has ended, its latch's memory may belong to a stranger now.
-            // So `take` checks that all are still open, from the innermost outwards.
+            // `take` checks that all services on the path are still open, because the memory of an
+            // ended service's latch may belong to a stranger now.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, true, is_such, &is_so);
@@ -170,7 +171,6 @@ impl OpenService {
 
 /// A service that was open.
 struct View {
-    /// The index of its worker's seat.
     seat: usize,
     /// How many other services of its worker the service is in.
     depth: usize,

@@ -45,7 +45,6 @@ pub enum Waited<J> {
 }
 
 impl Default for Idle {
-    /// Returns the state of a pool without workers.
     fn default() -> Self {
         Idle {
             searchers: Searchers::new(),
@@ -134,7 +133,6 @@ impl Idle {
         self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Notes that such a worker goes on.
     pub(crate) fn step_back(&self) {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
@@ -184,7 +182,6 @@ impl Idle {
         waited
     }
 
-    /// Waits until there was a moment at which no worker was active and the queues were empty.
     pub(crate) fn wait_until_quiet(&self, is_nothing_queued: impl Fn() -> bool) {
         self.quiet.wait_until(None, || self.is_quiet(&is_nothing_queued));
     }

@@ -19,7 +19,6 @@ pub(crate) struct Seat {
     /// workers run, another thread rings the sleeper's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
-    /// Whether the worker is a [guest](crate::pool::guest).
     pub(crate) is_guest: bool,
     /// Whether the worker takes jobs only in its waits.
     pub(crate) runs_in_waits: AtomicBool,
@@ -30,7 +29,6 @@ pub(crate) struct Seat {
     pub(crate) pinned: Injector<Job>,
     /// Jobs that only this worker can run, and that it also runs while it waits.
     pub(crate) urgent: Injector<Job>,
-    /// The halves of `join`s that the worker holds.
     pub(crate) held: CachePadded<Held>,
     /// The services that the worker runs, for which other workers wait.
     pub(crate) services: Services,

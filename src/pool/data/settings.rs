@@ -55,7 +55,6 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns whether the builder has set a parker.
     pub(crate) fn has_own_park(&self) -> bool {
         self.make_park.is_some()
     }
