@@ -37,13 +37,10 @@ pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 /// A deque with fewer claimed jobs is not worth a sweep.
 const FEW: usize = 32;
 
-/// How a worker goes on.
 pub(crate) enum Next {
-    /// It runs this job.
     Run(Job),
     /// The worker begins its next turn, because it has pinned jobs, or there are too many workers.
     Turn,
-    /// It leaves the pool.
     Leave,
 }
 
@@ -126,7 +123,6 @@ impl Local {
         })
     }
 
-    /// Takes the oldest job of the shelf, or else of the injector.
     pub(crate) fn take_one(&self) -> Option<Job> {
         self.shared.shelf.take().or_else(|| self.shared.injector.pop())
     }
@@ -253,7 +249,6 @@ impl Local {
         after.iter().chain(before).filter(|it| it.index != self.seat.index)
     }
 
-    /// Takes a single job from another worker.
     pub(crate) fn steal_one(&self) -> Option<Job> {
         let steal = |victim: &Arc<Seat>| {
             victim.stealer.steal_some(|_, _| true).or_else(|| victim.take_yielded())

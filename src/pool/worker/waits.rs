@@ -94,11 +94,11 @@ impl Local {
     }
 
     /// Runs a job for which another thread waits, and then the jobs of the same scope that the job
-    /// leaves. This worker lays the other jobs aside. The service is over, so no thread could take
-    /// them out of a waiting worker's deque.
+    /// leaves in this deque. Lays aside all other jobs that it leaves. The service that left them
+    /// is over, so waiting workers might not find them in the deque of this waiting worker.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
-        // Caught, because no thread may wait for a pinned job. Then no thread would get its panic.
+        // Caught, because the job may be a pinned one, for whose panic no thread waits.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
