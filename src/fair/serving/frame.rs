@@ -45,7 +45,6 @@ pub(crate) struct Charge {
 }
 
 per_thread! {
-    /// The innermost frame of this thread; null if there is none.
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static SERVING: Cell<*const Serving> = Cell::new(ptr::null());
 }
@@ -97,8 +96,8 @@ impl Serving {
         self.away.set(self.away.get().saturating_add(nanos));
     }
 
-    /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
-    /// policy would not know of this service until the wait is over.
+    /// Charges the queue for its service up to `now`, before this thread sleeps, because the policy
+    /// would not know of this service until the wait is over.
     pub(crate) fn settle(&self, queues: &Queues, line: &Line, now: u64) {
         let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
         let left = nanos.saturating_sub(self.charged.get());
@@ -163,8 +162,8 @@ pub(crate) fn charging(
     }
     let (whole, away) = (end.saturating_sub(start), this.away.get());
     if let Some(outer) = Serving::innermost() {
-        // If this scheduler runs over the outer frame's queue, this work is that queue's work.
-        // Otherwise the outer queue was not served meanwhile.
+        // If this scheduler runs over the outer frame's queue, this work is that queue's work. If
+        // not, the outer queue was not served during it.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {

@@ -55,7 +55,6 @@ pub(crate) struct Progress {
     ran: u64,
     panicked: u64,
     tombstones: u64,
-    /// How many jobs had no task to run.
     swept: u64,
     polls: u64,
 }
