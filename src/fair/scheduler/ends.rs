@@ -46,7 +46,7 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
 }
 
 /// Ends the caller's lease or hold. Frees the slot of a queue that is over. Wakes the threads that
-/// wait until the queue is idle. Sees to it that a freed place is used.
+/// wait until the queue is idle. Makes sure that a freed place is used.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let look = line.life.look();
     if look.is_closed() && look.tasks() == 0 {
@@ -76,11 +76,11 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Begins the end of a task on a thread that does not serve the queue. From here on the caller has
-/// a lease.
+/// Begins the end of a task on a thread that does not serve the queue. Afterwards the caller has a
+/// lease.
 #[cold]
 pub(crate) fn begin_end(line: &Line) {
-    // Until now the task kept the queue from being over. From now on the lease does.
+    // The lease comes first: it keeps the queue from being over, as the task has done until now.
     line.life.begin_lease_anyway();
     end_task(line);
 }
@@ -150,8 +150,8 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds its queue out of the ready set, and
-    // sees to the task itself. While one member is taken out of the set, a leaving ticket may miss
-    // other members of the same group. The second round drops their tasks.
+    // looks after the task itself. While one member is taken out of the set, a leaving ticket may
+    // miss other members of the same group. The second round drops their tasks.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -160,8 +160,7 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 }
                 discard(&below.panics, line, below.cause());
                 if below.is_ended() {
-                    // Relaxed: the second round sees to futures that the first round misses, as to
-                    // jobs.
+                    // Relaxed: the second round ends the futures that the first round misses.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);
@@ -221,7 +220,6 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Drops all queued tasks, because the executor has ended.
 fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
     LOOK.fence();

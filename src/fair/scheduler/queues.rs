@@ -61,7 +61,7 @@ impl Queues {
     }
 
     /// Takes a queue without tasks out of the ready set. Returns a task that another thread has
-    /// pushed meanwhile. Otherwise the next producer adds the queue again when its push is
+    /// pushed meanwhile. If there is none, the next producer adds the queue again when its push is
     /// complete. The caller has a lease.
     ///
     /// This takes a task instead of asking whether there is one, because the answer would count
@@ -85,9 +85,10 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
-    /// steps the higher weight is in force. So a pick or a lease in between is wrong by at most its
-    /// own charge at the new weight. The lower weight could multiply that error by from/to.
+    /// Changes the weight, and tells the policy, which converts the queue's debt. The higher weight
+    /// is in force between these two steps, so that a pick or a lease in between is wrong by at
+    /// most its own charge at the new weight. The lower weight could multiply that error by
+    /// from/to.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

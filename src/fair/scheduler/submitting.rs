@@ -10,7 +10,6 @@ use core::ptr;
 /// The state of the ticket that this thread submits within [`keep_off`].
 #[derive(Clone, Copy)]
 enum Handing {
-    /// This thread submits no ticket.
     Nothing,
     /// This thread submits a ticket to this executor.
     Submits(*const Below),
@@ -25,7 +24,6 @@ struct Submitting {
 }
 
 per_thread! {
-    /// The innermost frame in which this thread submits a ticket; null if there is none.
     #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static SUBMITTING: Cell<*const Submitting> = Cell::new(ptr::null());
 }
