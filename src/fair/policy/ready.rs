@@ -6,7 +6,6 @@ use crate::fair::line::table::Table;
 use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, SUMMARY, array_on_the_machine};
 use core::fmt;
 
-/// How many words the summary has.
 pub(crate) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
