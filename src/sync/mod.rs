@@ -63,7 +63,6 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) use alloc::sync::Weak;
 
-    /// Returns a reference that does not keep the value alive.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn weak<T>(arc: &Arc<T>) -> Weak<T> {
         Arc::downgrade(arc)
@@ -98,7 +97,6 @@ mod machine {
     /// The most lasting segments, which an injector keeps until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
-    /// The most other segments whose memory an injector keeps.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
     /// The list of sleepers is cleared once this many sleepers, or more, have left it untold.
@@ -158,13 +156,12 @@ mod model {
         }
     }
 
-    /// Returns a reference that is never upgraded.
     pub(crate) fn weak<T>(_arc: &Arc<T>) -> Weak<T> {
         Weak(core::marker::PhantomData)
     }
 
     /// Returns the value to the last owner. If several owners call this at the same time, perhaps
-    /// none gets the value. Then the last owner drops it.
+    /// none gets the value, and the last owner drops it.
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::try_unwrap(arc).ok()
     }
@@ -184,22 +181,17 @@ mod model {
     /// The most other segments whose memory an injector keeps: none, so that a model frees them and
     /// notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
-    /// The list of sleepers is cleared once this many sleepers, or more, have left it untold.
     pub(crate) const MANY_GONE: usize = 2;
     /// The number of a fair scheduler's queues that share a word. Small, so that models have
     /// several groups.
     pub(crate) const GROUP: usize = 2;
-    /// The most groups of queues in a fair scheduler.
     pub(crate) const GROUPS: usize = 4;
-    /// The number of groups that share a word of a summary.
     pub(crate) const SUMMARY: usize = 2;
-    /// The number of children of a node of a tree above the queues.
     pub(crate) const FAN: usize = 2;
     /// The most nested services of a worker that helpers can see. Small, because each service takes
     /// three atomics, which loom counts.
     pub(crate) const KNOWN_SERVICES: usize = 4;
 
-    /// A function that is `const` on the machine.
     macro_rules! const_on_the_machine {
         ($(#[$meta:meta])* $visibility:vis fn $($rest:tt)*) => {
             $(#[$meta])* $visibility fn $($rest)*
@@ -219,7 +211,6 @@ mod model {
 /// A position in a queue: a counter that wraps, compared by signed difference.
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub(crate) type Index = i64;
-/// A position in a queue: a counter that wraps, compared by signed difference.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
@@ -227,7 +218,6 @@ pub(crate) type Index = isize;
 /// make models larger.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
-/// A text with several owners.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) type Text = Unwatched<str>;
 
