@@ -51,7 +51,7 @@ impl Turns {
     }
 
     /// Ends all waiting, and drops the futures and the jobs that have not begun. Then tells the
-    /// schedulers over the stepper, which drop their tasks. Otherwise a running ticket would go on
+    /// schedulers over the stepper, which drop their tasks, because a running ticket would go on
     /// until no task is left.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();

@@ -54,11 +54,9 @@ enum Turn {
 }
 
 enum Thread {
-    /// It waits for a job.
     Idle,
     /// The thread has this job, and waits for its turn.
     Given(Job),
-    /// It waits for this time.
     Until(u64),
     /// The thread waits for another task, and sleeps until its waker is called.
     Asleep,
@@ -189,7 +187,6 @@ impl Turns {
         self.state.lock().panicked
     }
 
-    /// Accepts a job, or gives it back if the stepper is gone.
     pub(super) fn push(&self, job: Job) -> Result<(), Job> {
         let mut state = self.state.lock();
         if state.is_over {
@@ -230,7 +227,7 @@ impl Turns {
     }
 
     /// Waits until the clock has moved on by `nanos`. Once the stepper is gone, moves the clock and
-    /// returns at once. A queue's tasks then still take time, and their quantum ends.
+    /// returns at once, so that a queue's tasks still take time, and their quantum ends.
     fn wait(&self, index: usize, nanos: u64) {
         let mut state = self.state.lock();
         if state.is_over {
@@ -368,7 +365,6 @@ impl TurnState {
         self.threads.iter().filter_map(|it| self.due(it)).min()
     }
 
-    /// Draws one of the threads that are due at `time`.
     fn draw(&mut self, time: u64) -> usize {
         let is_due = |it: &usize| self.due(&self.threads[*it]) == Some(time);
         let due: Vec<_> = (0..self.threads.len()).filter(is_due).collect();
