@@ -277,7 +277,7 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
-            // Relaxed: as in `door`.
+            // Relaxed: a worker runs the jobs that it accepts before it leaves (I2).
             Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => {
                 local.deque.push_made(job);
             }
@@ -302,7 +302,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job, behind all queued jobs. Inlined for the same reason as `accept`.
+    /// Accepts a job, behind all queued jobs. Inlined, so that the job stays in registers.
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
