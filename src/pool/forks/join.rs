@@ -18,13 +18,11 @@ use core::mem;
 /// The second half, on the stack of its owner (I8).
 #[repr(C)]
 struct Half<B, R> {
-    /// The first field, so that a pointer to it is a pointer to the whole.
     link: Link,
     closure: Place<B>,
     result: Place<Result<R, thread::Payload>>,
 }
 
-/// The second closure.
 trait Second<R>: Send {
     /// Runs on the thread that called `join`.
     fn run_here(self) -> R;
@@ -308,7 +306,8 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
-        // Jobs below the half must not be moved. By their new indices they would seem newer (I9).
+        // Jobs below the half must not be moved, because their new indices would make them seem
+        // newer (I9).
         while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {

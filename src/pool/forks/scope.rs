@@ -226,7 +226,6 @@ impl Core {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
 
-    /// Returns whether this worker is the owner.
     fn is_owners(&self, local: Option<&Local>) -> bool {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }

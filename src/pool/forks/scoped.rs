@@ -1,8 +1,8 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation, with the closure, the result and a mark. The first
-//! of the two to come takes the closure. A job without a handle has no result, so it needs no
-//! allocation.
+//! The job and the handle share one allocation, with the closure, the result and a mark. The job or
+//! the handle takes the closure, whichever runs first. A job without a handle has no result, so it
+//! needs no allocation.
 //!
 //! If another thread runs the job, the wait for it has a latch of its own (I9). So no other job of
 //! the scope runs in the wait. The scope keeps a panic until a `join` returns it. At its end the
