@@ -88,8 +88,8 @@ impl<T> Orphan<T> {
 }
 
 impl Head {
-    /// Returns whether the count has room for one more orphan. Orphans that other consumers are
-    /// about to add are allowed for.
+    /// Returns whether the count has room for one more orphan: it is less than half of the maximum,
+    /// because other consumers may have seen the same count.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2
     }

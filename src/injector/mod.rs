@@ -201,7 +201,6 @@ struct TailLine<T> {
 
 /// Fields that are written once per segment, or after a thread was stopped.
 struct InjectorShelf<T> {
-    /// The very first segment.
     first: AtomicPtr<Segment<T>>,
     /// The oldest linked segment. `settled` lies in this segment. Only the sweeper writes the
     /// pointer.
@@ -384,7 +383,6 @@ impl<T> InjectorShelf<T> {
 }
 
 impl<T> Default for Injector<T> {
-    /// Returns an empty injector: [`new`](Injector::new).
     fn default() -> Self {
         Injector::new()
     }

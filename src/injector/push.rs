@@ -328,8 +328,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Moves `tail` past the segment of this number, which is used up. Each producer that comes
-    /// here completes the remaining steps, so no producer waits for another.
+    /// Moves `tail` past the segment of this number, which is used up. Each producer that calls
+    /// this completes the remaining steps, so no producer waits for another.
     #[cold]
     fn add_segment(&self, number: u64) {
         let _visit = self.visit();

@@ -159,8 +159,8 @@ impl<T> Injector<T> {
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
     /// `tail` is read after `settled`, so it counts every item that was pushed before the last
-    /// settled item was taken (QUIET). `tail` is read only if `settled` has reached `head`. That is
-    /// not so while items come and go.
+    /// settled item was taken (QUIET). `tail` is read only if `settled` has reached `head`, which
+    /// it has not while items are pushed and taken.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());

@@ -81,7 +81,6 @@ impl Head {
         tail.0.wrapping_sub(self.0) as i64 > 0
     }
 
-    /// Returns the word with `slots` more slots of this segment claimed.
     #[inline(always)]
     pub(super) const fn claimed(self, slots: usize) -> Self {
         Head(self.0 + slots as u64)
@@ -115,7 +114,6 @@ impl Tail {
         self.0 & CLOSED != 0
     }
 
-    /// Returns the word without its closed bit.
     #[inline(always)]
     pub(super) const fn spot(self) -> Spot {
         Spot(self.0 & !CLOSED)
