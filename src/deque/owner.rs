@@ -221,7 +221,7 @@ impl<T> Worker<T> {
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
-        // `top_seen` may be out of date, but `top` only grows. So the deque has at most the items
+        // `top_seen` may be out of date, but `top` only grows, so the deque has at most the items
         // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
@@ -330,8 +330,8 @@ impl<T> Worker<T> {
         result
     }
 
-    /// Remembers `top` without the mark of an announced batch. So while a batch is announced,
-    /// `take_next` finds that `top` has changed, and calls `settle`.
+    /// Remembers `top` without the mark of an announced batch, so that `take_next` finds `top`
+    /// changed while a batch is announced, and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {
         self.top_seen.set(top.unannounced());

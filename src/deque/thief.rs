@@ -56,7 +56,7 @@ impl<T> Stealer<T> {
     #[inline(always)]
     pub(super) fn look_at_bottom(&self) -> Index {
         // The owner of a FIFO deque takes by compare-exchange, as thieves do, and never lowers
-        // `bottom`. So an old `bottom` can only hide items.
+        // `bottom`, so an old `bottom` can only hide items.
         if self.flavor == Flavor::Lifo {
             LAST_ITEM.light_fence();
         }

@@ -58,7 +58,7 @@ pub struct Worker<T> {
     /// FIFO deque this is `Index::MAX`.
     pub(super) few: Cell<Index>,
     /// The greatest length at which `pop` halves the buffer, unless only one item is left. A
-    /// quarter of the capacity, or zero if the deque does not shrink.
+    /// quarter of the capacity; zero if the deque never shrinks or is at its minimum.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
@@ -171,7 +171,7 @@ impl<T> Worker<T> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        // Relaxed: `top` only grows. So an old `top` only counts items that are already taken, as
+        // Relaxed: `top` only grows, so an old `top` only counts items that are already taken, as
         // the documentation says.
         distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
     }
