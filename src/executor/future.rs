@@ -133,7 +133,7 @@ impl<E: Executor + 'static> Over<E> {
         if thread::spawn("filch-woken".to_string(), None, body).is_ok() {
             return Ok(());
         }
-        // No thread could be started. So the jobs that other threads have added since are dropped
+        // No thread could be started, so the jobs that other threads have added since are dropped
         // with their futures.
         let mut jobs = self.backlog.lock().take().unwrap_or_default();
         jobs.pop_front().map_or(Ok(()), |(job, _)| Err((job, Reason::Full)))
