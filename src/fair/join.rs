@@ -21,7 +21,6 @@ use core::num::NonZeroUsize;
 /// The second half of a `join`, on the stack of the thread that has forked it, its owner (I7).
 #[repr(C)]
 struct ForkHalf<B, R> {
-    /// First, so that a pointer to it is a pointer to the whole.
     head: ForkHead,
     latch: Latch,
     context: HalfContext,

@@ -1,5 +1,4 @@
-//! The builder of a queue. `build` takes a slot under the registry's lock, opens the slot's line,
-//! and links the token that cancels the queue.
+//! The builder of a queue.
 
 use super::line::life::MAX_TASKS;
 use super::line::{MAX_WEIGHT, QueueSettings, limit_of};

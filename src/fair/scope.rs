@@ -34,7 +34,6 @@ pub struct QueueScope<'scope, 'env: 'scope> {
 
 #[repr(C)]
 struct ScopeJob<'a, F> {
-    /// First, so that a pointer to it is a pointer to the whole.
     head: ForkHead,
     first: &'a Mutex<Option<thread::Payload>>,
     f: F,
