@@ -72,7 +72,6 @@ impl<T> Stealer<T> {
         unsafe { &*buffer }
     }
 
-    /// Claims the `count` items at `top`, if `top` is unchanged.
     #[inline(always)]
     pub(super) fn claim(&self, top: Top, count: usize) -> bool {
         let success = LAST_ITEM.strong(CLAIM.release());

@@ -23,7 +23,6 @@ pub struct QueueScope<'scope, 'env: 'scope> {
     /// The first panic of a job.
     first: Mutex<Option<thread::Payload>>,
     room: Room,
-    /// The token whose cancellation keeps further jobs from beginning.
     token: Option<CancelToken>,
     /// The token's cancellation, once a job was dropped because of it.
     cut: Mutex<Option<JoinError>>,

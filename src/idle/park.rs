@@ -90,7 +90,6 @@ impl ThreadPark {
         ThreadPark { parker, waker }
     }
 
-    /// Calls `sleep` with the park that this thread keeps.
     pub(crate) fn with_own<R>(sleep: impl FnOnce(&mut Self) -> R) -> R {
         per_thread! {
             #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form

@@ -60,7 +60,6 @@ pub(super) struct WaiterCell {
 
 /// Whether a waiter still had its owner when a notifier took it off.
 enum There {
-    /// The owner slept, and this wakes it.
     Sleeper(Waker),
     /// The owner was about to leave.
     Nobody,

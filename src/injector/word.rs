@@ -63,7 +63,6 @@ impl Head {
         (self.0 & HEAD_OFFSET) as usize
     }
 
-    /// Returns the number of orphans that are not settled yet.
     #[inline(always)]
     pub(super) const fn orphans(self) -> u64 {
         (self.0 & ((1 << NUMBER_SHIFT) - 1)) / ORPHAN

@@ -164,7 +164,6 @@ impl WorkerThread {
             life.get_or_init(|| WorkerLife(Box::new(Local::new(*vacancy)))).begin();
             Some(())
         };
-        // An error means that the locals of this thread have been destroyed.
         LIFE.try_with(begin).ok().flatten().ok_or(self)
     }
 }
@@ -238,7 +237,7 @@ impl Pool {
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
         if is_missing {
-            self.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
+            self.attention.fetch_or(MISSING, Relaxed); // Relaxed: written under the lock
         }
         drop(crew);
         if is_missing {
@@ -345,7 +344,6 @@ impl Local {
         })
     }
 
-    /// Runs a job as a stranger to the task that this worker runs already.
     fn run_stranger(&self, job: Job) {
         current::as_stranger(self.shared.id, || self.run_caught(job));
     }

@@ -21,8 +21,8 @@ pub(crate) struct StackKind {
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
-/// The kind of jobs that hold a pointer to such a record. It is a static, because jobs of this kind
-/// are recognized by its address.
+/// The kind of jobs that hold a pointer to a record. A static, because jobs of this kind are
+/// recognized by its address.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
@@ -91,13 +91,11 @@ impl Job {
         Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
     }
 
-    /// Returns whether this is a job of the scope that has this kind.
     #[inline]
     pub(crate) fn is_of(&self, scope: usize) -> bool {
         is_scoped(self.kind.as_ptr()) && self.kind().addr() == scope
     }
 
-    /// Returns the scope's kind, if this is a job of a scope.
     #[inline]
     pub(crate) fn scope(&self) -> Option<*const Kind> {
         is_scoped(self.kind.as_ptr()).then(|| self.kind())

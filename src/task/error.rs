@@ -142,7 +142,6 @@ impl JoinError {
         JoinError(ErrorKind::Dropped(cause.into()))
     }
 
-    /// Keeps the error if it is the first, and returns it otherwise.
     pub(crate) fn keep_first(self, first: &mut Option<JoinError>) -> Option<JoinError> {
         match first {
             Some(_) => Some(self),

@@ -27,7 +27,6 @@ use core::task::{Context, Poll, Waker};
 /// The index of a future that is not on its executor's roll (`Living`).
 const NOWHERE: usize = usize::MAX;
 
-/// The allocation of a future's task.
 struct FutureCell<F: Future> {
     core: TaskCore<F::Output>,
     polling: Unwatched<dyn Polling>,
@@ -60,7 +59,6 @@ pub(crate) struct NewFuture<'a> {
 }
 
 impl NewFuture<'_> {
-    /// Spawns the future. If the executor refuses it, returns the future and the reason.
     pub(crate) fn spawn<F>(self, future: F) -> Result<JoinHandle<F::Output>, (F, Reason)>
     where
         F: Future + Send + 'static,

@@ -26,7 +26,6 @@ pub(crate) trait Own {
     /// Parks like [`Park::park`]. Meanwhile another thread may take the worker's place.
     fn park(&self, timeout: Option<Duration>);
 
-    /// Returns the waker that unparks the worker, like [`Park::unparker`].
     fn unparker(&self) -> Waker;
 }
 
@@ -71,7 +70,6 @@ pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
 /// The place where a thread sleeps while it waits for tasks. Meanwhile other threads may take its
 /// place in its pool and in each scheduler that it serves.
 pub(crate) enum Bed<'a> {
-    /// The worker's own park.
     Worker(&'a dyn Own),
     Thread(&'a mut ThreadPark),
 }

@@ -215,7 +215,6 @@ impl Job {
         self.task().is_some_and(AnyTask::is_expired)
     }
 
-    /// Returns the task if this is the job of a task, and the job otherwise.
     #[inline]
     pub(crate) fn into_task(self) -> Result<AnyTask, Job> {
         if self.task().is_none() {

@@ -36,7 +36,6 @@ const SHARDS: usize = 16;
 /// The shard of all threads that have none of their own.
 const COMMON: usize = SHARDS - 1;
 
-/// The head with which every fork begins.
 #[repr(C)]
 pub(crate) struct ForkHead {
     stack: OnStack,

@@ -29,7 +29,6 @@ impl<T> Sweeps<T> {
         self.has_kept.load(Relaxed) // Relaxed: the life word orders it
     }
 
-    /// Takes the kept job or else the oldest.
     #[cold]
     pub(crate) fn take(&self, jobs: &Injector<T>) -> Option<T> {
         let mut kept = self.kept.lock();

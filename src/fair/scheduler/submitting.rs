@@ -11,7 +11,6 @@ use core::ptr;
 #[derive(Clone, Copy)]
 enum Handing {
     Nothing,
-    /// This thread submits a ticket to this executor.
     Submits(*const Below),
     /// The executor has run the ticket at once, on this thread.
     RunsHere,

@@ -150,7 +150,6 @@ impl Services {
         self.open().last().map_or(NOTHING, |it| it.latch.load(Relaxed))
     }
 
-    /// Returns the services that may be open.
     fn open(&self) -> impl Iterator<Item = &OpenService> {
         // Relaxed: this is a first look. Other threads read the word again, with acquire.
         self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)

@@ -66,7 +66,6 @@ pub(crate) struct Crew {
     /// joined.
     pub(crate) threads: Vec<Option<JoinHandle<()>>>,
     pub(crate) taken: Vec<bool>,
-    /// The work of the threads that have gone.
     pub(crate) gone: WorkerMetrics,
     /// Whether dropping the last handle does not wait for the threads.
     pub(crate) is_background: bool,

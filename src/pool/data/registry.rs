@@ -25,12 +25,10 @@ pub(crate) struct Seat {
     pub(crate) stealer: Stealer<Job>,
     /// The futures that have woken themselves on this worker.
     pub(crate) yielded: Stealer<AnyTask>,
-    /// Jobs for this worker and no other.
     pub(crate) pinned: Injector<Job>,
     /// Jobs that only this worker can run, and that it also runs while it waits.
     pub(crate) urgent: Injector<Job>,
     pub(crate) held: CachePadded<Held>,
-    /// The services that the worker runs, for which other workers wait.
     pub(crate) services: Services,
     /// Wakes the worker while it waits for a half of a `join`, or for a scope.
     pub(crate) bell: Waker,
@@ -49,7 +47,6 @@ impl Seat {
         !self.stealer.is_empty() || !self.yielded.is_empty()
     }
 
-    /// Takes the job of the future that has yielded first.
     pub(crate) fn take_yielded(&self) -> Option<Job> {
         self.yielded.steal_some(|_, _| true).map(Job::of_task)
     }

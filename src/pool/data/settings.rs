@@ -67,7 +67,6 @@ impl Settings {
     }
 }
 
-/// Returns the number of threads, or an error if it is zero.
 pub(crate) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
     let refused =
         || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");

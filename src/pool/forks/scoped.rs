@@ -35,7 +35,6 @@ struct ScopedTask<F, T>(Mutex<ScopedState<F, T>>);
 
 struct ScopedState<F, T> {
     stage: Stage<F, T>,
-    /// Wakes the thread that waits for the job.
     bell: Option<Waker>,
     /// Whether the handle has taken the closure while the job is still queued.
     is_tombstone: bool,

@@ -98,14 +98,12 @@ impl Local {
         }
     }
 
-    /// Counts a turn.
     #[inline(always)]
     fn has_run(&self) {
         self.turn.set(self.turn.get().wrapping_add(1));
         self.seat.counters.ran();
     }
 
-    /// Runs a job as `run` does, and reports its panic.
     pub(crate) fn run_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| self.run(job)) {
             self.has_run();

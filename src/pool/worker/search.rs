@@ -99,7 +99,6 @@ impl Local {
         self.turn.get() % INJECTOR_FIRST_EVERY == 0
     }
 
-    /// Does the work of every 61st turn.
     #[cold]
     fn look_around(&self) -> Option<Job> {
         // Counted here, so that the worker does not repeat this turn if no job runs.
@@ -127,7 +126,6 @@ impl Local {
         self.shared.shelf.take().or_else(|| self.shared.injector.pop())
     }
 
-    /// Takes the oldest job of the injector. A batch of the next jobs goes to the deque.
     fn take_batch(&self) -> Option<Job> {
         // An injector never answers `Retry`.
         let job = self.shared.injector.steal_batch_and_pop(&self.deque).success()?;

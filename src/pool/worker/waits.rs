@@ -11,8 +11,8 @@ use crate::task::{Job, current};
 use core::task::Waker;
 use core::time::Duration;
 
-/// How long a waiting worker sleeps if no thread has taken its place. Then it looks again whether
-/// it can help, since it is not notified of every job.
+/// How long a waiting worker sleeps if no thread has taken its place. It is not notified of every
+/// job, so it looks again whether it can help.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 impl Local {
@@ -54,7 +54,6 @@ impl Local {
         }
     }
 
-    /// Takes the newest job of this worker's deque, if it is at this index or above.
     #[inline(always)]
     fn pop_above(&self, place: Index) -> Option<Job> {
         let newest = self.deque.next_place().wrapping_sub(1);
