@@ -65,7 +65,6 @@ impl Futures {
     }
 }
 
-/// An executor and the futures that it polls.
 struct Over<E> {
     executor: Unwatched<E>,
     living: Unwatched<Living>,

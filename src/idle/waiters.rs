@@ -69,7 +69,6 @@ enum There {
 
 /// The outcome of an owner's attempt to leave untold.
 enum Went {
-    /// The owner was told before it could leave.
     Woken,
     /// The owner has left; the waiter is still in the list.
     LeftBehind,

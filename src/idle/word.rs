@@ -28,7 +28,6 @@ const ONE_PREPARED: u64 = 1 << PREPARED_SHIFT;
 const ONE_SIGNAL: u64 = 1 << SIGNALS_SHIFT;
 const ONE_STAMP: u64 = 1 << STAMP_SHIFT;
 
-/// The highest number that a waiter may have.
 pub(super) const MOST_WAITERS: usize = TOP as usize;
 pub(super) const MOST_PREPARED: u64 = COUNT;
 

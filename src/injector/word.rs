@@ -23,7 +23,6 @@ const CLOSED: u64 = 1 << 23;
 
 /// The amount by which registering an orphan adds to `head`.
 pub(super) const ORPHAN: u64 = 1 << 10;
-/// The most orphans that `head` can count.
 pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
 
 /// The number of a segment that never existed. A new injector counts it as used up. The number is
@@ -39,11 +38,9 @@ pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
 
-/// How far consumers have claimed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head(pub(super) u64);
 
-/// How far producers have claimed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail(pub(super) u64);
 

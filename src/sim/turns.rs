@@ -14,7 +14,6 @@ use core::cell::RefCell;
 use core::task::Waker;
 use core::time::Duration;
 
-/// The state that a stepper and its threads share.
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
     pub(super) living: Living,
@@ -302,19 +301,16 @@ impl Turns {
         true
     }
 
-    /// Lets one thread run. Returns whether there was one.
     pub(super) fn step(&self) -> bool {
         let _driver = self.drive();
         self.go_on(u64::MAX, None)
     }
 
-    /// Lets all threads run until there is nothing to do.
     pub(super) fn run(&self) {
         let _driver = self.drive();
         self.go_on(u64::MAX, Some(u64::MAX));
     }
 
-    /// Runs all threads that are due within `nanos`, and advances the clock by `nanos`.
     pub(super) fn advance(&self, nanos: u64) {
         let _driver = self.drive();
         let end = self.now().saturating_add(nanos);

@@ -91,11 +91,9 @@ pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 /// How a poll has ended, for an executor that takes a future back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Polled {
-    /// There was nothing to poll.
     Nothing,
     /// The future has ended, or sleeps.
     Done,
-    /// The future has woken itself.
     Yields,
 }
 
@@ -179,8 +177,8 @@ impl AnyTask {
         self.state().is_counted()
     }
 
-    /// Notes that the caller has come to the task's job. Returns whether the caller must take the
-    /// task off the count.
+    /// Notes that the caller has taken the task's job out of its queue. Returns whether the caller
+    /// must take the task off the count.
     pub(crate) fn is_left(&self) -> bool {
         self.state().is_left()
     }

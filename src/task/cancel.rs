@@ -58,7 +58,6 @@ struct TokenState {
 enum Fate {
     /// The tokens, tasks and wakers to tell of a cancellation.
     Open(Slots<Listener>),
-    /// The reason of the cancellation, if one was given.
     Cancelled(Option<Text>),
 }
 
@@ -353,7 +352,6 @@ impl Drop for Node {
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
     token: CancelToken,
-    /// The registration of the waker of the last poll.
     link: Option<CancelLink>,
 }
 

@@ -18,7 +18,6 @@ use alloc::boxed::Box;
 use core::mem;
 use core::ptr::{self, NonNull};
 
-/// The allocation of a closure's task.
 struct Cell<F, T> {
     core: TaskCore<T>,
     /// The closure and its membership in a group. Both belong to the claimer (I1).

@@ -299,8 +299,8 @@ impl<T> JoinHandle<T> {
         false
     }
 
-    /// Takes the waker back, if there is one. Returns `false` if the task is done. Then the thread
-    /// that finished the task has the waker.
+    /// Takes the waker back, if there is one. Returns `false` if the task is done. The waker is the
+    /// claimer's then (I3).
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;

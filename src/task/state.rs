@@ -16,9 +16,9 @@ const WAITED_FOR: usize = 1 << 3;
 const HELD: usize = 1 << 4;
 /// The executor counts the task until it ends, and its claimer takes it off the count (I8).
 const COUNTED: usize = 1 << 5;
-/// The claimer leaves the task in the count. The thread that comes to its job takes it off.
+/// The claimer has left the task in the count, for the thread that takes the task's job.
 const LEFT: usize = 1 << 6;
-/// A thread has come to its job.
+/// A thread has taken its job out of the queue.
 const POPPED: usize = 1 << 7;
 /// The executor refused the task, and the closure is the caller's again.
 const HANDED_BACK: usize = 1 << 8;
@@ -225,8 +225,8 @@ impl State {
         self.0.load(Relaxed) & COUNTED != 0
     }
 
-    /// Leaves the task in its queue's count. The thread that comes to the task's job takes it off.
-    /// Returns `false` if a thread has come to the job already.
+    /// Leaves the task in its queue's count, for the thread that takes the task's job. Returns
+    /// `false` if a thread has taken the job already.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: the second of the two changes sees the first's bit
     }

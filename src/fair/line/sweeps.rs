@@ -10,7 +10,6 @@ use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed};
 use alloc::vec::Vec;
 
-/// The job that the sweeps of a queue have kept.
 pub(crate) struct Sweeps<T> {
     /// Whether jobs are taken under the lock.
     has_kept: AtomicBool,

@@ -6,7 +6,6 @@ use crate::sync::{GROUP, GROUPS, array_on_the_machine};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// How many queues a scheduler can have at once.
 const SLOTS: usize = GROUP * GROUPS;
 
 /// The line of each slot, in groups that are made when they are first needed. A line stays where it

@@ -34,7 +34,7 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Always sets the summary's bit as well. So a thread that clears that bit reads from the
+    /// Always sets the summary's bit as well, so that a thread that clears that bit reads from the
     /// latest insertion before, and sees its member.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;

@@ -10,7 +10,6 @@ use crate::fair::policy::{Pick, Reweighted, Service};
 use crate::sync::Relaxed;
 use crate::sync::lock::Mutex;
 
-/// All queues, the ready sets with their policies, and the clock that measures the queues.
 pub(crate) struct Queues {
     pub(crate) table: Table,
     pub(crate) tiers: Tiers,

@@ -168,7 +168,6 @@ impl OpenService {
     }
 }
 
-/// A service that was open.
 struct View {
     seat: usize,
     /// How many other services of its worker the service is in.

@@ -13,20 +13,13 @@ use crate::task::{End, ExecutorId, Job, Living, current};
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 
-/// The first bit of `attention`: threads are missing. At first all are missing, later those that
-/// the system has refused.
+// The bits of `attention`, which the head of `pool` explains.
 pub(crate) const MISSING: usize = 1;
 pub(crate) const CLOSED: usize = 1 << 1;
-/// The queued jobs are to be dropped.
 pub(crate) const DISCARD: usize = 1 << 2;
-/// There are too many workers. The first that sees this bit goes.
 pub(crate) const SURPLUS: usize = 1 << 3;
-/// There are too many workers. A worker that has slept for `keep_alive` may go.
 pub(crate) const SPARE: usize = 1 << 4;
-/// The thread that cancels the pool may have missed jobs that were spawned or moved meanwhile. They
-/// are to be dropped.
 pub(crate) const MISSED: usize = 1 << 5;
-/// Jobs are pinned to workers. The bits from here on count these jobs.
 pub(crate) const PINNED: usize = 1 << 6;
 
 pub(crate) struct Pool {
@@ -40,7 +33,6 @@ pub(crate) struct Pool {
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
-    /// Threads that have not gone.
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
     /// The token of the pool's end, cancelled when all threads have gone for good.

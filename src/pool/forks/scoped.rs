@@ -30,7 +30,6 @@ pub struct ScopedJoinHandle<'scope, T> {
     task: Unwatched<dyn Outcome<T> + Send + Sync + 'scope>,
 }
 
-/// The data that the job and its handle share.
 struct ScopedTask<F, T>(Mutex<ScopedState<F, T>>);
 
 struct ScopedState<F, T> {

@@ -37,7 +37,7 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::task::Waker;
 
-/// A raider follows the list, or the owner offers it. The bit keeps the other thread out.
+/// A raider follows the list, or the owner offers it. Only one thread at a time does.
 const RAIDING: usize = 1;
 /// Another thread asks the owner to offer the halves that it holds.
 const CALLED: usize = 1 << 1;

@@ -32,7 +32,6 @@ thread::per_thread! {
     static INDEX: Cell<Option<usize>> = Cell::new(None);
 }
 
-/// The state that only the worker itself uses.
 pub(crate) struct Local {
     pub(crate) shared: Arc<Pool>,
     pub(crate) seat: Arc<Seat>,
