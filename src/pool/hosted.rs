@@ -5,9 +5,9 @@
 //! ends when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
 //! further thread when a thread blocks, and each of its threads keeps its index.
 //!
-//! A worker may have to wait for something with which it cannot help, such as another pool. Then it
-//! calls `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one
-//! job at a time, since a batch would lie above the floor of the job that the worker runs (I9).
+//! A worker that waits for something with which it cannot help, such as another pool, calls
+//! `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one job
+//! at a time, since a batch would lie above the floor of the job that the worker runs (I9).
 //! Such a job is a stranger to the tasks inside which it runs (`current::as_stranger`). Their queue
 //! is not its current queue, and their cancellation does not reach it.
 

@@ -1,5 +1,5 @@
 //! Handles: waiting for a task, and cancelling it. A handle waits by a waker that it leaves in the
-//! task (I3). Then it takes the result (I2).
+//! task (I3), and then takes the result (I2).
 
 use super::any::{AnyTask, Reference};
 use super::cell::{Task, TaskCore};

@@ -13,8 +13,7 @@
 //!  3  word := 0                                c  word: as before? then claim the item
 //!  4  push what something else brings about
 //!
-//!  Never: b sees 4, and c misses 3, so that the waiting worker takes an item of 4.
-//!  And the item that b has seen is there as long as no claim but ours succeeds.
+//!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
 //! ```
 //!
 //! A worker that waits takes no stranger. A job of a scope that encloses the service is a stranger,

@@ -1,6 +1,6 @@
 //! Halves of `join`s that their owner holds: linked on its stack, but not in its deque yet.
 //!
-//! An item that goes through the deque costs a fence. So a worker *holds* its halves as long as no
+//! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* them by pushing all of them to its deque, oldest
 //! first. It does so when another worker sleeps, is about to sleep or has asked for halves, and
 //! before it waits or blocks itself. If the owner offers nothing for a long time, a thief *raids*
@@ -20,7 +20,7 @@
 //!  Never: c misses 1, and 3 misses a.
 //! ```
 //!
-//! Halves are offered and taken oldest first. So in the list, the older halves have marks and the
+//! Halves are offered and taken oldest first, so in the list the older halves have marks and the
 //! newer halves have none. Only the owner changes `newest`, with one exception: a raider that
 //! leaves no half behind clears it. Before the frame of a half ends, the owner takes the half off
 //! the list, marked or not. Then the owner waits for the raider.
