@@ -88,7 +88,7 @@ impl<T> Orphan<T> {
 }
 
 impl Head {
-    /// Returns whether the count has room for one more orphan: it is less than half of the maximum,
+    /// Returns whether the count has room for one more orphan. Half of the maximum is the limit,
     /// because other consumers may have seen the same count.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2

@@ -144,8 +144,8 @@ impl Job {
     }
 }
 
-/// Returns the kind in a copy. A caller may compare the kind, but must not follow the pointer,
-/// because the copy may be torn: it may mix the words of several jobs.
+/// Returns the kind in a copy, which may be torn: it may mix the words of several jobs. So a caller
+/// may compare the kind, but must not follow the pointer.
 #[inline]
 fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
     // SAFETY: I6 — the words are those of jobs, so this is within the copy.

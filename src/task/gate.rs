@@ -56,8 +56,8 @@ pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
 /// Returns this thread's own queue, to be used within one call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — the pointer was set by `with_own`, which is further up the stack and resets it,
-    // or by `have_own`, whose caller (`WorkerLife`) resets it before it frees the worker.
+    // SAFETY: I5 — if `with_own` has set the pointer, it is further up the stack, and resets it. If
+    // `have_own` has, its caller (`WorkerLife`) resets the pointer before it frees the worker.
     Some(unsafe { &*own })
 }
 

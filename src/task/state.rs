@@ -99,8 +99,8 @@ pub(super) struct Finished {
     pub(super) is_waited_for: bool,
 }
 
-// Relaxed, where a site gives no reason: the bit itself is the answer, and the thread reads nothing
-// because of it that changes after the task is made.
+// Relaxed, where a site gives no reason: the bit itself is the answer. Because of it, the thread
+// reads nothing that changes after the task is made.
 impl State {
     /// Returns the word of a queued closure, which has a job and a handle.
     pub(super) fn queued(has_deadline: bool) -> Self {

@@ -85,8 +85,8 @@ impl Mine {
     }
 
     fn is_over(&self) -> bool {
-        // Relaxed: a later timeline at the same address is made after this flag was set, so that a
-        // thread that knows the later timeline sees the flag.
+        // Relaxed: a later timeline at the same address is made after this flag was set. A thread
+        // that knows the later timeline therefore sees the flag.
         self.side.is_over.load(Relaxed)
     }
 }

@@ -112,8 +112,8 @@ impl Shard {
 /// The forks of a queue that no thread has begun.
 ///
 /// A thread that forks has a shard of its own for the lease, so that threads that fork in one queue
-/// do not share a lock. If a lease leaves forks in its shard, the queue's other servers find the
-/// forks there.
+/// share no lock. If a lease leaves forks in its shard, the queue's other servers find the forks
+/// there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],

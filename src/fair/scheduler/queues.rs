@@ -84,10 +84,9 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and tells the policy, which converts the queue's debt. The higher weight
-    /// is in force between these two steps, so that a pick or a lease in between is wrong by at
-    /// most its own charge at the new weight. The lower weight could multiply that error by
-    /// from/to.
+    /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
+    /// steps the higher weight is in force. So a pick or a lease in between is wrong by at most its
+    /// own charge at the new weight. The lower weight could multiply that error by from/to.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

@@ -52,8 +52,8 @@ pub(crate) fn wait_until_quiet(
     if line.is_idle() {
         return Ok(false);
     }
-    // Preparing to wait has a fence, so that the thread that ends the last lease sees `quiet`, or
-    // this thread sees that the lease has ended.
+    // Preparing to wait has a fence, so the thread that ends the last lease sees `quiet`, or this
+    // thread sees that the lease has ended.
     match line.quiet().wait_until(deadline, || is_quiet(scheduler, line)) {
         true => Ok(true),
         false => Err(ShutdownError::StillRunning),

@@ -96,8 +96,8 @@ impl Serving {
         self.away.set(self.away.get().saturating_add(nanos));
     }
 
-    /// Charges the queue for its service up to `now`, before this thread sleeps, because the policy
-    /// would not know of this service until the wait is over.
+    /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
+    /// policy would not know of this service until the wait is over.
     pub(crate) fn settle(&self, queues: &Queues, line: &Line, now: u64) {
         let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
         let left = nanos.saturating_sub(self.charged.get());
