@@ -133,7 +133,8 @@ impl WaiterCell {
     /// longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
-        // Relaxed, on success: the waker is the owner's own.
+        // Relaxed, on success: the waker is the owner's own. TOLD, on failure: a notifier has told
+        // the owner.
         let touched = idle + TOUCHED;
         if self.state.compare_exchange(this.0, touched, Relaxed, TOLD.acquire()).is_err() {
             return Went::Woken;

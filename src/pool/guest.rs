@@ -3,8 +3,8 @@
 //! A guest (`take_part`) gets a seat with a deque. From then on it counts as active and present. It
 //! does not count in `alive`, `target` and `blocked`, which are about the threads that the pool
 //! starts and discharges. At the end the guest gives the jobs in its deque to the other workers,
-//! and leaves its seat. In a closed pool the guest runs the jobs itself, or drops them, because no
-//! other worker may be left. No call of a broadcast is pinned to a guest, because the guest may
+//! and leaves its seat. In a closed pool, where perhaps no other worker is left, the guest runs the
+//! jobs itself, or drops them. No call of a broadcast is pinned to a guest, because the guest may
 //! stay in its own code for long.
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the

@@ -97,6 +97,7 @@ mod machine {
     /// The most lasting segments, which an injector keeps until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
+    /// The most other segments whose memory an injector keeps.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
     /// The list of sleepers is cleared once this many sleepers, or more, have left it untold.

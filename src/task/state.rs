@@ -18,7 +18,7 @@ const HELD: usize = 1 << 4;
 const COUNTED: usize = 1 << 5;
 /// The claimer has left the task in the count, for the thread that takes the task's job.
 const LEFT: usize = 1 << 6;
-/// A thread has taken its job out of the queue.
+/// A thread has taken the task's job out of the queue.
 const POPPED: usize = 1 << 7;
 /// The executor refused the task, and the closure is the caller's again.
 const HANDED_BACK: usize = 1 << 8;
