@@ -20,6 +20,7 @@ use core::{fmt, mem};
 pub struct QueueScope<'scope, 'env: 'scope> {
     queue: &'env Queue,
     latch: Latch,
+    /// The first panic of a job.
     first: Mutex<Option<thread::Payload>>,
     room: Room,
     token: Option<CancelToken>,

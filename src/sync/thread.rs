@@ -98,6 +98,7 @@ mod machine {
         thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
     }
 
+    /// The payload of a panic.
     pub(crate) type Payload = Box<dyn Any + Send>;
 
     /// Starts a thread. Its stack has `stack_size` bytes, if that is given.
@@ -124,6 +125,7 @@ mod machine {
         catch_unwind(AssertUnwindSafe(body))
     }
 
+    /// Resumes a panic that was caught.
     pub(crate) fn resume(payload: Payload) -> ! {
         resume_unwind(payload)
     }
@@ -133,8 +135,8 @@ mod machine {
         catch(body).map_err(forget_if_it_panics).is_ok()
     }
 
-    /// Drops the payload of a panic. If its destructor, which is the user's, panics again, forgets
-    /// the second payload.
+    /// Drops the payload of a panic. The payload's destructor is the user's, and may panic again.
+    /// Then this forgets the second payload.
     pub(crate) fn forget_if_it_panics(payload: Payload) {
         if let Err(second) = catch(|| drop(payload)) {
             mem::forget(second);
@@ -185,19 +187,23 @@ mod model {
     /// The payload of a panic, which a model never has.
     pub(crate) type Payload = Box<dyn Any + Send>;
 
+    /// Runs `body` to its end.
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
         Ok(body())
     }
 
+    /// Is never called: no panic is caught.
     pub(crate) fn resume(_payload: Payload) -> ! {
         unreachable!("nothing is caught in a model")
     }
 
+    /// Runs `body` to its end.
     pub(crate) fn completes(body: impl FnOnce()) -> bool {
         body();
         true
     }
 
+    /// Is never called: no panic is caught.
     pub(crate) fn forget_if_it_panics(payload: Payload) {
         drop(payload);
     }

@@ -17,6 +17,7 @@ pub(super) struct Common {
     pub(super) state: State,
     /// Tells a model which threads use the memory, and which thread frees it (I4).
     pub(super) watch: Watch,
+    /// The executor that it was given to.
     pub(super) home: Home,
     /// The gate that limits which threads may run the task.
     pub(super) limited: Option<Limited>,
@@ -163,8 +164,8 @@ impl AnyTask {
     }
 
     /// Counts the task for this queue. Returns whether the task is now counted, so that its claimer
-    /// takes it off the count (I8). A task of another executor is counted only if the caller has
-    /// the last reference, so that no other thread can claim it.
+    /// takes it off the count (I8). A task that was given to another executor is counted only if
+    /// the caller has the last reference. Then no other thread can claim the task.
     pub(crate) fn be_counted(&self, queue: Home) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }

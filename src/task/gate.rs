@@ -16,6 +16,7 @@ use core::time::Duration;
 
 /// A worker's own queue. A worker that is about to claim a task takes the task's job out of it.
 pub(crate) trait Own {
+    /// Returns the executor whose worker it is.
     fn home(&self) -> Home;
 
     /// Takes this task's job out of the queue if the job is easily found, such as the newest job of

@@ -49,6 +49,7 @@ pub(crate) trait Polling: Send + Sync {
     /// Called after a future has ended whose first job was not kept any more.
     fn ended(&self, _number: u64) {}
 
+    /// Returns the executor whose tasks the futures are.
     fn home(&self) -> Home {
         None
     }

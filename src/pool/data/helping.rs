@@ -120,8 +120,8 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // `take` checks that all services on the path are still open, because the memory of an
-            // ended service's latch may belong to a stranger now.
+            // If a service on the path has ended, its latch's memory may belong to a stranger now.
+            // So `take` checks that all are still open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, true, is_such, &is_so);

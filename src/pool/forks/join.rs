@@ -306,8 +306,7 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
-        // Jobs below the half must not be moved, because their new indices would make them seem
-        // newer (I9).
+        // Jobs below the half must not be moved. By their new indices they would seem newer (I9).
         while self.deque.next_place() != place && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {

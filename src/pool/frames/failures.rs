@@ -41,6 +41,7 @@ impl Failures {
         }
     }
 
+    /// Keeps the error of a job that has a handle.
     pub(crate) fn keep(&self, latch: usize, error: JoinError) {
         self.with(|it| it.kept.push((latch, error)));
     }
@@ -69,7 +70,7 @@ impl Failures {
         self.with(|it| it.cut = Some(error));
     }
 
-    /// Returns the failure that the scope reports at its end: a panic rather than a job that has
+    /// Returns the failure that the scope reports at its end. A panic goes before a job that has
     /// not run.
     pub(crate) fn take_first(&self) -> Option<JoinError> {
         // Relaxed: all jobs have ended, and the owner knows it.

@@ -251,7 +251,7 @@ impl Pool {
     fn discard(&self) {
         // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
         // moving thread sees `DISCARD` after it has notified of the job. The bit of a worker that
-        // dozes is not enough: the moving thread may find none dozing, and then does not fence.
+        // dozes does not do: the moving thread may find none dozing, and then does not fence.
         self.idle.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();

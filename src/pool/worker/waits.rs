@@ -97,7 +97,7 @@ impl Local {
     /// is over, so waiting workers might not find them in the deque of this waiting worker.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_place());
-        // Caught, because the job may be a pinned one, for whose panic no thread waits.
+        // Caught, because no thread may wait for a pinned job. Then no thread would get its panic.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
