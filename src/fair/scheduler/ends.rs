@@ -59,8 +59,8 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
     // This fence lies between the end of the lease and the reads of `quiet` and of the limit. A
     // thread that lowers the limit, or waits until the queue is idle, writes first, then fences and
-    // looks at the leases. Either that thread sees that the lease has ended, or this thread sees
-    // the new limit or the waiting thread.
+    // looks at the leases. Either that thread sees that the lease has ended, or the thread that
+    // ends the lease sees the new limit or the waiting thread.
     LOOK.fence();
     // A thread that waits for a paused queue sweeps it once no lease is left.
     if look.is_idle() || look.may_be_swept() {
@@ -120,7 +120,7 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // that wait until the queue is idle, so this call takes a hold.
     line.life.begin_lease_anyway();
     line.cancel(reason);
-    // A thread that submits a poll sees the cancellation, or this thread sees the poll.
+    // A thread that submits a poll sees the cancellation, or the canceller sees the poll.
     LOOK.fence();
     // The queued tasks go first. If the running tasks were told first, they would stop, and their
     // threads would drop queued tasks without counting them here.

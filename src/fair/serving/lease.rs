@@ -179,8 +179,8 @@ pub(crate) fn run_up_to(
         if look.is_paused() || look.leases() > line.limit() {
             return None;
         }
-        // This thread leaves forks to the task that has forked them: it may hold locks that they
-        // take.
+        // Leaves forks to the task that has forked them, because the waiting thread may hold locks
+        // that they take.
         let Some(entry) = line.take_job() else { break };
         let is_it = entry.job.task().is_some_and(|it| it.is(task));
         run_entry(scheduler, line, entry, progress);
@@ -210,8 +210,8 @@ fn run_entry(
 #[inline(always)]
 fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress) {
     let panics = &scheduler.below.panics;
-    // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread drops the
-    // jobs that it takes.
+    // Relaxed: the canceller drops the jobs that it finds in the queue, and the thread of the lease
+    // drops the jobs that it takes.
     let has_run = if job.is_half() {
         // A fork runs even in a cancelled queue, because its task waits for it.
         job.run();
