@@ -302,7 +302,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job, behind all queued jobs. Inlined, so that the job stays in registers.
+    /// Accepts a job, behind all queued jobs. Inlined, so that the job goes from registers to the
+    /// deque.
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
