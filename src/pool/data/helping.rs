@@ -18,7 +18,7 @@
 //!
 //! A worker that waits takes no stranger. A job of a scope that encloses the service is a stranger,
 //! unless the worker waits for that very scope. The job's kind says in how many services its scope
-//! began. Counts of 29 and more are one value: to a waiter in so many, no scope is an inner one.
+//! began.
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
 //! the thief for which its thief waits. A half or scope is made in some service of the worker that
