@@ -177,7 +177,7 @@ impl<T> Segment<T> {
         (whole.pad_to_align(), at)
     }
 
-    /// The size of a segment's allocation.
+    /// The least size of a segment's allocation, without the padding before over-aligned slots.
     pub(super) const BYTES: usize =
         size_of::<SegmentSlot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 

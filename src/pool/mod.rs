@@ -1,4 +1,4 @@
-//! Thread pools: a small work-stealing pool, and the baseline that it has to beat.
+//! Thread pools: a work-stealing pool, and the baseline that it has to beat.
 //!
 //! ```text
 //!                          data/idle.rs: which workers search, sleep or are active

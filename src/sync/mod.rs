@@ -1,4 +1,4 @@
-//! The only module that names atomics, cells, threads and reclamation.
+//! The only module that names atomics, `UnsafeCell`, threads and reclamation.
 //!
 //! No other module names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
 //! (`tests/house/rules.rs` checks). So this folder alone decides whether the crate runs on the

@@ -123,7 +123,7 @@ impl<C: ContextFlow> Enter for ErasedSnapshot<C> {
     }
 }
 
-/// The captured context of a future, which each poll enters.
+/// A captured context that may be entered several times.
 pub(crate) struct Captured(Box<dyn Enter + Send>);
 
 impl Captured {

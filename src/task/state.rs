@@ -138,7 +138,7 @@ impl State {
 
     #[inline]
     pub(super) fn has_deadline(&self) -> bool {
-        self.0.load(Relaxed) & HAS_DEADLINE != 0 // Relaxed: the job that reads the bit also clears it
+        self.0.load(Relaxed) & HAS_DEADLINE != 0 // Relaxed: only the claimer clears the bit
     }
 
     /// Notes that the task begins in time, so that its deadline no longer counts.

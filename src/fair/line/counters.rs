@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Relaxed};
 /// off the queue's count ([`tell`]). So these sums and that count together are never more than the
 /// accepted tasks.
 ///
-/// The fields are grouped by their writers. The first six, which a lease updates, share a cache
+/// The fields are grouped by their writers. The first seven, which a lease updates, share a cache
 /// line with the queue's life word.
 #[derive(Default)]
 #[repr(C)]
