@@ -9,7 +9,7 @@
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
+//! | `LOOK` | `put` | `submit_meets_the_exit_of_the_last_ticket` |
 //! | `LOOK` | `take_out` | `submit_meets_a_queue_that_runs_dry` |
 //! | `LOOK` | `end_lease` | `waiting_meets_the_last_completion`, in `fair_ends.rs` |
 //! | `LOOK` | `sweep_is_due` | `a_wait_for_a_paused_queue_meets_a_cancellation`, in `fair_ends.rs` |

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `ENDED` | `tell`, `submitted` | `submitted_is_never_too_large` |
 //!
-//! Litmus tests judge `LOOK` in `step_aside` and in `end`: `loom-tests/unwitnessed.md`.
+//! Litmus tests judge `LOOK` in `step_aside`, `end` and `cancel`: `loom-tests/unwitnessed.md`.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit, the_next_is_served};

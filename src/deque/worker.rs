@@ -130,13 +130,13 @@ impl<T> Worker<T> {
     ///
     /// # Safety
     ///
-    /// The item is ours (I2): this thread has claimed it, or no thief can reach it, or it is not
-    /// published.
+    /// 1. The item is ours (I2): this thread has claimed it, or no thief can reach it, or it is not
+    ///    published.
     #[inline(always)]
     pub(super) unsafe fn take(&self, index: Index) -> T {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let copy = unsafe { self.slot(index).peek() };
-        // SAFETY: the caller owns the item, and the copy is whole, since only we write slots.
+        // SAFETY: by 1 the item is the caller's. I1 — the copy is whole, since only we write slots.
         unsafe { copy.assume_init() }
     }
 

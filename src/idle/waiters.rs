@@ -100,9 +100,10 @@ impl WaiterCell {
     ///
     /// # Safety
     ///
-    /// I4 — the caller has claimed the waiter, and calls this once.
+    /// 1. The caller has claimed the waiter (I4), and calls this once.
     pub(super) unsafe fn lie_down(&self, waker: Waker) -> Use {
-        // SAFETY: I4 — the waiter is held, so no other thread touches its waker; ours is forgotten.
+        // SAFETY: I4 — by 1 we hold the waiter, so no other thread touches its waker. Ours is
+        // forgotten.
         unsafe { self.waker.put(&waker) };
         core::mem::forget(waker);
         // Relaxed, both: only the owner changes the state of a held waiter, and LAIN publishes it.
@@ -120,10 +121,10 @@ impl WaiterCell {
     ///
     /// # Safety
     ///
-    /// I4 — the caller has claimed the waiter, has not put it on the list, and does not touch it
-    /// afterwards.
+    /// 1. The caller has claimed the waiter (I4), and does not touch it afterwards.
+    /// 2. The waiter was not put on the list after `lie_down`.
     pub(super) unsafe fn get_up(&self, this: Use) -> Waker {
-        // SAFETY: I4 — the waiter was never on the list, so no other thread touches its waker.
+        // SAFETY: I4 — by 2 the waiter was not on the list, so no other thread touches its waker.
         let waker = unsafe { self.waker.take() };
         self.release(this.0 - ASLEEP);
         waker

@@ -1,4 +1,4 @@
-//! Thread pools: a small work-stealing pool, and the baseline that it has to beat.
+//! Thread pools: a work-stealing pool, and the baseline that it has to beat.
 //!
 //! ```text
 //!                          data/idle.rs: which workers search, sleep or are active
@@ -22,7 +22,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | seat | what other workers see of a worker: stealer, held halves, services, bell (`data/registry.rs`) |
+//! | `Local` | the data that only the worker touches: its deques, where it sleeps, its turns, its depth in services (`worker/local.rs`) |
+//! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
 //! | crew | the threads of a pool, under a lock: how many live, block, are wanted (`data/pool.rs`) |
 //! | doze | of a worker: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
 //! | guest | a thread outside that is a worker for the length of a call (`guest.rs`) |
@@ -76,6 +77,11 @@
 //!   pushed in that service.
 //! - **I10** The words of a `Closure` hold the closure for which its table was made, until that
 //!   closure has run or was dropped.
+//!
+//! # Orderings
+//!
+//! The constants below are the only orderings here stronger than `Relaxed`, apart from locks.
+//! `proofs/orderings.md` argues each under its name.
 //!
 //! # Files
 //!

@@ -4,6 +4,12 @@
 //!
 //! *In a model* threads have no names, and panics are not caught. loom reports a deadlock or a race
 //! by a panic, which must end the model. So only tests cover jobs that panic.
+//!
+//! # Invariants
+//!
+//! - **I1** The assembly reads one register. It touches no memory, no stack and no flags.
+//! - **I2** The attributes of a thread are read only after `pthread_getattr_np` has initialized
+//!   them. They are destroyed once, after the last read.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::*;
@@ -19,7 +25,7 @@ pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: the instruction reads a register, and changes nothing.
+        // SAFETY: I1 — the instruction only copies a register into `pointer`, as the options say.
         unsafe {
             core::arch::asm!("mov {}, rsp", out(reg) pointer,
                 options(nomem, nostack, preserves_flags));
@@ -29,7 +35,7 @@ pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: the instruction reads a register, and changes nothing.
+        // SAFETY: I1 — the instruction only copies a register into `pointer`, as the options say.
         unsafe {
             core::arch::asm!("mov {}, sp", out(reg) pointer,
                 options(nomem, nostack, preserves_flags));
@@ -54,18 +60,19 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
 
         let (mut low, mut size) = (ptr::null_mut(), 0);
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: the function has no preconditions.
+        // SAFETY: any thread may call this function at any time. It returns the caller's handle.
         let this = unsafe { libc::pthread_self() };
-        // SAFETY: `attributes` is valid for writes, and the thread is this one.
+        // SAFETY: I2 — this call initializes `attributes`, which is valid for writes. The thread is
+        // this one, so it lives.
         if unsafe { libc::pthread_getattr_np(this, attributes.as_mut_ptr()) } != 0 {
             return None;
         }
-        // SAFETY: the call above has initialized `attributes`; the other pointers are valid for
-        // writes.
+        // SAFETY: I2 — the call above has initialized `attributes`, since it returned 0. The other
+        // pointers are valid for writes.
         let error = unsafe {
             libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size)
         };
-        // SAFETY: `attributes` was initialized, and is not used any more.
+        // SAFETY: I2 — `attributes` was initialized, and this is its last use.
         unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
         (error == 0).then(|| (low.addr(), low.addr() + size))
     }

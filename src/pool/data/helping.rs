@@ -13,7 +13,8 @@
 //!  3  word := 0                                c  word: as before? then claim the item
 //!  4  push what something else brings about
 //!
-//!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
+//!  Never: a helper takes an item that the server pushed after the service ended.
+//!  If b sees an item of 4, then c sees 3. If the claim succeeds, it takes the item that b saw.
 //! ```
 //!
 //! A worker that waits takes no stranger. A job of a scope that encloses the service is a stranger,

@@ -202,6 +202,18 @@ const BARRED: usize = 1;
 ///
 /// While none dozes, a notifier needs a load and no fence. For that, the first worker to doze makes
 /// all threads execute a barrier. The next ones need not: the notifiers see the first, and fence.
+///
+/// ```text
+///  dozer                                       notifier
+///  ─────                                       ────────
+///  1  word += ONE                              a  change something
+///  2  ── DOZED heavy fence ──                  b  ── DOZED light fence ──
+///     `BARRED`: ── LOOK_AGAIN fence ──
+///  3  look at everything                       c  read the word; zero: done
+///  4  nothing: sleep                              otherwise: notify by `searchers`
+///
+///  Never: c reads zero and 3 misses the change of a, so that the dozer sleeps on work.
+/// ```
 #[derive(Debug)]
 struct Dozers {
     /// The count, and `BARRED`. Zero if there is none.
