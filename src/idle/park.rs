@@ -93,7 +93,6 @@ impl ThreadPark {
     /// Calls `sleep` with the park that this thread keeps.
     pub(crate) fn with_own<R>(sleep: impl FnOnce(&mut Self) -> R) -> R {
         per_thread! {
-            #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
         // Makes a new park if the thread's storage is gone, or its park is already in use.

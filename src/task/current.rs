@@ -41,7 +41,6 @@ pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnO
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
@@ -56,7 +55,6 @@ pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
 per_thread! {
     /// How many *strangers* run on this thread, nested. A stranger is a job for which no frame
     /// further up the stack waits.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static STRANGERS: Cell<usize> = Cell::new(0);
 }
 
@@ -125,7 +123,6 @@ pub(crate) fn is_outside() -> bool {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static OUTERMOST: Cell<Frame> = Cell::new(NOTHING);
 }
 
@@ -266,7 +263,6 @@ pub(crate) fn has_ticket() -> bool {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static IS_ASIDE: Cell<bool> = Cell::new(false);
 }
 

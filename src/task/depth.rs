@@ -16,12 +16,10 @@ const ROOM: usize = 128 << 10;
 const USUAL: usize = 2 << 20;
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static STACK: Cell<Option<(usize, usize)>> = Cell::new(None);
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static MEASURE: Cell<Option<Measure>> = Cell::new(None);
 }
 

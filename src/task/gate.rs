@@ -32,7 +32,6 @@ pub(crate) trait Own {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static OWN: Cell<Option<*const dyn Own>> = Cell::new(None);
 }
 

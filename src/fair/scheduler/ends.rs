@@ -17,7 +17,6 @@ use core::task::Waker;
 
 per_thread! {
     /// The scheduler whose queued tasks this thread is dropping.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static CANCELLING: Cell<*const Scheduler> = Cell::new(ptr::null());
 }
 

@@ -46,7 +46,6 @@ pub(crate) struct Charge {
 
 per_thread! {
     /// The innermost frame of this thread; null if there is none.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static SERVING: Cell<*const Serving> = Cell::new(ptr::null());
 }
 
