@@ -7,7 +7,6 @@ use crate::sync::thread::per_thread;
 #[cfg(feature = "std")]
 use core::cell::Cell;
 #[cfg(feature = "std")]
-use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
 
@@ -125,8 +124,4 @@ impl Default for ThreadPark {
 }
 
 #[cfg(feature = "std")]
-impl fmt::Debug for ThreadPark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("ThreadPark { .. }")
-    }
-}
+opaque!(ThreadPark);

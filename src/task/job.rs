@@ -3,7 +3,6 @@
 use super::any::AnyTask;
 use super::error::CancelledBy;
 use alloc::boxed::Box;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{self, ManuallyDrop, MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
@@ -259,8 +258,4 @@ impl Drop for Job {
     }
 }
 
-impl fmt::Debug for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Job { .. }")
-    }
-}
+opaque!(Job);
