@@ -73,6 +73,16 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
     None
 }
 
+/// Calls the closure when it is dropped, even if a panic is under way.
+pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 #[cfg(not(any(loom, shuttle)))]
 mod machine {
     pub(crate) use std::thread::{JoinHandle, current};

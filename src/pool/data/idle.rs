@@ -8,6 +8,7 @@ use crate::idle::{EventCount, Park, Searchers};
 use crate::pool::{DOZED, RESTED};
 use crate::sync::barrier::Barrier;
 use crate::sync::order::both;
+use crate::sync::thread::Finally;
 use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
@@ -106,18 +107,12 @@ impl Idle {
     /// Runs `f`, in which the worker sleeps and is not active (I4), even if that panics. Counts the
     /// worker in `may_go` meanwhile, if it may go afterwards.
     pub(crate) fn at_rest<R>(&self, may_go: bool, f: impl FnOnce() -> R) -> R {
-        struct Again<'a>(&'a Idle, usize);
-
-        impl Drop for Again<'_> {
-            fn drop(&mut self) {
-                self.0.may_go.fetch_sub(self.1, Relaxed); // Relaxed: a hint
-                self.0.activate();
-            }
-        }
-
         self.may_go.fetch_add(usize::from(may_go), Relaxed); // Relaxed: a hint
         self.rest();
-        let _again = Again(self, usize::from(may_go));
+        let _again = Finally(|| {
+            self.may_go.fetch_sub(usize::from(may_go), Relaxed); // Relaxed: a hint
+            self.activate();
+        });
         f()
     }
 
