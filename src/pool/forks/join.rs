@@ -216,7 +216,7 @@ impl Local {
         // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` end
         // before it, so the newest half is let go of first.
         unsafe { held.hold((&raw const half).cast()) };
-        if self.shared.idle.is_any_dozing() || held.is_called() {
+        if self.shared.idle.dozers.is_any() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);
