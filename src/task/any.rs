@@ -150,6 +150,7 @@ impl AnyTask {
     }
 
     /// Returns whether the task has not begun, and its deadline has passed.
+    #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.state().has_deadline() && self.0.is_late()
     }

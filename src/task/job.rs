@@ -208,12 +208,6 @@ impl Job {
         Job::holding(&TASK, task)
     }
 
-    /// Returns whether this is the job of a task that has not begun, and whose deadline has passed.
-    #[cold]
-    pub(crate) fn is_expired(&self) -> bool {
-        self.task().is_some_and(AnyTask::is_expired)
-    }
-
     /// Returns the task if this is the job of a task, and the job otherwise.
     #[inline]
     pub(crate) fn into_task(self) -> Result<AnyTask, Job> {
