@@ -109,17 +109,7 @@ impl ThreadPool {
             }
         };
         mem::forget(stays);
-        match (result, core.failures.take_first()) {
-            (Err(payload), further) => {
-                further.into_iter().for_each(JoinError::discard);
-                thread::resume(payload)
-            }
-            (Ok(_), Some(error)) => match error.try_into_panic() {
-                Ok(payload) => thread::resume(payload),
-                Err(error) => Err(error),
-            },
-            (Ok(result), None) => Ok(result),
-        }
+        core.failures.report(result)
     }
 }
 
