@@ -93,6 +93,12 @@ pub(crate) fn forget_if_it_panics(payload: Payload) {
     }
 }
 
+/// Resumes a panic that was caught, and drops `rest` before. The destructor of `rest` may panic.
+pub(crate) fn resume_after<T>(payload: Payload, rest: T) -> ! {
+    completes(|| drop(rest));
+    resume(payload)
+}
+
 /// Calls the closure when it is dropped, even if a panic is under way.
 pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
 
