@@ -192,10 +192,7 @@ impl Queue {
             let b = unsafe { half.closure.take() };
             return match first {
                 Ok(a) => (a, b()),
-                Err(payload) => {
-                    thread::completes(|| drop(b));
-                    thread::resume(payload)
-                }
+                Err(payload) => thread::resume_after(payload, b),
             };
         }
         wait_at(&scheduler.queues, line, serving, &half.latch);
@@ -203,10 +200,7 @@ impl Queue {
         let second = unsafe { half.result.take() };
         match (first, second) {
             (Ok(a), Ok(b)) => (a, b),
-            (Err(payload), second) => {
-                thread::completes(|| drop(second));
-                thread::resume(payload)
-            }
+            (Err(payload), second) => thread::resume_after(payload, second),
             (_, Err(payload)) => thread::resume(payload),
         }
     }

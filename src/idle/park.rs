@@ -7,7 +7,6 @@ use crate::sync::thread::per_thread;
 #[cfg(feature = "std")]
 use core::cell::Cell;
 #[cfg(feature = "std")]
-use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
 
@@ -92,7 +91,6 @@ impl ThreadPark {
 
     pub(crate) fn with_own<R>(sleep: impl FnOnce(&mut Self) -> R) -> R {
         per_thread! {
-            #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
         // Makes a new park if the thread's storage is gone, or its park is already in use.
@@ -124,8 +122,4 @@ impl Default for ThreadPark {
 }
 
 #[cfg(feature = "std")]
-impl fmt::Debug for ThreadPark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("ThreadPark { .. }")
-    }
-}
+opaque!(ThreadPark);

@@ -10,7 +10,6 @@ use crate::sync::Relaxed;
 #[cfg(feature = "std")]
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
-use core::fmt;
 use core::mem;
 use core::task::Waker;
 use core::time::Duration;
@@ -281,11 +280,7 @@ impl Drop for Prepared<'_> {
     }
 }
 
-impl fmt::Debug for Prepared<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Prepared { .. }")
-    }
-}
+opaque!(Prepared<'_>);
 
 #[cold]
 #[inline(never)]

@@ -308,11 +308,7 @@ impl<'a> Resting<'a> {
     }
 }
 
-impl fmt::Debug for Resting<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Resting { .. }")
-    }
-}
+opaque!(Resting<'_>);
 
 impl Drop for Search<'_> {
     fn drop(&mut self) {
@@ -335,8 +331,4 @@ impl fmt::Debug for Searchers {
     }
 }
 
-impl fmt::Debug for Search<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Search { .. }")
-    }
-}
+opaque!(Search<'_>);

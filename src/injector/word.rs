@@ -19,7 +19,8 @@ const NUMBER_SHIFT: u32 = 64 - NUMBER_BITS;
 const NUMBERS: u64 = 1 << NUMBER_BITS;
 const HEAD_OFFSET: u64 = (1 << 10) - 1;
 const TAIL_OFFSET: u64 = (1 << 23) - 1;
-const CLOSED: u64 = 1 << 23;
+/// The bit of `tail` that says that the injector is closed.
+pub(super) const CLOSED_BIT: u64 = 1 << 23;
 
 /// The amount by which registering an orphan adds to `head`.
 pub(super) const ORPHAN: u64 = 1 << 10;
@@ -43,11 +44,6 @@ pub(super) struct Head(pub(super) u64);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail(pub(super) u64);
-
-/// Returns the bit of `tail` that says that the injector is closed.
-pub(super) const fn closed_bit() -> u64 {
-    CLOSED
-}
 
 impl Head {
     #[inline(always)]
@@ -107,16 +103,16 @@ impl Tail {
 
     #[inline(always)]
     pub(super) const fn is_closed(self) -> bool {
-        self.0 & CLOSED != 0
+        self.0 & CLOSED_BIT != 0
     }
 
     #[inline(always)]
     pub(super) const fn spot(self) -> Spot {
-        Spot(self.0 & !CLOSED)
+        Spot(self.0 & !CLOSED_BIT)
     }
 
     pub(super) const fn in_next_segment(self) -> Self {
-        Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED))
+        Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED_BIT))
     }
 
     #[inline(always)]

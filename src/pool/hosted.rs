@@ -169,7 +169,6 @@ impl WorkerThread {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static LIFE: OnceCell<WorkerLife> = OnceCell::new();
 }
 

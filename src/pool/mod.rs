@@ -124,6 +124,7 @@ pub(crate) use forks::scope::Stays;
 pub use forks::scoped::ScopedJoinHandle;
 pub(crate) use frames::closure::Room;
 pub(crate) use frames::countdown::Countdown;
+pub(crate) use frames::failures::Failures;
 pub use handle::ThreadPool;
 pub use handle::builder::Builder;
 pub use handle::locked::LockedPool;

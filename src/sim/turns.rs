@@ -116,7 +116,6 @@ impl Own for TurnThread {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static HERE: RefCell<Option<(Unwatched<Turns>, usize)>> = RefCell::new(None);
 }
 

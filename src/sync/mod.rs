@@ -222,6 +222,20 @@ pub(crate) use alloc::sync::Arc as Unwatched;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) type Text = Unwatched<str>;
 
+/// Returns a waker that calls `wake`.
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub(crate) fn waker_of(wake: impl Fn() + Send + Sync + 'static) -> core::task::Waker {
+    struct Calls<F>(F);
+
+    impl<F: Fn() + Send + Sync> alloc::task::Wake for Calls<F> {
+        fn wake(self: Unwatched<Self>) {
+            (self.0)();
+        }
+    }
+
+    Unwatched::new(Calls(wake)).into()
+}
+
 /// The only ordering that is written bare. The others have names: see [`order`].
 pub(crate) use core::sync::atomic::Ordering::Relaxed;
 

@@ -16,6 +16,10 @@ pub(crate) use machine::*;
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::*;
 
+use alloc::boxed::Box;
+use core::any::Any;
+use core::mem;
+
 /// Returns an address on this thread's stack, near the newest frame.
 ///
 /// On targets without assembly here, this is the address of a local. AddressSanitizer may have put
@@ -80,6 +84,38 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
     None
 }
 
+/// The payload of a panic.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// Runs `body`. Returns whether it ended without a panic.
+pub(crate) fn completes(body: impl FnOnce()) -> bool {
+    catch(body).map_err(forget_if_it_panics).is_ok()
+}
+
+/// Drops the payload of a panic. The payload's destructor is the user's, and may panic again.
+/// Then this forgets the second payload.
+pub(crate) fn forget_if_it_panics(payload: Payload) {
+    if let Err(second) = catch(|| drop(payload)) {
+        mem::forget(second);
+    }
+}
+
+/// Resumes a panic that was caught, and drops `rest` before. The destructor of `rest` may panic.
+pub(crate) fn resume_after<T>(payload: Payload, rest: T) -> ! {
+    completes(|| drop(rest));
+    resume(payload)
+}
+
+/// Calls the closure when it is dropped, even if a panic is under way.
+pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 #[cfg(not(any(loom, shuttle)))]
 mod machine {
     pub(crate) use std::thread::{JoinHandle, current};
@@ -92,21 +128,17 @@ mod machine {
     }
     pub(crate) use per_thread;
 
-    use std::any::Any;
-    use std::boxed::Box;
+    use super::Payload;
     use std::num::NonZeroUsize;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::string::String;
-    use std::{io, mem, thread};
+    use std::{io, thread};
 
     /// Returns the number of threads that the machine can run at once; one if the number is
     /// unknown.
     pub(crate) fn available() -> NonZeroUsize {
         thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
     }
-
-    /// The payload of a panic.
-    pub(crate) type Payload = Box<dyn Any + Send>;
 
     /// Starts a thread. Its stack has `stack_size` bytes, if that is given.
     pub(crate) fn spawn<F>(
@@ -136,19 +168,6 @@ mod machine {
     pub(crate) fn resume(payload: Payload) -> ! {
         resume_unwind(payload)
     }
-
-    /// Runs `body`. Returns whether it ended without a panic.
-    pub(crate) fn completes(body: impl FnOnce()) -> bool {
-        catch(body).map_err(forget_if_it_panics).is_ok()
-    }
-
-    /// Drops the payload of a panic. The payload's destructor is the user's, and may panic again.
-    /// Then this forgets the second payload.
-    pub(crate) fn forget_if_it_panics(payload: Payload) {
-        if let Err(second) = catch(|| drop(payload)) {
-            mem::forget(second);
-        }
-    }
 }
 
 #[cfg(any(loom, shuttle))]
@@ -168,8 +187,7 @@ mod model {
     }
     pub(crate) use per_thread;
 
-    use std::any::Any;
-    use std::boxed::Box;
+    use super::Payload;
     use std::io;
     use std::num::NonZeroUsize;
     use std::string::String;
@@ -191,9 +209,6 @@ mod model {
         NonZeroUsize::MIN
     }
 
-    /// The payload of a panic, which a model never has.
-    pub(crate) type Payload = Box<dyn Any + Send>;
-
     /// Runs `body` to its end.
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
         Ok(body())
@@ -202,16 +217,5 @@ mod model {
     /// Is never called: no panic is caught.
     pub(crate) fn resume(_payload: Payload) -> ! {
         unreachable!("nothing is caught in a model")
-    }
-
-    /// Runs `body` to its end.
-    pub(crate) fn completes(body: impl FnOnce()) -> bool {
-        body();
-        true
-    }
-
-    /// Is never called: no panic is caught.
-    pub(crate) fn forget_if_it_panics(payload: Payload) {
-        drop(payload);
     }
 }

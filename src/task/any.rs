@@ -7,7 +7,6 @@ use crate::sync::clock::{self, Instant};
 use crate::sync::place::Watch;
 use crate::sync::{Text, Unwatched, thread};
 use alloc::boxed::Box;
-use core::fmt;
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
 use core::task::Waker;
@@ -148,6 +147,7 @@ impl AnyTask {
     }
 
     /// Returns whether the task has not begun, and its deadline has passed.
+    #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.state().has_deadline() && self.0.is_late()
     }
@@ -315,8 +315,4 @@ pub(crate) trait Gate: Send + Sync {
 #[derive(Clone)]
 pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 
-impl fmt::Debug for Limited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Limited { .. }")
-    }
-}
+opaque!(Limited);

@@ -5,7 +5,7 @@ use super::frame::{Frame, NOTHING};
 pub(crate) use super::frame::{Home, Ticket};
 use super::id::ExecutorId;
 use super::state::State;
-use crate::sync::thread::per_thread;
+use crate::sync::thread::{Finally, per_thread};
 use crate::sync::{AtomicBool, Relaxed};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -40,7 +40,6 @@ pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnO
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static MEMBER_OF: Cell<Home> = Cell::new(None);
 }
 
@@ -55,7 +54,6 @@ pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
 per_thread! {
     /// How many *strangers* run on this thread, nested. A stranger is a job for which no frame
     /// further up the stack waits.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static STRANGERS: Cell<usize> = Cell::new(0);
 }
 
@@ -66,16 +64,8 @@ pub(crate) fn strangers() -> usize {
 /// Runs `f`, which is a stranger or drops jobs, as a worker of this executor would. `f` is no part
 /// of the task that this thread runs already.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    struct RestoreStrangers(usize);
-
-    impl Drop for RestoreStrangers {
-        fn drop(&mut self) {
-            let _ = STRANGERS.try_with(|it| it.set(self.0));
-        }
-    }
-
     let (outer, strangers) = (now(), strangers());
-    let _back = RestoreStrangers(strangers);
+    let _back = Finally(|| _ = STRANGERS.try_with(|it| it.set(strangers)));
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
     enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
@@ -124,7 +114,6 @@ pub(crate) fn is_outside() -> bool {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static OUTERMOST: Cell<Frame> = Cell::new(NOTHING);
 }
 
@@ -242,20 +231,14 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
 /// Runs `f`, which blocks. Meanwhile another thread may take this thread's place in its pool, and
 /// in every scheduler of which it has a ticket. A nested call only runs `f`.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
-    struct StepBack;
-
-    impl Drop for StepBack {
-        fn drop(&mut self) {
-            each_ticket(|ticket| ticket.step_back());
-            let _ = IS_ASIDE.try_with(|it| it.set(false));
-        }
-    }
-
     if IS_ASIDE.try_with(|it| it.replace(true)).unwrap_or(true) {
         return f();
     }
     each_ticket(|ticket| ticket.step_aside());
-    let _back = StepBack;
+    let _back = Finally(|| {
+        each_ticket(|ticket| ticket.step_back());
+        let _ = IS_ASIDE.try_with(|it| it.set(false));
+    });
     f()
 }
 
@@ -265,7 +248,6 @@ pub(crate) fn has_ticket() -> bool {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static IS_ASIDE: Cell<bool> = Cell::new(false);
 }
 
@@ -280,16 +262,8 @@ fn each_ticket(act: impl Fn(&dyn Ticket)) {
 
 /// Runs `f` with this frame as the innermost of the thread.
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
-    /// Goes back, even if `f` panics.
-    struct RestoreFrame(*const Frame);
-
-    impl Drop for RestoreFrame {
-        fn drop(&mut self) {
-            let _ = CURRENT.try_with(|it| it.set(self.0));
-        }
-    }
-
-    let _back = RestoreFrame(CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null()));
+    let outer = CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null());
+    let _back = Finally(|| _ = CURRENT.try_with(|it| it.set(outer)));
     f()
 }
 

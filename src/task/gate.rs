@@ -8,7 +8,7 @@ use super::state::Cancel;
 use super::{current, frame::Home};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::spin::Vigil;
-use crate::sync::thread::{self, per_thread};
+use crate::sync::thread::{self, Finally, per_thread};
 use core::cell::Cell;
 use core::ptr;
 use core::task::Waker;
@@ -31,21 +31,13 @@ pub(crate) trait Own {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static OWN: Cell<Option<*const dyn Own>> = Cell::new(None);
 }
 
 /// Runs `f`, during which this thread has this queue.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
-    struct RestoreOwn(Option<*const dyn Own>);
-
-    impl Drop for RestoreOwn {
-        fn drop(&mut self) {
-            let _ = OWN.try_with(|it| it.set(self.0));
-        }
-    }
-
-    let _gone = RestoreOwn(OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None));
+    let outer = OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None);
+    let _back = Finally(|| _ = OWN.try_with(|it| it.set(outer)));
     f()
 }
 

@@ -6,7 +6,6 @@ use super::frame::Home;
 use super::job::Job;
 use super::living::Living;
 use crate::sync::Unwatched;
-use core::fmt;
 
 /// An executor as its futures see it. A reference to it does not keep the executor open.
 pub(crate) trait Polling: Send + Sync {
@@ -63,8 +62,4 @@ pub(crate) trait Polling: Send + Sync {
 #[derive(Clone)]
 pub struct Futures(pub(crate) Unwatched<dyn Polling>);
 
-impl fmt::Debug for Futures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Futures { .. }")
-    }
-}
+opaque!(Futures);

@@ -73,7 +73,6 @@ pub(super) struct Mine {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // a checker's macro has no such form
     static TRACKS: RefCell<Vec<Mine>> = RefCell::new(Vec::new());
 }
 

@@ -8,28 +8,14 @@ use crate::executor::{ExecutorId, Shutdown};
 use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::thread::per_thread;
-use crate::sync::{Arc, Relaxed, Text, Unwatched, Weak, weak};
+use crate::sync::{Arc, Relaxed, Text, waker_of, weak};
 use crate::task::CancelToken;
-use alloc::task::Wake;
 use core::cell::Cell;
 use core::ptr;
-use core::task::Waker;
 
 per_thread! {
     /// The scheduler whose queued tasks this thread is dropping.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static CANCELLING: Cell<*const Scheduler> = Cell::new(ptr::null());
-}
-
-/// Drops a scheduler's queued tasks when the executor ends, if the scheduler still exists.
-struct Gone(Weak<Scheduler>);
-
-impl Wake for Gone {
-    fn wake(self: Unwatched<Self>) {
-        if let Some(scheduler) = self.0.upgrade() {
-            end(&scheduler);
-        }
-    }
 }
 
 /// Takes a hold on the queue `id`, which then cannot be over. Returns `false` if that queue is
@@ -214,7 +200,10 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
 /// Asks the executor to report its end, at which the queued tasks are dropped. A paused queue needs
 /// this, because it has no ticket that the executor could drop.
 pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
-    let waker = || Waker::from(Unwatched::new(Gone(weak(scheduler))));
+    let waker = || {
+        let scheduler = weak(scheduler);
+        waker_of(move || scheduler.upgrade().iter().for_each(end))
+    };
     if scheduler.below.watch_end(waker) {
         end(scheduler);
     }

@@ -219,7 +219,7 @@ fn run_job(scheduler: &Scheduler, line: &Line, job: Job, progress: &mut Progress
     } else if line.is_cancelled.load(Relaxed) {
         drop_job(panics, line, job, line.cause());
         false
-    } else if job.task().is_some_and(AnyTask::wants_care) && job.is_expired() {
+    } else if job.task().is_some_and(|it| it.wants_care() && it.is_expired()) {
         drop_job(panics, line, job, Cause::Expired);
         false
     } else if job.task().is_some_and(AnyTask::is_counted) {

@@ -214,36 +214,26 @@ impl Local {
         // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` end
         // before it, so the newest half is let go of first.
         unsafe { held.hold((&raw const half).cast()) };
-        if self.shared.idle.is_any_dozing() || held.is_called() {
+        if self.shared.idle.dozers.is_any() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);
         // Either no other thread has the half's job, or the half is `DONE` (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
-        match (first, is_ours) {
-            (Ok(a), true) => {
-                // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
-                let b = unsafe { half.closure.take() };
-                (a, b.run_here())
+        if is_ours {
+            // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
+            let b = unsafe { half.closure.take() };
+            match first {
+                Ok(a) => (a, b.run_here()),
+                Err(payload) => thread::resume_after(payload, b),
             }
-            (Ok(a), false) => {
-                // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
-                // uses the frame.
-                let b = unsafe { half.result.take() };
-                (a, b.unwrap_or_else(|payload| thread::resume(payload)))
-            }
-            (Err(payload), true) => {
-                // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
-                let b = unsafe { half.closure.take() };
-                thread::completes(|| drop(b));
-                thread::resume(payload)
-            }
-            (Err(payload), false) => {
-                // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
-                // uses the frame.
-                let b = unsafe { half.result.take() };
-                thread::completes(|| drop(b));
-                thread::resume(payload)
+        } else {
+            // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
+            // uses the frame.
+            let b = unsafe { half.result.take() };
+            match first {
+                Ok(a) => (a, b.unwrap_or_else(|payload| thread::resume(payload))),
+                Err(payload) => thread::resume_after(payload, b),
             }
         }
     }

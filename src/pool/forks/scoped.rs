@@ -178,7 +178,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        match &self.pool().shared().settings.context {
+        match &self.pool.shared().settings.context {
             None => self.push_with_handle(f),
             Some(context) => self.push_with_handle(context.around(f)),
         }
@@ -191,9 +191,9 @@ impl<'scope> Scope<'scope, '_> {
     {
         let state = ScopedState { stage: Stage::Queued(f), bell: None, is_tombstone: false };
         let task = Unwatched::new(ScopedTask(Mutex::new(state)));
-        let entry = ScopedEntry { core: self.core(), task: task.clone() };
+        let entry = ScopedEntry { core: &self.core, task: task.clone() };
         self.push(move || entry.run());
-        ScopedJoinHandle { pool: self.pool(), core: self.core(), task }
+        ScopedJoinHandle { pool: self.pool, core: &self.core, task }
     }
 }
 

@@ -32,7 +32,6 @@ use crate::sync::spin::relax;
 use crate::sync::{AtomicPtr, AtomicUsize, Index, Relaxed};
 use crate::task::{OnStack, StackKind};
 use core::cell::Cell;
-use core::fmt;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::task::Waker;
@@ -355,8 +354,4 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Link { .. }")
-    }
-}
+opaque!(Link);

@@ -11,6 +11,7 @@ use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, WouldDead
 use crate::executor::{RejectedBatch, TaskBuilder};
 use crate::pool::data::pool::{CLOSED, MISSING, Pool};
 use crate::pool::worker::local::Local;
+use crate::sync::thread::Finally;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
 use core::cell::Cell;
@@ -175,21 +176,15 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
     {
-        /// Notifies of the jobs, also if the iterator panics.
-        struct Told<'a>(&'a Pool, Cell<usize>);
-
-        impl Drop for Told<'_> {
-            fn drop(&mut self) {
-                self.0.idle.searchers.notify_many(self.1.get());
-                self.0.notify_if_discarding();
-            }
-        }
-
-        let shared = self.shared();
-        let told = Told(shared, Cell::new(0));
+        let (shared, count) = (self.shared(), Cell::new(0));
+        // The iterator may panic.
+        let _notify = Finally(|| {
+            shared.idle.searchers.notify_many(count.get());
+            shared.notify_if_discarding();
+        });
         let context = shared.settings.context.as_ref();
         let jobs = closures.into_iter().map(|f| {
-            told.1.set(told.1.get() + 1);
+            count.set(count.get() + 1);
             Flow::job(context, f)
         });
         match Pool::door(shared) {

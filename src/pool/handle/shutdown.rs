@@ -252,7 +252,7 @@ impl Pool {
         // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
         // moving thread sees `DISCARD` after it has notified of the job. The bit of a worker that
         // dozes does not do: the moving thread may find none dozing, and then does not fence.
-        self.idle.bar();
+        self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
         self.drop_queued();

@@ -184,7 +184,7 @@ impl Local {
                 search.found(|| shared.is_there_work());
                 return Next::Run(half);
             }
-            let _doze = shared.idle.doze();
+            let _doze = shared.idle.dozers.enter();
             search = match self.sleep(search.prepare()) {
                 Some(search) => search,
                 None => return Next::Leave,
