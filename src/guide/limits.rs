@@ -158,9 +158,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Two related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
-//! joins a task of a queue whose places belong to the scope's waiting owners. The `join` returns an
-//! error. In the second, a scheduler's executor passes tickets to one of the scheduler's own
+//! Three related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
+//! joins a task of a queue whose places belong to the scope's waiting owners. In the second, a task
+//! that has the only place of its queue joins a future of that queue. In both, the `join` returns
+//! an error. In the third, a scheduler's executor passes tickets to one of the scheduler's own
 //! queues. The scheduler refuses tasks with
 //! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
