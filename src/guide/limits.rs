@@ -74,6 +74,11 @@
 //!   joining a future's handle never returns, and neither does a `block_on` of any handle. Joining
 //!   a closure's handle does return. Inside [`blocking`](crate::pool::blocking) all of them return,
 //!   because another thread runs the task.
+//! - *A half of a pool's `join`, or a job of its `scope`, is no part of the task around it while
+//!   another thread runs it.* The task's queue is not its queue, and the task's cancellation does
+//!   not reach it. If such a half waits for a place of that queue, or for the task's group, neither
+//!   ever goes on, and no error is returned. In tasks of a queue use
+//!   [`Queue::join`](crate::fair::Queue::join) and [`Queue::scope`](crate::fair::Queue::scope).
 //! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
