@@ -150,7 +150,9 @@
 //! queues A and B each run one task at a time. A task of A waits for one of B, and on another
 //! thread a task of B waits for one of A. Then neither continues, and no error is returned. The
 //! same can happen to futures within one queue under `max_in_flight`, because a future that waits
-//! for another keeps its permit. So wait in one direction only.
+//! for another keeps its permit. So wait in one direction only. A task below a
+//! [reservation](crate::fair::Builder::reserve) keeps its room there, too, and lower queues have no
+//! more room than the reservation leaves them.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
