@@ -75,8 +75,9 @@ impl<T> JoinHandle<T> {
     /// cases. In the last two the task runs later.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
-    /// - The task can begin only in a place of its queue, and the threads in those places wait for
-    ///   the caller. The caller is then a job of their [scope](crate::ThreadPool::scope).
+    /// - The task needs a place of its queue, and all places belong to the caller and to threads
+    ///   that wait for the caller. The task is then a future, or the caller is a job of their
+    ///   [scope](crate::ThreadPool::scope).
     /// - The thread would run the task, but nested tasks have taken half of its stack.
     ///
     /// # Panics
@@ -113,11 +114,14 @@ impl<T> JoinHandle<T> {
             if current::runs(&self.core().state) || gate::is_too_deep(&self.any()) {
                 return Err(JoinError::would_deadlock());
             }
-            if self.any().run_here() == Here::NoPlace {
+            let here = self.any().run_here();
+            if here == Here::NoPlace || self.any().is_future() {
                 let is_hopeless = self.core().limited.as_ref().is_some_and(gate::is_hopeless);
                 if is_hopeless && !self.any().is_claimed() {
                     return Err(JoinError::would_deadlock());
                 }
+            }
+            if here == Here::NoPlace {
                 self.wait_for_place();
             }
             let is_done = self.is_finished() || self.sleep(None);

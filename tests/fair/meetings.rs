@@ -404,6 +404,31 @@ fn a_scope_in_a_limited_queue_is_told_that_it_would_hang() {
     fair.wait_idle().unwrap();
 }
 
+/// A future is polled in a place of its queue, and the only place is that of the thread that waits,
+/// or of the owner of a scope that waits for it.
+#[test]
+fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_is_refused() {
+    let pool = ThreadPool::new(2).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("one").max_parallel(1).build().unwrap();
+    let same = queue.clone();
+    let task = queue.spawn(move || {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counts = || {
+            let runs = runs.clone();
+            same.spawn_future(async move { runs.fetch_add(1, SeqCst) })
+        };
+        let (own, of_the_job) = (counts(), counts());
+        let outcome = pool.scope(|scope| scope.spawn_with_handle(|| of_the_job.join()).join());
+        (own.join(), outcome.unwrap(), runs)
+    });
+    let (own, of_the_job, runs) = done(task);
+    assert!(own.unwrap_err().is_deadlock());
+    assert!(of_the_job.unwrap_err().is_deadlock());
+    fair.wait_idle().unwrap();
+    assert_eq!(runs.load(SeqCst), 2, "the futures run later");
+}
+
 /// An executor that gives what it gets to a queue that comes later.
 fn to(later: &Arc<Mutex<Option<Queue>>>) -> impl Executor + use<> {
     let later = later.clone();
