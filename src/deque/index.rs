@@ -117,6 +117,6 @@ pub(super) fn distance(from: Index, to: Index) -> usize {
 
 /// Returns the number of an index's slot before the caller masks it by the capacity.
 #[inline(always)]
-pub(super) fn place(index: Index) -> usize {
+pub(super) fn slot_number(index: Index) -> usize {
     (index >> STATE_BITS) as usize
 }

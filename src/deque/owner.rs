@@ -184,7 +184,7 @@ impl<T> Worker<T> {
     /// Returns the index of the next item that is pushed to a LIFO deque.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
-    pub(crate) fn next_place(&self) -> Index {
+    pub(crate) fn next_index(&self) -> Index {
         self.bottom()
     }
 
@@ -194,11 +194,11 @@ impl<T> Worker<T> {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn look_through(&self, mut look: impl FnMut(Index, &MaybeUninit<T>) -> bool) {
         // Relaxed: this thread itself wrote every slot between any value of `top` and `bottom`.
-        let mut place = Top(self.shared.top.load(Relaxed)).index();
-        while place != self.bottom()
-            && self.slot(place).copy().words().is_some_and(|words| look(place, words))
+        let mut index = Top(self.shared.top.load(Relaxed)).index();
+        while index != self.bottom()
+            && self.slot(index).copy().words().is_some_and(|words| look(index, words))
         {
-            place = after(place, 1);
+            index = after(index, 1);
         }
     }
 
@@ -207,8 +207,8 @@ impl<T> Worker<T> {
     /// item is at another index.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
-    pub(crate) fn take_back(&self, place: Index) -> Option<bool> {
-        if self.bottom() != after(place, 1) {
+    pub(crate) fn take_back(&self, index: Index) -> Option<bool> {
+        if self.bottom() != after(index, 1) {
             return None;
         }
         Some(self.take_next(|_| (), |()| ()).is_some())

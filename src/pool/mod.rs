@@ -30,7 +30,7 @@
 //! | held | of a half of a `join`: linked on its owner's stack, and not yet in its deque (`frames/held.rs`) |
 //! | offer, raid | the owner pushes its held halves to its deque; a thief takes the oldest held half |
 //! | service | the run of a half or scope's job for which another worker waits (`data/helping.rs`) |
-//! | latch | the address by which a wait names its half or scope (`data/helping.rs`) |
+//! | wait id | the address of a half or scope, which names the wait for it (`data/helping.rs`) |
 //! | stranger | a job for which the awaited half or scope does not wait |
 //! | shelf | where a worker that waits lays aside jobs of scopes (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |

@@ -288,8 +288,8 @@ mod model {
         /// thread pins meanwhile.
         fn poison_free(&mut self) {
             for retired in self.free() {
-                let place = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
-                let (_, object) = self.waiting.swap_remove(place);
+                let index = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
+                let (_, object) = self.waiting.swap_remove(index);
                 object.poison();
                 self.last_reclamation = Some(self.tick());
                 self.reclaimed.push(object);

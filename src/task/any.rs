@@ -1,7 +1,7 @@
 //! References to tasks of any result type, and the gates by which a queue limits its tasks.
 
 use super::error::{CancelledBy, Cause, Reason};
-use super::frame::Home;
+use super::id::ExecutorId;
 use super::state::{Ended, State};
 use crate::sync::clock::{self, Instant};
 use crate::sync::place::Watch;
@@ -17,7 +17,7 @@ pub(super) struct Common {
     /// Tells a model which threads use the memory, and which thread frees it (I4).
     pub(super) watch: Watch,
     /// The executor that it was given to.
-    pub(super) home: Home,
+    pub(super) home: Option<ExecutorId>,
     /// The gate that limits which threads may run the task.
     pub(super) limited: Option<Limited>,
     pub(super) deadline: Option<Instant>,
@@ -98,7 +98,7 @@ pub(crate) enum Polled {
 }
 
 /// The executor of a task, and the queue that limits it.
-pub(super) type Kin = (Home, Home);
+pub(super) type Kin = (Option<ExecutorId>, Option<ExecutorId>);
 
 /// A task of any result type. A thread that waits for the task, or cancels it, can claim it.
 pub(crate) struct AnyTask(pub(super) Reference<dyn Unfinished>);
@@ -166,7 +166,7 @@ impl AnyTask {
     /// Counts the task for this queue. Returns whether the task is now counted, so that its claimer
     /// takes it off the count (I8). A task that was given to another executor is counted only if
     /// the caller has the last reference. Then no other thread can claim the task.
-    pub(crate) fn be_counted(&self, queue: Home) -> bool {
+    pub(crate) fn be_counted(&self, queue: Option<ExecutorId>) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
 
@@ -193,7 +193,7 @@ impl AnyTask {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
-    pub(super) fn home(&self) -> Home {
+    pub(super) fn home(&self) -> Option<ExecutorId> {
         self.0.common().home
     }
 
@@ -266,10 +266,10 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
 /// one task at a time.
 pub(crate) trait Gate: Send + Sync {
     /// Returns the executor on whose threads the tasks run.
-    fn base(&self) -> Home;
+    fn base(&self) -> Option<ExecutorId>;
 
     /// Returns the executor to which the tasks were given.
-    fn home(&self) -> Home;
+    fn home(&self) -> Option<ExecutorId>;
 
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;

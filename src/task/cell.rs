@@ -2,7 +2,7 @@
 
 use super::any::{AnyTask, Common, Count, Gate, Limited, Reference, Unfinished};
 use super::error::JoinError;
-use super::frame::Home;
+use super::id::ExecutorId;
 use super::state::{Ended, State};
 use crate::sync::clock::Instant;
 use crate::sync::place::{Place, Watch};
@@ -57,7 +57,7 @@ impl<T> Deref for TaskCore<T> {
 impl<T> TaskCore<T> {
     pub(super) fn new(
         state: State,
-        home: Home,
+        home: Option<ExecutorId>,
         limited: Option<Limited>,
         deadline: Option<Instant>,
     ) -> Self {

@@ -10,7 +10,7 @@ use super::handle::JoinHandle;
 use super::job::Job;
 use super::membership::Membership;
 use super::state::{Ended, State};
-use super::{current, frame::Home};
+use super::{current, id::ExecutorId};
 use crate::sync::clock::Instant;
 use crate::sync::place::Place;
 use crate::sync::thread;
@@ -26,7 +26,7 @@ struct Cell<F, T> {
 
 #[derive(Default)]
 pub(crate) struct TaskSettings {
-    pub(crate) home: Home,
+    pub(crate) home: Option<ExecutorId>,
     pub(crate) limited: Option<Limited>,
     pub(crate) member: Option<Membership>,
     pub(crate) deadline: Option<Instant>,

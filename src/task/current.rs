@@ -1,8 +1,8 @@
 //! The frames of the tasks that this thread runs: a list from the innermost frame outwards, whose
 //! head is a thread-local. Executors push frames. Waits and cancellation read them.
 
+pub(crate) use super::frame::Ticket;
 use super::frame::{Frame, NOTHING};
-pub(crate) use super::frame::{Home, Ticket};
 use super::id::ExecutorId;
 use super::state::State;
 use crate::sync::thread::{Finally, per_thread};
@@ -29,7 +29,12 @@ fn now() -> Frame {
 }
 
 /// Runs `f` as this task, which is a member of this group.
-pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
+pub(super) fn during<R>(
+    home: Option<ExecutorId>,
+    state: &State,
+    group: *const (),
+    f: impl FnOnce() -> R,
+) -> R {
     let outer = innermost();
     // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
@@ -40,7 +45,7 @@ pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnO
 }
 
 per_thread! {
-    static MEMBER_OF: Cell<Home> = Cell::new(None);
+    static MEMBER_OF: Cell<Option<ExecutorId>> = Cell::new(None);
 }
 
 /// Returns whether this thread is a worker of that executor, or drops the executor's jobs. A thread
@@ -80,7 +85,7 @@ pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
 /// Runs `f` as a worker of this executor. `place` is the worker's place, if another thread can take
 /// it.
 pub(crate) fn as_worker<R>(
-    home: Home,
+    home: Option<ExecutorId>,
     place: Option<&(dyn Ticket + 'static)>,
     f: impl FnOnce() -> R,
 ) -> R {
@@ -90,7 +95,11 @@ pub(crate) fn as_worker<R>(
 }
 
 /// Runs `f` as a worker of this executor, on a thread that is a worker only during this call.
-pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl FnOnce() -> R) -> R {
+pub(crate) fn as_guest<R>(
+    home: Option<ExecutorId>,
+    place: &(dyn Ticket + 'static),
+    f: impl FnOnce() -> R,
+) -> R {
     let outer = now();
     let member_of = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
     let frame = Frame {
@@ -118,7 +127,7 @@ per_thread! {
 }
 
 /// Makes this thread, which is outside, a worker of this executor until it calls [`leave`].
-pub(crate) fn become_worker(home: Home, place: &(dyn Ticket + 'static)) {
+pub(crate) fn become_worker(home: Option<ExecutorId>, place: &(dyn Ticket + 'static)) {
     let frame = Frame { home, ticket: Some(ptr::from_ref(place)), ..Frame::on(home) };
     let _ = MEMBER_OF.try_with(|it| it.set(home));
     OUTERMOST.with(|it| {
@@ -135,8 +144,8 @@ pub(crate) fn leave() {
 
 /// Runs `f` as a server of a queue, on the threads of another executor.
 pub(crate) fn as_server<R>(
-    home: Home,
-    base: Home,
+    home: Option<ExecutorId>,
+    base: Option<ExecutorId>,
     stop: &AtomicBool,
     ticket: Option<&(dyn Ticket + 'static)>,
     f: impl FnOnce() -> R,
@@ -181,7 +190,7 @@ impl Waiter {
 }
 
 /// Returns the number of a queue's places that this thread and the threads that wait for it have.
-pub(super) fn places_of_waiters(home: Home) -> usize {
+pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
         // The frame of a queue's server has a stop flag, and is neither a task nor a part of an
@@ -269,12 +278,12 @@ fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
 
 /// Returns whether this thread may run a task of this executor while it waits for the task. It may
 /// if it is a thread of the executor, or runs a job of the executor further up its stack.
-pub(crate) fn may_run(home: Home) -> bool {
+pub(crate) fn may_run(home: Option<ExecutorId>) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
 
 /// Returns whether this thread runs a job of this executor, perhaps further up its stack.
-pub(crate) fn is_within(home: Home) -> bool {
+pub(crate) fn is_within(home: Option<ExecutorId>) -> bool {
     home.is_some() && any(|frame| frame.home == home)
 }
 

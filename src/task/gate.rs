@@ -5,7 +5,7 @@ use super::depth;
 use super::error::Cause;
 use super::job::Job;
 use super::state::Cancel;
-use super::{current, frame::Home};
+use super::{current, id::ExecutorId};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::spin::Vigil;
 use crate::sync::thread::{self, Finally, per_thread};
@@ -17,7 +17,7 @@ use core::time::Duration;
 /// A worker's own queue. A worker that is about to claim a task takes the task's job out of it.
 pub(crate) trait Own {
     /// Returns the executor whose worker it is.
-    fn home(&self) -> Home;
+    fn home(&self) -> Option<ExecutorId>;
 
     /// Takes this task's job out of the queue if the job is easily found, such as the newest job of
     /// a deque. The caller is about to claim the task. Any other job stays as a tombstone, which
@@ -132,7 +132,7 @@ impl AnyTask {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }
 
-    fn run_inside(&self, home: Home, limited: Option<&Limited>) -> Here {
+    fn run_inside(&self, home: Option<ExecutorId>, limited: Option<&Limited>) -> Here {
         if current::may_run(home) {
             // A task of a queue runs in the place that this thread already has, as a part of the
             // task there.

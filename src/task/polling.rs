@@ -2,7 +2,7 @@
 
 use super::any::Limited;
 use super::error::{Cause, Reason};
-use super::frame::Home;
+use super::id::ExecutorId;
 use super::job::Job;
 use super::living::Living;
 use crate::sync::Unwatched;
@@ -49,7 +49,7 @@ pub(crate) trait Polling: Send + Sync {
     fn ended(&self, _number: u64) {}
 
     /// Returns the executor whose tasks the futures are.
-    fn home(&self) -> Home {
+    fn home(&self) -> Option<ExecutorId> {
         None
     }
 

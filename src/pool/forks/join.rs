@@ -6,7 +6,7 @@
 //! allocation and no fence.
 
 use super::scope::Stays;
-use crate::pool::data::helping::latch_of;
+use crate::pool::data::helping::wait_id_of;
 use crate::pool::frames::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
 use crate::pool::handle::ThreadPool;
 use crate::pool::worker::local::Local;
@@ -74,7 +74,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
             Some(local) => {
                 // SAFETY: 1 — this thread has the half's job, so the half was offered or taken.
                 let within = unsafe { this.link.within() };
-                local.serving(latch_of(head), within, || thread::catch(|| b.run_elsewhere()))
+                local.serving(wait_id_of(head), within, || thread::catch(|| b.run_elsewhere()))
             }
             None => thread::catch(|| b.run_elsewhere()),
         };
@@ -259,7 +259,7 @@ impl Local {
         } else {
             let was_offered = link.mark() == OFFERED;
             // SAFETY: I7 — the mark says that the half was offered, so it has an index.
-            was_offered && self.take_back(&link.head, unsafe { link.place() })
+            was_offered && self.take_back(&link.head, unsafe { link.index() })
                 || !self.wait_for_half(link)
         };
         mem::forget(stays);
@@ -278,10 +278,10 @@ impl Local {
     fn offer_some(&self) {
         let within = self.seat.services.innermost();
         self.seat.held.offer(&self.seat.bell, within, |link| {
-            let place = self.deque.next_place();
+            let index = self.deque.next_index();
             // SAFETY: I7 — the half stays, since `join` waits for the end of its job.
             self.deque.push(unsafe { Job::on_stack(link.cast()) });
-            place
+            index
         });
         self.shared.idle.notify_one();
     }
@@ -289,15 +289,15 @@ impl Local {
     /// Takes the job of a half out of this deque, if it is still there, and returns whether it was.
     /// The jobs above it, which the first half has spawned, stay.
     #[inline(always)]
-    fn take_back(&self, head: &OnStack, place: Index) -> bool {
-        self.deque.take_back(place).unwrap_or_else(|| self.take_back_from_below(head, place))
+    fn take_back(&self, head: &OnStack, index: Index) -> bool {
+        self.deque.take_back(index).unwrap_or_else(|| self.take_back_from_below(head, index))
     }
 
     #[cold]
-    fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
+    fn take_back_from_below(&self, head: &OnStack, index: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
         // Jobs below the half must not be moved. By their new indices they would seem newer (I9).
-        while self.deque.next_place() != place && !is_there {
+        while self.deque.next_index() != index && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {
                     job.forget();
@@ -315,7 +315,7 @@ impl Local {
 
     /// Waits for the thread that has the half's job. Returns whether the half has run.
     fn wait_for_half(&self, link: &Link) -> bool {
-        self.wait_for(latch_of(&link.head), || link.is_over(), || link.calls(), || ());
+        self.wait_for(wait_id_of(&link.head), || link.is_over(), || link.calls(), || ());
         link.mark() == DONE
     }
 }

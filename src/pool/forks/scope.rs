@@ -202,8 +202,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    /// Returns the latch that a job of the scope is within if this thread runs it. On the owner's
-    /// stack this is the latch of the scope's surroundings, elsewhere the scope itself.
+    /// Returns the wait that a job of the scope is within if this thread runs it. On the owner's
+    /// stack this is the wait of the scope's surroundings, elsewhere the scope itself.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }

@@ -4,7 +4,7 @@
 //! the handle takes the closure, whichever runs first. A job without a handle has no result, so it
 //! needs no allocation.
 //!
-//! If another thread runs the job, the wait for it has a latch of its own (I9). So no other job of
+//! If another thread runs the job, the wait for it has an id of its own (I9). So no other job of
 //! the scope runs in the wait. The scope keeps a panic until a `join` returns it. At its end the
 //! scope resumes a panic that no `join` has returned, as `std::thread::scope` does. A handle may be
 //! forgotten without harm, since the scope does not rely on it.
@@ -57,8 +57,8 @@ trait Outcome<T> {
 }
 
 impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
-    /// Returns the latch that identifies the task's error, and the service that runs the task.
-    fn latch(&self) -> usize {
+    /// Returns the id of the wait for the task. It also identifies the task's error.
+    fn wait_id(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
@@ -86,14 +86,14 @@ impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
         }
         let run = || thread::catch(f);
         let result = match Local::current() {
-            Some(local) => local.serving(self.latch(), core.around_job(), run),
+            Some(local) => local.serving(self.wait_id(), core.around_job(), run),
             None => run(),
         };
         self.end(core, result.map_err(JoinError::panic));
     }
 
     fn end(&self, core: &Core, result: Result<T, JoinError>) {
-        let result = result.map_err(|error| core.failures.keep(self.latch(), error)).ok();
+        let result = result.map_err(|error| core.failures.keep(self.wait_id(), error)).ok();
         let mut state = self.0.lock();
         state.stage = Stage::Done(result);
         let bell = state.bell.take();
@@ -198,7 +198,7 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    fn latch(&self) -> usize {
+    fn wait_id(&self) -> usize {
         Unwatched::as_ptr(&self.task).addr()
     }
 
@@ -240,11 +240,11 @@ impl<T> ScopedJoinHandle<'_, T> {
                     self.task.call(local.seat.bell.clone());
                     true
                 };
-                local.wait_for(self.latch(), is_over, calls, || ());
+                local.wait_for(self.wait_id(), is_over, calls, || ());
             }
             None => sleep_until(is_over, |bell| self.task.call(bell)),
         }
-        self.task.take().ok_or_else(|| self.core.failures.take_kept(self.latch()))
+        self.task.take().ok_or_else(|| self.core.failures.take_kept(self.wait_id()))
     }
 
     /// Returns whether the closure has run, or never will. Then [`join`](Self::join) does not wait.

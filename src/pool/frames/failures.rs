@@ -22,7 +22,7 @@ struct KnownFailures {
     dropped: usize,
     /// The token's error, if the token has kept jobs from beginning.
     cut: Option<JoinError>,
-    /// The failures of jobs with handles, by their latches.
+    /// The failures of jobs with handles, by the ids of the waits for them.
     kept: Vec<(usize, JoinError)>,
 }
 
@@ -42,16 +42,16 @@ impl Failures {
     }
 
     /// Keeps the error of a job that has a handle.
-    pub(crate) fn keep(&self, latch: usize, error: JoinError) {
-        self.with(|it| it.kept.push((latch, error)));
+    pub(crate) fn keep(&self, wait: usize, error: JoinError) {
+        self.with(|it| it.kept.push((wait, error)));
     }
 
     /// Returns the error of a job that has a handle, but no result.
-    pub(crate) fn take_kept(&self, latch: usize) -> JoinError {
+    pub(crate) fn take_kept(&self, wait: usize) -> JoinError {
         self.with(|KnownFailures { kept, .. }| {
             // The newest, because an earlier task at the same address may have left an error.
-            let place = kept.iter().rposition(|it| it.0 == latch);
-            kept.remove(place.expect("it was kept before the end")).1
+            let index = kept.iter().rposition(|it| it.0 == wait);
+            kept.remove(index.expect("it was kept before the end")).1
         })
     }
 

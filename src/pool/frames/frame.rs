@@ -20,7 +20,7 @@ pub(crate) struct Core {
     pub(crate) owner: usize,
     /// The number of services that the worker was in when it opened the scope.
     pub(crate) depth: usize,
-    /// The latch that the innermost of these services ends; zero if there is none.
+    /// The wait that the innermost of these services ends; zero if there is none.
     pub(crate) within: usize,
     pub(crate) waiter: Waiter,
     pub(crate) token: Option<CancelToken>,

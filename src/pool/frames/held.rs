@@ -71,11 +71,11 @@ pub struct Link {
     /// The next older half while the owner holds this half. Afterwards a mark.
     pub(crate) state: AtomicPtr<Link>,
     /// The half's index in the deque, if it was offered.
-    place: Cell<MaybeUninit<Index>>,
+    index: Cell<MaybeUninit<Index>>,
     /// The bell that wakes the owner, if the owner no longer holds the half.
     bell: Cell<MaybeUninit<*const Waker>>,
-    /// The latch of the owner's service in which the half was made, if the owner no longer holds
-    /// the half.
+    /// The wait of the owner's service in which the half was made, if the owner no longer holds the
+    /// half.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
@@ -86,7 +86,7 @@ impl Link {
         Link {
             head: OnStack(kind),
             state: AtomicPtr::new(ptr::null_mut()),
-            place: Cell::new(MaybeUninit::uninit()),
+            index: Cell::new(MaybeUninit::uninit()),
             bell: Cell::new(MaybeUninit::uninit()),
             within: Cell::new(MaybeUninit::uninit()),
             watch: Watch::new(),
@@ -108,18 +108,18 @@ impl Link {
     /// # Safety
     ///
     /// 1. It was offered.
-    pub(crate) unsafe fn place(&self) -> Index {
+    pub(crate) unsafe fn index(&self) -> Index {
         // SAFETY: 1 — `offer` has written the index, on this thread.
-        unsafe { self.place.get().assume_init() }
+        unsafe { self.index.get().assume_init() }
     }
 
-    /// Returns the latch of the owner's service in which the half was made.
+    /// Returns the wait of the owner's service in which the half was made.
     ///
     /// # Safety
     ///
     /// 1. It was offered or taken.
     pub(crate) unsafe fn within(&self) -> usize {
-        // SAFETY: 1 — the thread that offered or took the half has written the latch.
+        // SAFETY: 1 — the thread that offered or took the half has written it.
         unsafe { self.within.get().assume_init() }
     }
 
@@ -256,12 +256,12 @@ impl Held {
             link.bell.set(MaybeUninit::new(bell));
             link.within.set(MaybeUninit::new(within));
             link.set_mark(OFFERED);
-            link.place.set(MaybeUninit::new(push(half)));
+            link.index.set(MaybeUninit::new(push(half)));
         }
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half that the owner holds, if `look` returns the latch of the owner's
+    /// Takes the oldest half that the owner holds, if `look` returns the wait of the owner's
     /// service. During the call the owner lets go of no half.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
