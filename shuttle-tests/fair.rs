@@ -126,8 +126,8 @@ fn cancelling_leaves_no_handle_dangling() {
 
 /// One thread serves both: who waits runs what it waits for, in a place of that queue.
 #[test]
-fn a_task_waits_for_a_task_of_a_limited_queue() {
-    explore("a_task_waits_for_a_task_of_a_limited_queue", || {
+fn a_task_may_wait_for_a_task_of_a_limited_queue() {
+    explore("a_task_may_wait_for_a_task_of_a_limited_queue", || {
         let fair = stealing(1);
         let (one, two) = (queue(&fair), fair.queue("q").max_parallel(1).build().unwrap());
         let same = two.clone();
@@ -163,8 +163,8 @@ fn forked(queue: &Queue, places: &AtomicUsize, n: usize) -> usize {
 /// Halves of halves in two places, by three threads. A task that has begun when its queue is
 /// cancelled gets the results of all of them.
 #[test]
-fn forks_meet_a_limit_and_a_cancellation() {
-    explore("forks_meet_a_limit_and_a_cancellation", || {
+fn a_begun_task_of_a_cancelled_queue_gets_all_its_halves() {
+    explore("a_begun_task_of_a_cancelled_queue_gets_all_its_halves", || {
         let fair = stealing(3);
         let queue = fair.queue("q").max_parallel(2).build().unwrap();
         let places = Arc::new(AtomicUsize::new(0));

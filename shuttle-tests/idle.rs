@@ -195,8 +195,8 @@ fn steal_all(stealer: &Stealer<usize>, rounds: usize) -> Vec<usize> {
 }
 
 #[test]
-fn three_thieves_and_an_owner_share_a_deque() {
-    explore("three_thieves_and_an_owner_share_a_deque", || {
+fn three_thieves_and_an_owner_take_each_item_once() {
+    explore("three_thieves_and_an_owner_take_each_item_once", || {
         let worker = Worker::new_lifo();
         let thieves: Vec<_> = (0..3)
             .map(|_| {

@@ -32,8 +32,8 @@ fn what_is_accepted_runs() {
 }
 
 #[test]
-fn tasks_wait_for_tasks() {
-    explore("tasks_wait_for_tasks", || {
+fn a_task_gets_the_results_of_tasks_that_it_waits_for() {
+    explore("a_task_gets_the_results_of_tasks_that_it_waits_for", || {
         let pool = pool(2);
         let same = pool.clone();
         let task = pool.spawn(move || {
@@ -85,8 +85,8 @@ fn a_shutdown_runs_or_cancels_what_was_accepted() {
 }
 
 #[test]
-fn two_pools_wait_for_each_other() {
-    explore("two_pools_wait_for_each_other", || {
+fn two_pools_that_wait_for_each_other_come_to_an_end() {
+    explore("two_pools_that_wait_for_each_other_come_to_an_end", || {
         let (one, two) = (pool(1), pool(1));
         let (same_one, same_two) = (one.clone(), two.clone());
         let task = one.spawn(move || {
@@ -127,9 +127,9 @@ fn chain(pool: &ThreadPool, is_large_first: bool, leaves: usize) -> usize {
 
 /// No other thread takes the place of one that waits: it helps, or nobody does.
 #[test]
-fn three_workers_share_skewed_trees_of_joins() {
+fn skewed_trees_of_joins_end_among_three_workers() {
     for is_large_first in [false, true] {
-        explore("three_workers_share_skewed_trees_of_joins", move || {
+        explore("skewed_trees_of_joins_end_among_three_workers", move || {
             let builder = ThreadPool::builder().num_threads(3).max_threads(3);
             let pool = builder.start(Start::Eager).build().unwrap();
             let same = pool.clone();
@@ -185,8 +185,8 @@ fn a_place_is_taken_back_while_the_pool_is_resized() {
 
 /// Jobs of two scopes lie in both deques, and each worker waits for the other's.
 #[test]
-fn two_scopes_wait_for_each_other_while_the_pool_closes() {
-    explore("two_scopes_wait_for_each_other_while_the_pool_closes", || {
+fn two_scopes_that_wait_for_each_other_end_in_a_closing_pool() {
+    explore("two_scopes_that_wait_for_each_other_end_in_a_closing_pool", || {
         let (pool, ran) = (pool(2), Arc::new(AtomicUsize::new(0)));
         let (same, count) = (pool.clone(), ran.clone());
         let task = pool.spawn(move || {
@@ -208,8 +208,8 @@ fn two_scopes_wait_for_each_other_while_the_pool_closes() {
 }
 
 #[test]
-fn a_handle_of_a_scope_is_joined_by_other_jobs() {
-    explore("a_handle_of_a_scope_is_joined_by_other_jobs", || {
+fn a_handle_of_a_scope_may_be_joined_by_another_job() {
+    explore("a_handle_of_a_scope_may_be_joined_by_another_job", || {
         let pool = pool(2);
         let same = pool.clone();
         let task = pool.spawn(move || {
@@ -227,8 +227,8 @@ fn a_handle_of_a_scope_is_joined_by_other_jobs() {
 /// The batch with both is for a moment where the other worker cannot see it, which may sleep by
 /// then.
 #[test]
-fn two_jobs_of_a_batch_meet() {
-    explore("two_jobs_of_a_batch_meet", || {
+fn two_jobs_of_a_batch_run_at_the_same_time() {
+    explore("two_jobs_of_a_batch_run_at_the_same_time", || {
         let (pool, meeting) = (pool(2), Arc::new(Barrier::new(2)));
         let jobs = [true, true, false].map(|meets| {
             let meeting = Arc::clone(&meeting);

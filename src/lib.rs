@@ -112,6 +112,18 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+/// Makes `{:?}` print the type's name and no field.
+#[cfg(target_has_atomic = "64")]
+macro_rules! opaque {
+    ($name:ident $(<$lifetime:lifetime>)?) => {
+        impl core::fmt::Debug for $name $(<$lifetime>)? {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.pad(concat!(stringify!($name), " { .. }"))
+            }
+        }
+    };
+}
+
 mod sync;
 
 pub mod deque;

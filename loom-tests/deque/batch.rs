@@ -86,15 +86,15 @@ fn a_withdrawn_batch_stays_withdrawn() {
 }
 
 #[test]
-fn a_batch_and_a_single_steal_meet() {
+fn a_batch_and_a_single_steal_share_no_item() {
     let program = Program { before: "ppp", owner: "o", thieves: &["b", "s"], ..LIFO };
-    an_item_is_taken_once("a_batch_and_a_single_steal_meet", Exhaustive, program);
+    an_item_is_taken_once("a_batch_and_a_single_steal_share_no_item", Exhaustive, program);
 }
 
 #[test]
-fn two_batches_meet_fifo() {
+fn two_batches_share_no_item_fifo() {
     let program = Program { before: "ppp", owner: "o", thieves: &["b", "b"], ..FIFO };
-    an_item_is_taken_once("two_batches_meet_fifo", Exhaustive, program);
+    an_item_is_taken_once("two_batches_share_no_item_fifo", Exhaustive, program);
 }
 
 /// A batch that needs two announcements.

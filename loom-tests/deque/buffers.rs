@@ -25,64 +25,80 @@ fn a_thief_finds_its_item_in_a_new_buffer_fifo() {
 }
 
 #[test]
-fn pushes_that_grow_meet_a_thief() {
+fn items_are_taken_once_while_pushes_grow_the_buffer() {
     let program = Program { capacity: 2, owner: "pppoo", thieves: &["ss"], ..LIFO };
-    an_item_is_taken_once("pushes_that_grow_meet_a_thief", Exhaustive, program);
+    an_item_is_taken_once("items_are_taken_once_while_pushes_grow_the_buffer", Exhaustive, program);
 }
 
 #[test]
-fn two_growths_meet_a_thief() {
+fn items_are_taken_once_over_two_growths() {
     let program = Program { capacity: 1, owner: "pppo", thieves: &["ss"], ..LIFO };
-    an_item_is_taken_once("two_growths_meet_a_thief", Exhaustive, program);
+    an_item_is_taken_once("items_are_taken_once_over_two_growths", Exhaustive, program);
 }
 
 #[test]
-fn a_growth_meets_two_thieves() {
+fn two_thieves_take_items_once_over_a_growth() {
     let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["s", "s"], ..LIFO };
-    an_item_is_taken_once("a_growth_meets_two_thieves", Preemptions(4), program);
+    an_item_is_taken_once("two_thieves_take_items_once_over_a_growth", Preemptions(4), program);
 }
 
 const SHRINKING: Program = Program { shrinking: true, ..LIFO };
 const SHRINKING_FIFO: Program = Program { shrinking: true, ..FIFO };
 
 #[test]
-fn a_growth_that_retires_meets_a_thief() {
+fn a_thief_reads_no_buffer_that_a_growth_has_freed() {
     let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["ss"], ..SHRINKING };
-    an_item_is_taken_once("a_growth_that_retires_meets_a_thief", Exhaustive, program);
+    an_item_is_taken_once("a_thief_reads_no_buffer_that_a_growth_has_freed", Exhaustive, program);
 }
 
 #[test]
-fn a_growth_that_retires_meets_two_thieves() {
+fn two_thieves_read_no_buffer_that_a_growth_has_freed() {
     let program =
         Program { capacity: 2, before: "pp", owner: "p", thieves: &["s", "s"], ..SHRINKING };
-    an_item_is_taken_once("a_growth_that_retires_meets_two_thieves", Preemptions(4), program);
+    an_item_is_taken_once(
+        "two_thieves_read_no_buffer_that_a_growth_has_freed",
+        Preemptions(4),
+        program,
+    );
 }
 
 /// From one slot to eight, and back down to four and two as the owner pops.
 #[test]
-fn a_shrinking_meets_a_thief_lifo() {
+fn a_thief_reads_no_buffer_that_shrinking_has_freed_lifo() {
     let program =
         Program { capacity: 1, before: "ppppp", owner: "oooo", thieves: &["s"], ..SHRINKING };
-    an_item_is_taken_once("a_shrinking_meets_a_thief_lifo", Exhaustive, program);
+    an_item_is_taken_once(
+        "a_thief_reads_no_buffer_that_shrinking_has_freed_lifo",
+        Exhaustive,
+        program,
+    );
 }
 
 #[test]
-fn a_shrinking_meets_a_thief_fifo() {
+fn a_thief_reads_no_buffer_that_shrinking_has_freed_fifo() {
     let program =
         Program { capacity: 1, before: "ppppp", owner: "oooo", thieves: &["s"], ..SHRINKING_FIFO };
-    an_item_is_taken_once("a_shrinking_meets_a_thief_fifo", Exhaustive, program);
+    an_item_is_taken_once(
+        "a_thief_reads_no_buffer_that_shrinking_has_freed_fifo",
+        Exhaustive,
+        program,
+    );
 }
 
 #[test]
-fn a_shrinking_meets_a_batch() {
+fn a_batch_reads_no_buffer_that_shrinking_has_freed() {
     let program =
         Program { capacity: 1, before: "ppppp", owner: "ooo", thieves: &["b"], ..SHRINKING };
-    an_item_is_taken_once("a_shrinking_meets_a_batch", Exhaustive, program);
+    an_item_is_taken_once("a_batch_reads_no_buffer_that_shrinking_has_freed", Exhaustive, program);
 }
 
 #[test]
-fn growing_and_shrinking_meet_a_thief() {
+fn items_are_taken_once_while_the_buffer_grows_and_shrinks() {
     let program =
         Program { capacity: 1, before: "pp", owner: "pppooo", thieves: &["ss"], ..SHRINKING };
-    an_item_is_taken_once("growing_and_shrinking_meet_a_thief", Preemptions(3), program);
+    an_item_is_taken_once(
+        "items_are_taken_once_while_the_buffer_grows_and_shrinks",
+        Preemptions(3),
+        program,
+    );
 }

@@ -54,15 +54,15 @@ fn two_items_have_one_taker_each_fifo() {
 }
 
 #[test]
-fn pushes_and_pops_meet_two_thieves_lifo() {
+fn an_owner_and_two_thieves_share_no_item_lifo() {
     let program = Program { owner: "ppoo", thieves: &["s", "s"], ..LIFO };
-    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_lifo", Preemptions(5), program);
+    an_item_is_taken_once("an_owner_and_two_thieves_share_no_item_lifo", Preemptions(5), program);
 }
 
 #[test]
-fn pushes_and_pops_meet_two_thieves_fifo() {
+fn an_owner_and_two_thieves_share_no_item_fifo() {
     let program = Program { owner: "ppoo", thieves: &["s", "s"], ..FIFO };
-    an_item_is_taken_once("pushes_and_pops_meet_two_thieves_fifo", Preemptions(5), program);
+    an_item_is_taken_once("an_owner_and_two_thieves_share_no_item_fifo", Preemptions(5), program);
 }
 
 /// Indices wrap after two items in a model, and so does a buffer of two slots.

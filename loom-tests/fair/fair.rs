@@ -9,12 +9,12 @@
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `LOOK` | `push` | `submit_meets_the_exit_of_the_last_ticket` |
-//! | `LOOK` | `take_out` | `submit_meets_a_queue_that_runs_dry` |
-//! | `LOOK` | `end_lease` | `waiting_meets_the_last_completion`, in `fair_ends.rs` |
-//! | `LOOK` | `sweep_is_due` | `a_wait_for_a_paused_queue_meets_a_cancellation`, in `fair_ends.rs` |
-//! | `LOOK` | `Joiners::add` | `a_free_place_meets_a_joiner` |
-//! | `LOOK` | `serve`, having found work | `submit_meets_a_ticket_that_has_found_something` |
+//! | `LOOK` | `put` | `a_task_submitted_as_the_last_ticket_leaves_is_served` |
+//! | `LOOK` | `take_out` | `a_task_submitted_as_its_queue_runs_dry_is_served` |
+//! | `LOOK` | `end_lease` | `wait_idle_returns_after_the_last_task_has_run`, in `fair_ends.rs` |
+//! | `LOOK` | `sweep_is_due` | `a_wait_for_a_paused_queue_hears_of_a_cancellation`, in `fair_ends.rs` |
+//! | `LOOK` | `Joiners::add` | `a_joiner_is_woken_for_a_place_that_becomes_free` |
+//! | `LOOK` | `serve`, having found work | `a_ticket_that_has_found_a_task_calls_for_help` |
 //!
 //! The other pairs are in `fair_parts.rs`.
 
@@ -31,8 +31,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 #[test]
-fn submit_meets_the_exit_of_the_last_ticket() {
-    model("submit_meets_the_exit_of_the_last_ticket", Preemptions(3), || {
+fn a_task_submitted_as_the_last_ticket_leaves_is_served() {
+    model("a_task_submitted_as_the_last_ticket_leaves_is_served", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let traces = [Trace::new(), Trace::new()];
@@ -51,8 +51,8 @@ fn submit_meets_the_exit_of_the_last_ticket() {
 }
 
 #[test]
-fn submit_meets_a_queue_that_runs_dry() {
-    model("submit_meets_a_queue_that_runs_dry", Preemptions(3), || {
+fn a_task_submitted_as_its_queue_runs_dry_is_served() {
+    model("a_task_submitted_as_its_queue_runs_dry_is_served", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
         let traces = [Trace::new(), Trace::new()];
@@ -71,8 +71,8 @@ fn submit_meets_a_queue_that_runs_dry() {
 /// A ticket has handed over to the next ticket, which has found no task and left before the first
 /// ticket ends. A submitter in between must not rely on the first ticket.
 #[test]
-fn submit_meets_a_ticket_that_hands_over() {
-    model("submit_meets_a_ticket_that_hands_over", Preemptions(2), || {
+fn a_task_submitted_as_a_ticket_hands_over_is_served() {
+    model("a_task_submitted_as_a_ticket_hands_over_is_served", Preemptions(2), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let traces = [Trace::new(), Trace::new()];
@@ -90,8 +90,8 @@ fn submit_meets_a_ticket_that_hands_over() {
 /// The submitter relies on the ticket that searches. That ticket finds another task, which ends
 /// only after the second task has run. So the ticket must call for help.
 #[test]
-fn submit_meets_a_ticket_that_has_found_something() {
-    model("submit_meets_a_ticket_that_has_found_something", Preemptions(2), || {
+fn a_ticket_that_has_found_a_task_calls_for_help() {
+    model("a_ticket_that_has_found_a_task_calls_for_help", Preemptions(2), || {
         the_next_is_served(&Tray::new(2), |wait| wait());
     });
 }
@@ -117,8 +117,8 @@ fn two_submitters_share_a_ticket() {
 /// Two threads serve a queue that runs one task at a time. The thread that finds no place hides the
 /// queue; the thread that frees the place shows it.
 #[test]
-fn a_free_place_meets_the_exit_of_the_last_ticket() {
-    model("a_free_place_meets_the_exit_of_the_last_ticket", Preemptions(3), || {
+fn a_place_freed_as_the_last_ticket_leaves_is_used() {
+    model("a_place_freed_as_the_last_ticket_leaves_is_used", Preemptions(3), || {
         let tray = Tray::new(2);
         let fair = scheduler(&tray).build();
         let queue = fair.queue("q").max_parallel(1).build().unwrap();
@@ -160,8 +160,8 @@ fn tasks_of_an_ordered_queue_are_ordered() {
 /// A task waits for another task, whose queue runs one task at a time and is running one. If no
 /// other thread runs the awaited task, the waiting thread does so when the place is free.
 #[test]
-fn a_free_place_meets_a_joiner() {
-    model("a_free_place_meets_a_joiner", Preemptions(3), || {
+fn a_joiner_is_woken_for_a_place_that_becomes_free() {
+    model("a_joiner_is_woken_for_a_place_that_becomes_free", Preemptions(3), || {
         let tray = Tray::new(2);
         let fair = scheduler(&tray).build();
         let limited = fair.queue("limited").max_parallel(1).build().unwrap();
@@ -192,8 +192,8 @@ fn a_free_place_meets_a_joiner() {
 
 /// A lease is charged by one of the two weights.
 #[test]
-fn set_weight_meets_a_lease() {
-    model("set_weight_meets_a_lease", Long { preemptions: 2, seconds: 50 }, || {
+fn a_weight_set_in_a_lease_loses_no_task() {
+    model("a_weight_set_in_a_lease_loses_no_task", Long { preemptions: 2, seconds: 50 }, || {
         let tray = Tray::new(2);
         let fair = FairScheduler::builder(tray.clone())
             .clock(Ticking::default())
@@ -253,9 +253,9 @@ fn two_changes_of_a_group_are_both_seen() {
 
 /// Each thread makes a queue of another priority, and with it the parts of that priority.
 #[test]
-fn two_make_queues_at_the_same_time() {
+fn two_queues_made_at_once_are_both_there() {
     use filch::fair::Priority;
-    model("two_make_queues_at_the_same_time", Preemptions(3), || {
+    model("two_queues_made_at_once_are_both_there", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let trace = Trace::new();

@@ -14,8 +14,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 #[test]
-fn submit_meets_close() {
-    model("submit_meets_close", Preemptions(3), || {
+fn a_task_is_accepted_before_the_close_or_refused() {
+    model("a_task_is_accepted_before_the_close_or_refused", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
@@ -38,8 +38,8 @@ fn submit_meets_close() {
 /// When a queue has ended, its slot becomes free, whichever thread notices the end. The slot is
 /// then used again.
 #[test]
-fn close_meets_the_last_completion() {
-    model("close_meets_the_last_completion", Preemptions(3), || {
+fn the_slot_of_a_closed_queue_becomes_free_once() {
+    model("the_slot_of_a_closed_queue_becomes_free_once", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
@@ -62,8 +62,8 @@ fn close_meets_the_last_completion() {
 
 /// `wait_idle` returns after the tasks' writes.
 #[test]
-fn waiting_meets_the_last_completion() {
-    model("waiting_meets_the_last_completion", Preemptions(3), || {
+fn wait_idle_returns_after_the_last_task_has_run() {
+    model("wait_idle_returns_after_the_last_task_has_run", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let trace = Trace::new();
@@ -99,8 +99,8 @@ fn a_ticket_that_is_dropped_unrun_leaves_nothing_behind() {
 }
 
 #[test]
-fn pause_meets_submit() {
-    model("pause_meets_submit", Preemptions(3), || {
+fn a_task_submitted_as_its_queue_pauses_is_served() {
+    model("a_task_submitted_as_its_queue_pauses_is_served", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let (queue, trace) = (fair.default_queue().clone(), Trace::new());
@@ -118,8 +118,8 @@ fn pause_meets_submit() {
 }
 
 #[test]
-fn cancel_meets_submit() {
-    model("cancel_meets_submit", Preemptions(3), || {
+fn a_task_submitted_as_its_queue_is_cancelled_ends() {
+    model("a_task_submitted_as_its_queue_is_cancelled_ends", Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let queue = fair.queue("q").paused().build().unwrap();
@@ -136,8 +136,8 @@ fn cancel_meets_submit() {
 }
 
 #[test]
-fn cancel_meets_a_lease() {
-    model("cancel_meets_a_lease", Long { preemptions: 2, seconds: 14 }, || {
+fn tasks_cancelled_in_a_lease_count_once() {
+    model("tasks_cancelled_in_a_lease_count_once", Long { preemptions: 2, seconds: 14 }, || {
         let tray = Tray::new(1);
         let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
         let (queue, trace) = (fair.queue("q").build().unwrap(), Trace::new());
@@ -159,8 +159,8 @@ fn cancel_meets_a_lease() {
 
 /// No thread comes to the job of a cancelled task in a paused queue, except one that waits.
 #[test]
-fn a_wait_for_a_paused_queue_meets_a_cancellation() {
-    model("a_wait_for_a_paused_queue_meets_a_cancellation", Preemptions(2), || {
+fn a_wait_for_a_paused_queue_hears_of_a_cancellation() {
+    model("a_wait_for_a_paused_queue_hears_of_a_cancellation", Preemptions(2), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let queue = fair.queue("q").paused().build().unwrap();
@@ -175,8 +175,8 @@ fn a_wait_for_a_paused_queue_meets_a_cancellation() {
 
 /// The ticket does not come before the queue is paused.
 #[test]
-fn a_wait_for_a_queue_meets_its_pause() {
-    model("a_wait_for_a_queue_meets_its_pause", Preemptions(2), || {
+fn a_wait_for_a_queue_hears_of_its_pause() {
+    model("a_wait_for_a_queue_hears_of_its_pause", Preemptions(2), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let queue = fair.queue("q").build().unwrap();
@@ -194,8 +194,8 @@ fn a_wait_for_a_queue_meets_its_pause() {
 
 /// A sweep has met the job of a task that has not ended while the queue is resumed and served.
 #[test]
-fn a_sweep_meets_a_server() {
-    model("a_sweep_meets_a_server", Preemptions(2), || {
+fn a_sweep_hides_no_task_from_a_server() {
+    model("a_sweep_hides_no_task_from_a_server", Preemptions(2), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
         let (queue, trace) = (fair.queue("q").paused().build().unwrap(), Trace::new());

@@ -10,9 +10,9 @@
 //! | `ENDED` | `end_tasks`, `end_lease`, `let_go` | `one_finds_a_queue_over_and_sees_all` |
 //! | `READY` | `insert`, `members` | `who_finds_a_member_sees_what_came_before` |
 //! | `READY` | `insert`, `remove` | `a_member_is_in_the_summary` |
-//! | `LEAST` | `raise`, `lower` | `a_floor_is_raised_while_a_time_becomes_less` |
-//! | `LEAST` | `raise`, `lower_all` | `floors_are_raised_while_one_below_becomes_less` |
-//! | `LEAST` | `bring_up` | `floors_are_brought_up_while_a_time_becomes_less` |
+//! | `LEAST` | `raise`, `lower` | `a_raised_floor_hides_no_time_that_becomes_less` |
+//! | `LEAST` | `raise`, `lower_all` | `raised_floors_hide_no_floor_that_becomes_less` |
+//! | `LEAST` | `bring_up` | `floors_brought_up_hide_no_time_that_becomes_less` |
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, spawn};
@@ -189,8 +189,8 @@ fn accepting_and_closing_have_one_order() {
 
 /// One of two threads closes the queue; the other is told that it was closed before.
 #[test]
-fn closing_meets_closing() {
-    model("closing_meets_closing", Exhaustive, || {
+fn one_of_two_closers_closes_the_queue() {
+    model("one_of_two_closers_closes_the_queue", Exhaustive, || {
         let life = Arc::new(Life::nothing());
         life.open(false);
         let closers = [(); 2].map(|()| {
@@ -282,8 +282,8 @@ impl Tree {
 /// The floor is low enough for the new time, but another thread is about to raise it to the old
 /// time.
 #[test]
-fn a_floor_is_raised_while_a_time_becomes_less() {
-    model("a_floor_is_raised_while_a_time_becomes_less", Exhaustive, || {
+fn a_raised_floor_hides_no_time_that_becomes_less() {
+    model("a_raised_floor_hides_no_time_that_becomes_less", Exhaustive, || {
         let tree = Tree::of(&[(0, 5), (1, 10), (2, 7)]);
         assert_eq!(tree.find(), (0, 5));
         let same = tree.clone();
@@ -296,8 +296,8 @@ fn a_floor_is_raised_while_a_time_becomes_less() {
 
 /// The same one level up: the floor of a group becomes less, while the floor above it is raised.
 #[test]
-fn floors_are_raised_while_one_below_becomes_less() {
-    model("floors_are_raised_while_one_below_becomes_less", Exhaustive, || {
+fn raised_floors_hide_no_floor_that_becomes_less() {
+    model("raised_floors_hide_no_floor_that_becomes_less", Exhaustive, || {
         let tree = Tree::of(&[(0, 5), (2, 10), (4, 8)]);
         tree.charge(5);
         tree.time(2).store(30, Relaxed);
@@ -316,8 +316,8 @@ fn floors_are_raised_while_one_below_becomes_less() {
 
 /// A queue becomes ready in a group that was empty, while another queue is charged.
 #[test]
-fn a_floor_is_raised_while_a_member_comes() {
-    model("a_floor_is_raised_while_a_member_comes", Exhaustive, || {
+fn a_raised_floor_hides_no_new_member() {
+    model("a_raised_floor_hides_no_new_member", Exhaustive, || {
         let tree = Tree::of(&[(0, 5), (2, 7)]);
         tree.time(1).store(6, Relaxed);
         assert_eq!(tree.find(), (0, 5));
@@ -332,8 +332,8 @@ fn a_floor_is_raised_while_a_member_comes() {
 
 /// Floors that are far behind are raised, while a time that is also behind becomes less.
 #[test]
-fn floors_are_brought_up_while_a_time_becomes_less() {
-    model("floors_are_brought_up_while_a_time_becomes_less", Preemptions(2), || {
+fn floors_brought_up_hide_no_time_that_becomes_less() {
+    model("floors_brought_up_hide_no_time_that_becomes_less", Preemptions(2), || {
         let tree = Tree::of(&[]);
         (0..8).for_each(|slot| tree.time(slot).store(30, Relaxed));
         tree.time(2).store(17, Relaxed);

@@ -39,10 +39,10 @@ fn an_offer_is_taken_by_another_thread_or_taken_back() {
 /// The half that another thread runs forks again, and needs that fork to run elsewhere. The half's
 /// owner is there to run the fork, although it may be falling asleep.
 #[test]
-fn an_offer_meets_a_thread_that_falls_asleep() {
+fn an_offer_wakes_an_owner_that_falls_asleep() {
     // With two preemptions, the model misses a thread that looks before it says that it sleeps.
     let bound = Long { preemptions: 3, seconds: 20 };
-    model("an_offer_meets_a_thread_that_falls_asleep", bound, || {
+    model("an_offer_wakes_an_owner_that_falls_asleep", bound, || {
         forks(|queue, [a, b, c]| {
             let (owner, (sender, ran)) = (thread::current().id(), mpsc::channel());
             let half = move || {

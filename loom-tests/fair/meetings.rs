@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `ENDED` | `tell`, `submitted` | `submitted_is_never_too_large` |
 //!
-//! Litmus tests judge `LOOK` in `step_aside` and in `end`: `loom-tests/unwitnessed.md`.
+//! Litmus tests judge `LOOK` in `step_aside`, `end` and `cancel`: `loom-tests/unwitnessed.md`.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit, the_next_is_served};
@@ -22,8 +22,8 @@ use std::time::Duration;
 /// The executor has one thread, which begins to block while another thread submits. The submitter
 /// finds a ticket there already, which may be the only one.
 #[test]
-fn submit_meets_a_ticket_that_steps_aside() {
-    model("submit_meets_a_ticket_that_steps_aside", Preemptions(3), || {
+fn a_task_submitted_as_a_ticket_steps_aside_is_served() {
+    model("a_task_submitted_as_a_ticket_steps_aside_is_served", Preemptions(3), || {
         the_next_is_served(&Tray::new(1), pool::blocking);
     });
 }
@@ -31,8 +31,8 @@ fn submit_meets_a_ticket_that_steps_aside() {
 /// The executor has one thread and enforces that. So a ticket waits until the executor has another
 /// thread.
 #[test]
-fn submit_meets_an_executor_that_grows() {
-    model("submit_meets_an_executor_that_grows", Preemptions(2), || {
+fn a_ticket_waits_for_an_executor_that_grows() {
+    model("a_ticket_waits_for_an_executor_that_grows", Preemptions(2), || {
         the_next_is_served(&Tray::enforcing(1), |wait| wait());
     });
 }
@@ -86,8 +86,8 @@ fn submitted_is_never_too_large() {
 
 /// The last handle of a paused queue is dropped while the last ticket leaves.
 #[test]
-fn the_last_handle_of_a_paused_queue_meets_the_exit_of_the_last_ticket() {
-    let name = "the_last_handle_of_a_paused_queue_meets_the_exit_of_the_last_ticket";
+fn a_paused_queue_without_handles_is_served() {
+    let name = "a_paused_queue_without_handles_is_served";
     model(name, Preemptions(3), || {
         let tray = Tray::new(1);
         let fair = scheduler(&tray).build();
@@ -131,8 +131,8 @@ impl Executor for FullOnce {
 /// One submitter relies on the ticket of another, which the executor then refuses. The submitter of
 /// the refused ticket sees to the task of the first.
 #[test]
-fn submit_meets_a_ticket_that_is_refused() {
-    model("submit_meets_a_ticket_that_is_refused", Preemptions(2), || {
+fn a_task_behind_a_refused_ticket_is_served() {
+    model("a_task_behind_a_refused_ticket_is_served", Preemptions(2), || {
         let tray = Tray::new(1);
         let refusal = Arc::new(Mutex::new(Some(Reason::Full)));
         let executor = FullOnce(tray.clone(), refusal.clone());

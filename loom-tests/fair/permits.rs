@@ -30,8 +30,8 @@ fn check(queue: &Queue, tray: &Tray, last: JoinHandle<()>, submitted: u64) {
 /// The thread that passes the permit on may give it to a future that is being cancelled. That
 /// future returns the permit without passing it on.
 #[test]
-fn a_cancelled_future_meets_a_permit_that_becomes_free() {
-    model("a_cancelled_future_meets_a_permit_that_becomes_free", Preemptions(2), || {
+fn no_permit_is_lost_to_a_future_that_is_cancelled() {
+    model("no_permit_is_lost_to_a_future_that_is_cancelled", Preemptions(2), || {
         let (queue, tray) = queue();
         let first = queue.spawn_future(pending::<()>());
         let second = queue.spawn_future(ready(()));
@@ -45,8 +45,8 @@ fn a_cancelled_future_meets_a_permit_that_becomes_free() {
 
 /// The future ends by the canceller, or with the poll. In both cases the permit is returned.
 #[test]
-fn a_wake_up_meets_the_cancellation_of_a_future_with_a_permit() {
-    let name = "a_wake_up_meets_the_cancellation_of_a_future_with_a_permit";
+fn a_future_cancelled_as_it_is_woken_returns_its_permit() {
+    let name = "a_future_cancelled_as_it_is_woken_returns_its_permit";
     model(name, Long { preemptions: 2, seconds: 14 }, || {
         let (queue, tray) = queue();
         let place = Arc::new(Mutex::new(None::<Waker>));

@@ -84,24 +84,24 @@ fn end(board: &Board) {
 }
 
 #[test]
-fn one_sleeper_one_notifier() {
+fn a_sleeper_is_woken_for_an_item() {
     let threads: &'static [fn(&Board)] = &[Board::wait_and_take, put_and_notify];
-    program("one_sleeper_one_notifier", Exhaustive, threads);
+    program("a_sleeper_is_woken_for_an_item", Exhaustive, threads);
 }
 
 #[test]
-fn one_sleeper_two_notifiers() {
+fn a_sleeper_misses_neither_of_two_notifications() {
     program(
-        "one_sleeper_two_notifiers",
+        "a_sleeper_misses_neither_of_two_notifications",
         Preemptions(3),
         &[|board| (0..2).for_each(|_| board.wait_and_take()), put_and_notify, put_and_notify],
     );
 }
 
 #[test]
-fn two_sleepers_one_notifier() {
+fn two_notifications_wake_two_sleepers() {
     program(
-        "two_sleepers_one_notifier",
+        "two_notifications_wake_two_sleepers",
         Preemptions(3),
         &[Board::wait_and_take, Board::wait_and_take, |board| {
             (0..2).for_each(|_| put_and_notify(board));
@@ -110,9 +110,9 @@ fn two_sleepers_one_notifier() {
 }
 
 #[test]
-fn two_sleepers_told_at_once() {
+fn notify_many_wakes_both_sleepers() {
     program(
-        "two_sleepers_told_at_once",
+        "notify_many_wakes_both_sleepers",
         Preemptions(2),
         &[Board::wait_and_take, Board::wait_and_take, |board| {
             (0..2).for_each(|_| board.put());
@@ -122,9 +122,9 @@ fn two_sleepers_told_at_once() {
 }
 
 #[test]
-fn two_sleepers_two_notifiers() {
+fn two_notifiers_wake_two_sleepers() {
     program(
-        "two_sleepers_two_notifiers",
+        "two_notifiers_wake_two_sleepers",
         Slow(2),
         &[Board::wait_and_take, Board::wait_and_take, put_and_notify, put_and_notify],
     );
@@ -141,9 +141,9 @@ fn notify_all_tells_whoever_prepared_before() {
 
 /// A thread that prepares later must not take the notification of a thread that waits for the end.
 #[test]
-fn notify_all_against_notify_one() {
+fn notify_all_wakes_a_sleeper_whoever_prepares_later() {
     program(
-        "notify_all_against_notify_one",
+        "notify_all_wakes_a_sleeper_whoever_prepares_later",
         Preemptions(2),
         &[Board::wait_for_the_end, Board::wait_and_take, |board| {
             board.put();
@@ -155,9 +155,9 @@ fn notify_all_against_notify_one() {
 /// A thread that finds an item by its look may have been told of another item meanwhile. The thread
 /// leaves for good.
 #[test]
-fn notify_against_cancel() {
+fn a_cancelled_wait_passes_its_notification_on() {
     program(
-        "notify_against_cancel",
+        "a_cancelled_wait_passes_its_notification_on",
         Preemptions(2),
         &[
             |board| {
@@ -200,8 +200,8 @@ fn wait_for_a_moment(board: &Board) {
 }
 
 #[test]
-fn notify_against_timeout() {
-    model("notify_against_timeout", Exhaustive, || {
+fn a_notification_during_a_timeout_harms_nothing() {
+    model("a_notification_during_a_timeout_harms_nothing", Exhaustive, || {
         let board = Board::new();
         let sleeper = {
             let board = board.clone();
@@ -217,9 +217,9 @@ fn notify_against_timeout() {
 /// One sleeper may leave, and the other must still be woken: by the notifier, or by an item's
 /// taker.
 #[test]
-fn a_sleeper_under_one_that_leaves() {
+fn a_sleeper_under_one_that_leaves_is_still_woken() {
     program(
-        "a_sleeper_under_one_that_leaves",
+        "a_sleeper_under_one_that_leaves_is_still_woken",
         Preemptions(2),
         &[
             |board| {
@@ -318,9 +318,9 @@ impl Park for Restless {
 }
 
 #[test]
-fn a_park_that_returns_for_its_own_reasons() {
+fn a_sleeper_whose_park_returns_early_misses_nothing() {
     program(
-        "a_park_that_returns_for_its_own_reasons",
+        "a_sleeper_whose_park_returns_early_misses_nothing",
         Preemptions(3),
         &[
             |board| {

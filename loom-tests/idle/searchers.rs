@@ -80,16 +80,16 @@ fn program(name: &str, bound: Bound, threads: &'static [fn(&Board)]) {
 }
 
 #[test]
-fn one_searcher_one_notifier() {
+fn a_searcher_is_woken_for_an_item() {
     let threads: &'static [fn(&Board)] = &[Board::wait_and_take, |board| board.put(0)];
-    program("one_searcher_one_notifier", Exhaustive, threads);
+    program("a_searcher_is_woken_for_an_item", Exhaustive, threads);
 }
 
 /// Both notifiers rely on the searcher.
 #[test]
-fn one_searcher_two_notifiers() {
+fn a_searcher_misses_neither_of_two_items() {
     program(
-        "one_searcher_two_notifiers",
+        "a_searcher_misses_neither_of_two_items",
         Preemptions(2),
         &[
             |board| (0..2).for_each(|_| board.wait_and_take()),
@@ -124,8 +124,8 @@ fn a_searcher_that_leaves_passes_it_on() {
 
 /// Two pools with one worker each. Each worker takes a job that puts a job into the other pool.
 #[test]
-fn two_boards_feed_each_other() {
-    model("two_boards_feed_each_other", Preemptions(2), || {
+fn two_boards_that_feed_each_other_lose_no_job() {
+    model("two_boards_that_feed_each_other_lose_no_job", Preemptions(2), || {
         let (here, there) = (Board::new(), Board::new());
         let (same_here, same_there) = (here.clone(), there.clone());
         let worker = spawn(move || {

@@ -23,8 +23,8 @@ fn receive(queue: &Injector<u32>, pushes: &EventCount) -> u32 {
 }
 
 #[test]
-fn an_injector_that_blocks() {
-    model("an_injector_that_blocks", Preemptions(2), || {
+fn a_receiver_is_woken_for_an_item() {
+    model("a_receiver_is_woken_for_an_item", Preemptions(2), || {
         let shared = Arc::new((Injector::new(), EventCount::new()));
         let receiver = {
             let shared = shared.clone();
@@ -37,8 +37,8 @@ fn an_injector_that_blocks() {
 }
 
 #[test]
-fn an_injector_that_blocks_two() {
-    model("an_injector_that_blocks_two", Slow(0), || {
+fn two_receivers_are_woken_for_two_items() {
+    model("two_receivers_are_woken_for_two_items", Slow(0), || {
         let shared = Arc::new((Injector::new(), EventCount::new()));
         let receivers: Vec<_> = (0..2)
             .map(|_| {

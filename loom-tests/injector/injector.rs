@@ -11,9 +11,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering::*, fence};
 
 #[test]
-fn one_producer_one_consumer() {
+fn one_producer_and_one_consumer_see_a_queue() {
     is_a_queue(
-        "one_producer_one_consumer",
+        "one_producer_and_one_consumer_see_a_queue",
         Long { preemptions: 5, seconds: 26 },
         "",
         &["ss", "pp"],
@@ -21,9 +21,9 @@ fn one_producer_one_consumer() {
 }
 
 #[test]
-fn two_producers_one_consumer() {
+fn two_producers_and_one_consumer_see_a_queue() {
     is_a_queue(
-        "two_producers_one_consumer",
+        "two_producers_and_one_consumer_see_a_queue",
         Long { preemptions: 3, seconds: 19 },
         "p",
         &["p", "ss", "p"],
@@ -31,9 +31,9 @@ fn two_producers_one_consumer() {
 }
 
 #[test]
-fn one_producer_two_consumers() {
+fn one_producer_and_two_consumers_see_a_queue() {
     is_a_queue(
-        "one_producer_two_consumers",
+        "one_producer_and_two_consumers_see_a_queue",
         Long { preemptions: 2, seconds: 37 },
         "p",
         &["s", "s", "p"],
@@ -41,9 +41,9 @@ fn one_producer_two_consumers() {
 }
 
 #[test]
-fn two_producers_two_consumers() {
+fn two_producers_and_two_consumers_see_a_queue() {
     is_a_queue(
-        "two_producers_two_consumers",
+        "two_producers_and_two_consumers_see_a_queue",
         Long { preemptions: 1, seconds: 28 },
         "",
         &["p", "p", "s", "s"],
@@ -57,14 +57,14 @@ fn who_pushed_finds_it_or_it_is_taken() {
 }
 
 #[test]
-fn two_who_push_and_take() {
-    is_a_queue("two_who_push_and_take", Preemptions(2), "", &["ps", "ps"]);
+fn two_who_push_and_take_see_a_queue() {
+    is_a_queue("two_who_push_and_take_see_a_queue", Preemptions(2), "", &["ps", "ps"]);
 }
 
 /// Two slots make a segment: producers link the next, consumers move to it.
 #[test]
-fn a_segment_is_handed_over() {
-    is_a_queue("a_segment_is_handed_over", Preemptions(3), "ps", &["ss", "pp"]);
+fn both_ends_go_on_into_the_next_segment() {
+    is_a_queue("both_ends_go_on_into_the_next_segment", Preemptions(3), "ps", &["ss", "pp"]);
 }
 
 /// Both producers find the segment used up. One producer links the next segment, and both go on.
@@ -75,20 +75,25 @@ fn two_producers_add_one_segment() {
 
 /// A producer that reads `tail` in one segment may claim in the next, and must find it.
 #[test]
-fn a_claim_behind_the_newest_segment() {
-    is_a_queue("a_claim_behind_the_newest_segment", Preemptions(4), "p", &["p", "pp"]);
+fn a_claim_behind_the_newest_segment_finds_its_own() {
+    is_a_queue(
+        "a_claim_behind_the_newest_segment_finds_its_own",
+        Preemptions(4),
+        "p",
+        &["p", "pp"],
+    );
 }
 
 /// A producer must find its segment even if a newer segment is there by then.
 #[test]
-fn a_claim_two_segments_behind() {
-    is_a_queue("a_claim_two_segments_behind", Preemptions(2), "p", &["p", "pp", "p"]);
+fn a_claim_two_segments_behind_finds_its_own() {
+    is_a_queue("a_claim_two_segments_behind_finds_its_own", Preemptions(2), "p", &["p", "pp", "p"]);
 }
 
 #[test]
-fn segments_are_used_again_under_a_slow_consumer() {
+fn a_slow_consumer_sees_a_queue_though_segments_are_reused() {
     is_a_queue(
-        "segments_are_used_again_under_a_slow_consumer",
+        "a_slow_consumer_sees_a_queue_though_segments_are_reused",
         Preemptions(2),
         "pp",
         &["s", "sppss"],
@@ -107,9 +112,9 @@ fn a_look_before_the_claim_finds_its_segment() {
 }
 
 #[test]
-fn segments_are_used_again_under_a_slow_producer() {
+fn a_slow_producer_sees_a_queue_though_segments_are_reused() {
     is_a_queue(
-        "segments_are_used_again_under_a_slow_producer",
+        "a_slow_producer_sees_a_queue_though_segments_are_reused",
         Preemptions(2),
         "pp",
         &["p", "spss"],
@@ -118,9 +123,9 @@ fn segments_are_used_again_under_a_slow_producer() {
 
 /// A slot that kept its mark from its first life would count as settled, and its segment as free.
 #[test]
-fn a_segment_has_a_second_life_under_a_slow_producer() {
+fn a_reused_slot_keeps_no_mark_of_its_first_life() {
     is_a_queue(
-        "a_segment_has_a_second_life_under_a_slow_producer",
+        "a_reused_slot_keeps_no_mark_of_its_first_life",
         Preemptions(2),
         "ppsppsppsppsssss",
         &["p", "spsps"],
@@ -166,19 +171,19 @@ fn it_is_not_empty_while_an_orphan_is_there() {
 }
 
 #[test]
-fn batch_against_single() {
-    is_a_queue("batch_against_single", Preemptions(2), "pp", &["b", "sp"]);
+fn a_batch_and_a_single_steal_take_no_item_twice() {
+    is_a_queue("a_batch_and_a_single_steal_take_no_item_twice", Preemptions(2), "pp", &["b", "sp"]);
 }
 
 #[test]
-fn batch_against_batch() {
-    is_a_queue("batch_against_batch", Preemptions(2), "pp", &["b", "a"]);
+fn two_batches_take_no_item_twice() {
+    is_a_queue("two_batches_take_no_item_twice", Preemptions(2), "pp", &["b", "a"]);
 }
 
 /// Of three items a batch takes two, in one run.
 #[test]
-fn a_run_of_two_against_a_batch() {
-    is_a_queue("a_run_of_two_against_a_batch", Preemptions(2), "ppp", &["b", "a"]);
+fn a_run_of_two_takes_no_item_of_another_batch() {
+    is_a_queue("a_run_of_two_takes_no_item_of_another_batch", Preemptions(2), "ppp", &["b", "a"]);
 }
 
 /// The first slot of the batch may have no item yet; the second has one.
@@ -188,24 +193,24 @@ fn a_run_ends_before_a_slot_without_an_item() {
 }
 
 #[test]
-fn a_batch_is_pushed_against_a_batch_taken() {
-    is_a_queue("a_batch_is_pushed_against_a_batch_taken", Preemptions(3), "", &["b", "2"]);
+fn a_batch_stolen_during_a_batch_push_is_taken_once() {
+    is_a_queue("a_batch_stolen_during_a_batch_push_is_taken_once", Preemptions(3), "", &["b", "2"]);
 }
 
 #[test]
-fn a_batch_of_three_goes_over_a_border() {
-    is_a_queue("a_batch_of_three_goes_over_a_border", Preemptions(2), "", &["as", "3"]);
+fn a_batch_pushed_over_a_border_is_taken_once() {
+    is_a_queue("a_batch_pushed_over_a_border_is_taken_once", Preemptions(2), "", &["as", "3"]);
 }
 
 #[test]
-fn close_against_push() {
-    is_a_queue("close_against_push", Preemptions(3), "p", &["t", "c", "t"]);
+fn a_push_that_close_refuses_leaves_no_item() {
+    is_a_queue("a_push_that_close_refuses_leaves_no_item", Preemptions(3), "p", &["t", "c", "t"]);
 }
 
 #[test]
-fn close_against_push_and_steal() {
+fn a_steal_during_a_close_takes_what_was_accepted() {
     is_a_queue(
-        "close_against_push_and_steal",
+        "a_steal_during_a_close_takes_what_was_accepted",
         Long { preemptions: 2, seconds: 18 },
         "",
         &["c", "s", "ts"],

@@ -18,9 +18,9 @@ const AFTER: u32 = 3;
 const OTHER: usize = 4;
 const THIRD: usize = 5;
 
-/// The item that a service pushes has the number of its latch.
-fn item(latch: usize) -> u32 {
-    latch as u32
+/// The item that a service pushes has the number of the wait that the service ends.
+fn item(wait: usize) -> u32 {
+    wait as u32
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_half_is_run_by_its_owner_or_by_a_helper() {
 }
 
 /// The owner takes its offered halves back at their indices, and reads no half. A thief comes, and
-/// a worker that waits for a latch that the owner's service ends.
+/// a worker whose wait the owner's service ends.
 #[test]
 fn a_half_is_taken_back_by_its_owner_or_taken_by_another() {
     // Halves, and whether the other threads come.
@@ -82,9 +82,9 @@ fn a_half_is_taken_back_by_its_owner_or_taken_by_another() {
             let (same, server) = (deque.stealer(), (services.clone(), deque.stealer()));
             let thief = steals.then(|| spawn(move || same.steal().success()));
             let helper = helps.then(|| spawn(move || Services::help(&[server], FIRST)));
-            let places: Vec<_> = (0..halves).map(|it| Services::offer(&deque, it)).collect();
-            let back = |place| Services::take_back(&deque, place) == Some(true);
-            let ours: Vec<bool> = places.into_iter().rev().map(back).collect();
+            let indices: Vec<_> = (0..halves).map(|it| Services::offer(&deque, it)).collect();
+            let back = |index| Services::take_back(&deque, index) == Some(true);
+            let ours: Vec<bool> = indices.into_iter().rev().map(back).collect();
             services.end();
             let others = thief.into_iter().chain(helper).filter_map(|it| it.join().unwrap());
             let mut run: Vec<u32> = others.collect();
@@ -105,8 +105,8 @@ fn two_servers() -> ([Worker<u32>; 2], Arc<[Server; 2]>) {
     (deques, Arc::new(servers))
 }
 
-/// A worker serves a half that was spawned within the awaited latch. Then it serves a stranger's
-/// half, which lies where the first half lay.
+/// A worker serves a half that was spawned within the wait. Then it serves a stranger's half, which
+/// lies where the first half lay.
 #[test]
 fn help_goes_on_only_to_what_has_come_of_the_service() {
     model("help_goes_on_only_to_what_has_come_of_the_service", Preemptions(3), || {
@@ -126,8 +126,8 @@ fn help_goes_on_only_to_what_has_come_of_the_service() {
     });
 }
 
-/// The first server ends a half that was spawned within the awaited latch. A stranger's half lies
-/// where that half lay. The second server serves a half that the stranger has spawned.
+/// The first server ends a half that was spawned within the wait. A stranger's half lies where that
+/// half lay. The second server serves a half that the stranger has spawned.
 #[test]
 fn help_goes_on_only_while_the_service_between_is_open() {
     model("help_goes_on_only_while_the_service_between_is_open", Preemptions(2), || {

@@ -2,7 +2,7 @@
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `SNAPSHOT` | release in `replace`; acquire in `with` | `look_and_replace` |
+//! | `SNAPSHOT` | release in `replace`; acquire in `with` | `a_reader_sees_whole_snapshots_in_order` |
 
 use crate::common::{Bound::*, model, spawn};
 use filch::for_models::Snapshot;
@@ -16,8 +16,8 @@ fn replace(snapshot: &Snapshot<Vec<u32>>, next: u32) {
 }
 
 #[test]
-fn look_and_replace() {
-    model("look_and_replace", Preemptions(3), || {
+fn a_reader_sees_whole_snapshots_in_order() {
+    model("a_reader_sees_whole_snapshots_in_order", Preemptions(3), || {
         let snapshot = Arc::new(Snapshot::new(vec![1]));
         let same = snapshot.clone();
         let reader = spawn(move || [0; 2].map(|_| same.with(Vec::len)));
@@ -30,8 +30,8 @@ fn look_and_replace() {
 }
 
 #[test]
-fn two_look_and_one_replaces() {
-    model("two_look_and_one_replaces", Preemptions(2), || {
+fn each_of_two_readers_sees_a_whole_snapshot() {
+    model("each_of_two_readers_sees_a_whole_snapshot", Preemptions(2), || {
         let snapshot = Arc::new(Snapshot::new(vec![1]));
         let readers = [0; 2].map(|_| {
             let same = snapshot.clone();
@@ -46,8 +46,8 @@ fn two_look_and_one_replaces() {
 
 /// The pool's registry: thieves steal while one worker is added and another leaves.
 #[test]
-fn steal_while_workers_come_and_go() {
-    model("steal_while_workers_come_and_go", Preemptions(2), || {
+fn items_are_taken_once_while_workers_come_and_go() {
+    model("items_are_taken_once_while_workers_come_and_go", Preemptions(2), || {
         let old = Worker::new_lifo();
         old.push(1);
         let seats = Arc::new(Snapshot::new(vec![old.stealer()]));

@@ -95,8 +95,8 @@ fn wakes_itself(flag: &Arc<AtomicBool>, place: &Place) -> impl Future<Output = (
 }
 
 #[test]
-fn a_future_that_wakes_itself_is_woken_by_another_thread() {
-    model("a_future_that_wakes_itself_is_woken_by_another_thread", Preemptions(3), || {
+fn no_wake_is_lost_on_a_future_that_wakes_itself() {
+    model("no_wake_is_lost_on_a_future_that_wakes_itself", Preemptions(3), || {
         let (flag, place) = (flag(), Place::default());
         let task = spawn_future(Inline, wakes_itself(&flag, &place));
         let [first, second] = [(); 2].map(|()| waker_in(&place));
@@ -111,8 +111,8 @@ fn a_future_that_wakes_itself_is_woken_by_another_thread() {
 }
 
 #[test]
-fn a_future_that_wakes_itself_is_cancelled() {
-    model("a_future_that_wakes_itself_is_cancelled", Preemptions(3), || {
+fn a_future_that_wakes_itself_ends_when_it_is_cancelled() {
+    model("a_future_that_wakes_itself_ends_when_it_is_cancelled", Preemptions(3), || {
         let (flag, place) = (flag(), Place::default());
         let task = spawn_future(Inline, wakes_itself(&flag, &place));
         let waker = waker_in(&place);
@@ -174,8 +174,8 @@ fn spawn_on(
 }
 
 #[test]
-fn the_end_of_an_executor_meets_a_wake() {
-    model("the_end_of_an_executor_meets_a_wake", Preemptions(3), || {
+fn a_future_woken_as_its_executor_ends_is_dropped_once() {
+    model("a_future_woken_as_its_executor_ends_is_dropped_once", Preemptions(3), || {
         let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());
         let (future, trace) = waits_for(&flags, &place);
         let task = spawn_on(&end, future);
@@ -191,8 +191,8 @@ fn the_end_of_an_executor_meets_a_wake() {
 }
 
 #[test]
-fn the_end_of_an_executor_meets_the_last_of_those_who_know_a_future() {
-    let name = "the_end_of_an_executor_meets_the_last_of_those_who_know_a_future";
+fn a_forgotten_future_is_dropped_once_as_its_executor_ends() {
+    let name = "a_forgotten_future_is_dropped_once_as_its_executor_ends";
     model(name, Preemptions(3), || {
         let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());
         let (future, trace) = waits_for(&flags, &place);
@@ -207,8 +207,8 @@ fn the_end_of_an_executor_meets_the_last_of_those_who_know_a_future() {
 }
 
 #[test]
-fn a_future_is_spawned_while_its_executor_ends() {
-    model("a_future_is_spawned_while_its_executor_ends", Preemptions(3), || {
+fn a_future_spawned_as_its_executor_ends_is_cancelled() {
+    model("a_future_spawned_as_its_executor_ends_is_cancelled", Preemptions(3), || {
         let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());
         let (future, trace) = waits_for(&flags, &place);
         let same = end.clone();

@@ -2,9 +2,9 @@
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `RESULT` | release in `finish`; acquire in `is_done`, `wait`, `let_go` | `join_and_finish`, `poll_and_finish`, `drop_the_handle_and_finish` |
-//! | `WAITER` | release in `wait`; acquire in `finish` | `join_and_finish` |
-//! | `FREED` | both in `release` | `join_and_finish` |
+//! | `RESULT` | release in `finish`; acquire in `is_done`, `wait`, `let_go` | `a_joined_task_has_its_result`, `a_poll_sees_the_result_or_is_woken`, `a_result_without_a_handle_is_dropped_once` |
+//! | `WAITER` | release in `wait`; acquire in `finish` | `a_joined_task_has_its_result` |
+//! | `FREED` | both in `release` | `a_joined_task_has_its_result` |
 //! | `CANCELLED` | release in `close`; acquire in `is_cancelled` | `whoever_sees_a_token_cancelled_sees_what_was_done` |
 //! | `GROUP` | release in `Place::drop`; acquire in `is_done` | `a_group_waits_for_its_members` |
 
@@ -36,8 +36,8 @@ impl Drop for Precious {
 }
 
 #[test]
-fn join_and_finish() {
-    model("join_and_finish", Exhaustive, || {
+fn a_joined_task_has_its_result() {
+    model("a_joined_task_has_its_result", Exhaustive, || {
         let trace = Trace::new();
         let left = trace.clone();
         let (job, handle) = Job::with_handle(move || {
@@ -52,8 +52,8 @@ fn join_and_finish() {
 }
 
 #[test]
-fn cancel_and_start() {
-    model("cancel_and_start", Exhaustive, || {
+fn a_task_runs_or_is_cancelled_as_its_handle_says() {
+    model("a_task_runs_or_is_cancelled_as_its_handle_says", Exhaustive, || {
         let trace = Trace::new();
         let (left, precious) = (trace.clone(), Precious::new());
         let (job, handle) = Job::with_handle(move || {
@@ -69,8 +69,8 @@ fn cancel_and_start() {
 }
 
 #[test]
-fn drop_the_job_and_join() {
-    model("drop_the_job_and_join", Exhaustive, || {
+fn a_join_hears_that_the_job_was_dropped() {
+    model("a_join_hears_that_the_job_was_dropped", Exhaustive, || {
         let (job, handle) = Job::with_handle(Precious::new);
         let dropper = spawn(move || drop(job));
         assert!(handle.join().is_err_and(|error| error.is_cancelled()));
@@ -79,8 +79,8 @@ fn drop_the_job_and_join() {
 }
 
 #[test]
-fn drop_the_handle_and_finish() {
-    model("drop_the_handle_and_finish", Exhaustive, || {
+fn a_result_without_a_handle_is_dropped_once() {
+    model("a_result_without_a_handle_is_dropped_once", Exhaustive, || {
         let (job, handle) = Job::with_handle(Precious::new);
         let runner = spawn(move || job.run());
         drop(handle);
@@ -89,8 +89,8 @@ fn drop_the_handle_and_finish() {
 }
 
 #[test]
-fn give_up_waiting_and_finish() {
-    model("give_up_waiting_and_finish", Exhaustive, || {
+fn a_wait_that_gives_up_loses_no_result() {
+    model("a_wait_that_gives_up_loses_no_result", Exhaustive, || {
         let (job, handle) = Job::with_handle(Precious::new);
         let runner = spawn(move || job.run());
         // There is no time in a model. The call gives up at once, or comes too late to give up.
@@ -113,8 +113,8 @@ impl Wake for Bell {
 }
 
 #[test]
-fn poll_and_finish() {
-    model("poll_and_finish", Exhaustive, || {
+fn a_poll_sees_the_result_or_is_woken() {
+    model("a_poll_sees_the_result_or_is_woken", Exhaustive, || {
         let (job, mut handle) = Job::with_handle(Precious::new);
         let runner = spawn(move || job.run());
         let bells = [Arc::new(Bell(Mutex::new(0))), Arc::new(Bell(Mutex::new(0)))];
@@ -138,8 +138,8 @@ fn poll_and_finish() {
 
 /// The job is in a deque. The owner pops it or a thief steals it, while the handle claims the task.
 #[test]
-fn claim_pop_and_steal() {
-    model("claim_pop_and_steal", Preemptions(3), || {
+fn a_job_in_a_deque_runs_once_or_is_cancelled() {
+    model("a_job_in_a_deque_runs_once_or_is_cancelled", Preemptions(3), || {
         let trace = Trace::new();
         let left = trace.clone();
         let (job, handle) = Job::with_handle(move || left.leave_once());
@@ -178,8 +178,8 @@ impl Executor for Kept {
 }
 
 #[test]
-fn cancel_by_a_token_and_start() {
-    model("cancel_by_a_token_and_start", Preemptions(3), || {
+fn a_task_runs_or_its_token_cancels_it() {
+    model("a_task_runs_or_its_token_cancels_it", Preemptions(3), || {
         let (kept, token, trace) = (Kept::default(), CancelToken::new(), Trace::new());
         let left = trace.clone();
         let handle = TaskBuilder::on(&kept).token(&token).spawn(move || {
@@ -195,8 +195,8 @@ fn cancel_by_a_token_and_start() {
 }
 
 #[test]
-fn link_a_child_and_cancel() {
-    model("link_a_child_and_cancel", Exhaustive, || {
+fn a_child_linked_during_a_cancel_is_cancelled() {
+    model("a_child_linked_during_a_cancel_is_cancelled", Exhaustive, || {
         let parent = CancelToken::new();
         let same_parent = parent.clone();
         let canceller = spawn(move || same_parent.cancel());

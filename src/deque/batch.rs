@@ -291,8 +291,8 @@ impl<T> Stealer<T> {
         free: Index,
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> usize {
-        // One item needs no announcement. An index can get one announcement only. Afterwards a
-        // thief can take the item there alone.
+        // One item needs no announcement. An index can get one announcement only; afterwards a
+        // thief takes a single item there.
         let alone = wanted == 1 || !top.is_open();
         let claimed = if alone { top } else { top.announced() };
         if !alone {
@@ -306,7 +306,7 @@ impl<T> Stealer<T> {
         let there = distance(top.index(), self.look_at_bottom());
         let most = if alone { there.min(1) } else { there.min(wanted) };
         let to = dest.slots();
-        // Worth nothing until the claim (I5).
+        // The copies may be torn until the claim (I5).
         copy_slots((self.buffer().slots(), top.index()), (to, free), most);
         // SAFETY: I1 — the slots are of the caller's own deque, so only this thread writes them.
         let copy = |i: usize| unsafe { slot_in(to, after(free, i)).peek() };

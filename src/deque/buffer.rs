@@ -1,7 +1,7 @@
 //! The circular array of a deque's slots. The owner replaces an array that is too small or too
 //! large.
 
-use super::index::{after, place};
+use super::index::{after, slot_number};
 use crate::sync::Index;
 use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
@@ -51,9 +51,9 @@ impl<T> Buffer<T> {
 
 #[inline(always)]
 pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
-    let place = place(index) & (slots.len() - 1);
-    // SAFETY: I7 — the length is a power of two, so the mask keeps `place` below it.
-    unsafe { slots.get_unchecked(place) }
+    let number = slot_number(index) & (slots.len() - 1);
+    // SAFETY: I7 — the length is a power of two, so the mask keeps `number` below it.
+    unsafe { slots.get_unchecked(number) }
 }
 
 /// Copies `count` slots from an index of one buffer to an index of another. The copy is split into
@@ -62,8 +62,8 @@ pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
 pub(super) fn copy_slots<T>(from: (&[Slot<T>], Index), to: (&[Slot<T>], Index), mut count: usize) {
     let ((source, mut first), (dest, mut free)) = (from, to);
     while count > 0 {
-        let source = &source[place(first) & (source.len() - 1)..];
-        let dest = &dest[place(free) & (dest.len() - 1)..];
+        let source = &source[slot_number(first) & (source.len() - 1)..];
+        let dest = &dest[slot_number(free) & (dest.len() - 1)..];
         let run = count.min(source.len()).min(dest.len());
         for (source, dest) in source[..run].iter().zip(&dest[..run]) {
             source.copy_to(dest);

@@ -2,7 +2,7 @@
 //! item.
 
 use super::batch::reverse;
-use super::index::{after, place};
+use super::index::{after, slot_number};
 use super::{Flavor, Worker};
 use crate::sync::slot::Slot;
 
@@ -27,7 +27,7 @@ impl<T> Worker<T> {
     #[inline(always)]
     pub(crate) fn free_slots(&self, count: usize) -> &[Slot<T>] {
         let slots = self.slots();
-        &slots[place(after(self.bottom(), count)) & (slots.len() - 1)..]
+        &slots[slot_number(after(self.bottom(), count)) & (slots.len() - 1)..]
     }
 
     /// Publishes the items that the caller stored in the first `count` free slots. The deque pops

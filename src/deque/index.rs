@@ -25,9 +25,8 @@ use crate::sync::{Index, STEPS_TO_THE_WRAP};
 
 const STATE_BITS: u32 = 2;
 
-/// One step of an index.
 const ONE: Index = 1 << STATE_BITS;
-/// The first index, a little below the wrap. So every deque soon passes the wrap, on users'
+/// The first index, a little below the wrap, so that every deque soon passes the wrap, on users'
 /// machines as in tests.
 pub(super) const FIRST: Index = Index::MIN.wrapping_sub(STEPS_TO_THE_WRAP * ONE);
 
@@ -51,7 +50,7 @@ impl Top {
         self.0 & STATE == 0
     }
 
-    /// Returns whether a batch is announced. Then a thief may take several items at once.
+    /// Returns whether a batch is announced, so that a thief may take several items at once.
     #[inline(always)]
     pub(super) fn is_announced(self) -> bool {
         self.0 & ANNOUNCED != 0
@@ -87,7 +86,6 @@ impl Top {
         Top(self.index() | WITHDRAWN)
     }
 
-    /// Returns the word after `count` items have been taken.
     #[inline(always)]
     pub(super) fn taken(self, count: usize) -> Top {
         debug_assert!(count > 0);
@@ -95,13 +93,11 @@ impl Top {
     }
 }
 
-/// Returns the index `count` items further.
 #[inline(always)]
 pub(super) fn after(index: Index, count: usize) -> Index {
     index.wrapping_add((count as Index).wrapping_mul(ONE))
 }
 
-/// Returns the index one item back.
 #[inline(always)]
 pub(super) fn before(index: Index) -> Index {
     index.wrapping_sub(ONE)
@@ -121,6 +117,6 @@ pub(super) fn distance(from: Index, to: Index) -> usize {
 
 /// Returns the number of an index's slot before the caller masks it by the capacity.
 #[inline(always)]
-pub(super) fn place(index: Index) -> usize {
+pub(super) fn slot_number(index: Index) -> usize {
     (index >> STATE_BITS) as usize
 }

@@ -184,7 +184,7 @@ impl<T> Worker<T> {
     /// Returns the index of the next item that is pushed to a LIFO deque.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
-    pub(crate) fn next_place(&self) -> Index {
+    pub(crate) fn next_index(&self) -> Index {
         self.bottom()
     }
 
@@ -194,11 +194,11 @@ impl<T> Worker<T> {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn look_through(&self, mut look: impl FnMut(Index, &MaybeUninit<T>) -> bool) {
         // Relaxed: this thread itself wrote every slot between any value of `top` and `bottom`.
-        let mut place = Top(self.shared.top.load(Relaxed)).index();
-        while place != self.bottom()
-            && self.slot(place).copy().words().is_some_and(|words| look(place, words))
+        let mut index = Top(self.shared.top.load(Relaxed)).index();
+        while index != self.bottom()
+            && self.slot(index).copy().words().is_some_and(|words| look(index, words))
         {
-            place = after(place, 1);
+            index = after(index, 1);
         }
     }
 
@@ -207,8 +207,8 @@ impl<T> Worker<T> {
     /// item is at another index.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
-    pub(crate) fn take_back(&self, place: Index) -> Option<bool> {
-        if self.bottom() != after(place, 1) {
+    pub(crate) fn take_back(&self, index: Index) -> Option<bool> {
+        if self.bottom() != after(index, 1) {
             return None;
         }
         Some(self.take_next(|_| (), |()| ()).is_some())
@@ -221,7 +221,7 @@ impl<T> Worker<T> {
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
-        // `top_seen` may be out of date, but `top` only grows. So the deque has at most the items
+        // `top_seen` may be out of date, but `top` only grows, so the deque has at most the items
         // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
@@ -330,8 +330,8 @@ impl<T> Worker<T> {
         result
     }
 
-    /// Remembers `top` without the mark of an announced batch. So while a batch is announced,
-    /// `take_next` finds that `top` has changed, and calls `settle`.
+    /// Remembers `top` without the mark of an announced batch, so that `take_next` finds `top`
+    /// changed while a batch is announced, and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {
         self.top_seen.set(top.unannounced());

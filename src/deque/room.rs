@@ -94,7 +94,7 @@ impl<T> Worker<T> {
     ///
     /// # Safety
     ///
-    /// No stealer exists.
+    /// 1. No stealer exists.
     unsafe fn replace_alone(&mut self, capacity: usize, top: Index, bottom: Index) {
         let new = Buffer::boxed(capacity, ptr::null_mut());
         // SAFETY: I6 — the new buffer is ours alone, and not retired.

@@ -56,7 +56,7 @@ impl<T> Stealer<T> {
     #[inline(always)]
     pub(super) fn look_at_bottom(&self) -> Index {
         // The owner of a FIFO deque takes by compare-exchange, as thieves do, and never lowers
-        // `bottom`. So an old `bottom` can only hide items.
+        // `bottom`, so an old `bottom` can only hide items.
         if self.flavor == Flavor::Lifo {
             LAST_ITEM.light_fence();
         }
@@ -72,7 +72,6 @@ impl<T> Stealer<T> {
         unsafe { &*buffer }
     }
 
-    /// Claims the `count` items at `top`, if `top` is unchanged.
     #[inline(always)]
     pub(super) fn claim(&self, top: Top, count: usize) -> bool {
         let success = LAST_ITEM.strong(CLAIM.release());
@@ -139,42 +138,28 @@ impl<T> Stealer<T> {
 
     /// Takes the oldest item if `is_such` accepts it. Tries again if another thread is quicker.
     ///
-    /// `is_such` is called as by `steal_such`.
-    #[cfg(all(feature = "std", target_has_atomic = "64"))]
-    pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
-        loop {
-            match self.steal_such(&is_such) {
-                Steal::Success(item) => return Some(item),
-                Steal::Empty => return None,
-                Steal::Retry => relax(),
-            }
-        }
-    }
-
-    /// Takes the oldest item if `is_such` accepts it.
-    ///
     /// `is_such` gets the item's index and words, before the claim. If the claim fails, those words
     /// may be a mixture of several items.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
-    pub(crate) fn steal_such(
-        &self,
-        is_such: impl FnOnce(Index, &MaybeUninit<T>) -> bool,
-    ) -> Steal<T> {
-        let _guard = self.shared.pin();
-        let (top, bottom) = self.look();
-        if distance(top.index(), bottom) == 0 {
-            return Steal::Empty;
+    pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
+        loop {
+            let guard = self.shared.pin();
+            let (top, bottom) = self.look();
+            if distance(top.index(), bottom) == 0 {
+                return None;
+            }
+            let copy = self.buffer().slot(top.index()).copy();
+            if !copy.words().is_some_and(|words| is_such(top.index(), words)) {
+                return None;
+            }
+            if self.claim(top, 1) {
+                // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during
+                // the copy.
+                return Some(unsafe { copy.assume_init() });
+            }
+            drop(guard);
+            relax();
         }
-        let copy = self.buffer().slot(top.index()).copy();
-        if !copy.words().is_some_and(|words| is_such(top.index(), words)) {
-            return Steal::Empty;
-        }
-        if !self.claim(top, 1) {
-            return Steal::Retry;
-        }
-        // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during the
-        // copy.
-        Steal::Success(unsafe { copy.assume_init() })
     }
 
     /// Returns the number of items in the deque at some moment during this call.

@@ -58,7 +58,7 @@ pub struct Worker<T> {
     /// FIFO deque this is `Index::MAX`.
     pub(super) few: Cell<Index>,
     /// The greatest length at which `pop` halves the buffer, unless only one item is left. A
-    /// quarter of the capacity, or zero if the deque does not shrink.
+    /// quarter of the capacity; zero if the deque never shrinks or is at its minimum.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
@@ -130,13 +130,13 @@ impl<T> Worker<T> {
     ///
     /// # Safety
     ///
-    /// The item is ours (I2): this thread has claimed it, or no thief can reach it, or it is not
-    /// published.
+    /// 1. The item is ours (I2): this thread has claimed it, or no thief can reach it, or it is not
+    ///    published.
     #[inline(always)]
     pub(super) unsafe fn take(&self, index: Index) -> T {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let copy = unsafe { self.slot(index).peek() };
-        // SAFETY: the caller owns the item, and the copy is whole, since only we write slots.
+        // SAFETY: by 1 the item is the caller's. I1 — the copy is whole, since only we write slots.
         unsafe { copy.assume_init() }
     }
 
@@ -171,7 +171,7 @@ impl<T> Worker<T> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        // Relaxed: `top` only grows. So an old `top` only counts items that are already taken, as
+        // Relaxed: `top` only grows, so an old `top` only counts items that are already taken, as
         // the documentation says.
         distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
     }

@@ -40,9 +40,9 @@ pub enum Shutdown {
     /// them. The jobs of a scope may run or be dropped, and the scope reports that at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
-    /// Workers drop the rest when they look for a job, but never inside a wait. Meanwhile each of
-    /// these threads counts as a thread of the pool. So a destructor that would wait for the pool
-    /// gets [`WouldDeadlock`].
+    /// Workers drop the remaining jobs when they look for a job, but never inside a wait. Each of
+    /// these threads counts as a thread of the pool meanwhile, so a destructor that would wait for
+    /// the pool gets [`WouldDeadlock`].
     Cancel,
 }
 

@@ -4,15 +4,13 @@
 use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::lock::Mutex;
-use crate::sync::{Unwatched, thread};
+use crate::sync::{Unwatched, thread, waker_of};
 use crate::task::{CancelLink, Living, Polling, Reason};
 use crate::task::{CancelToken, CancelledBy, Cause, ExecutorId, Flow, Futures, Job, JoinHandle};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
-use alloc::task::Wake;
 use core::future::Future;
 use core::num::NonZeroUsize;
-use core::task::Waker;
 
 impl Futures {
     /// Returns a way to poll futures by jobs of this executor.
@@ -50,11 +48,15 @@ impl Futures {
     pub fn over<E: Executor + 'static>(executor: E) -> Self {
         let living = Unwatched::new(Living::default());
         let end = executor.end().and_then(|token| {
-            let ended = Unwatched::new(EndsFutures(Unwatched::clone(&living), token.clone()));
-            match token.link_waker(Waker::from(Unwatched::clone(&ended))) {
+            let (futures, ended) = (Unwatched::clone(&living), token.clone());
+            let waker = waker_of(move || {
+                let cause = Cause::Cancelled(CancelledBy::Executor, ended.reason());
+                futures.end(cause, thread::forget_if_it_panics);
+            });
+            match token.link_waker(waker.clone()) {
                 Ok(link) => Some((token, link)),
                 Err(_) => {
-                    ended.wake();
+                    waker.wake();
                     None
                 }
             }
@@ -65,7 +67,6 @@ impl Futures {
     }
 }
 
-/// An executor and the futures that it polls.
 struct Over<E> {
     executor: Unwatched<E>,
     living: Unwatched<Living>,
@@ -76,16 +77,6 @@ struct Over<E> {
 /// The jobs for which the executor had no room, and whether each is to go behind the others. While
 /// this is `Some`, a thread offers the jobs again.
 type Backlog = Option<VecDeque<(Job, bool)>>;
-
-/// Ends the futures of an executor when it is woken.
-struct EndsFutures(Unwatched<Living>, CancelToken);
-
-impl Wake for EndsFutures {
-    fn wake(self: Unwatched<Self>) {
-        let cause = Cause::Cancelled(CancelledBy::Executor, self.1.reason());
-        self.0.end(cause, thread::forget_if_it_panics);
-    }
-}
 
 impl<E: Executor + 'static> Polling for Over<E> {
     fn living(&self) -> &Living {
@@ -133,7 +124,7 @@ impl<E: Executor + 'static> Over<E> {
         if thread::spawn("filch-woken".to_string(), None, body).is_ok() {
             return Ok(());
         }
-        // No thread could be started. So the jobs that other threads have added since are dropped
+        // No thread could be started, so the jobs that other threads have added since are dropped
         // with their futures.
         let mut jobs = self.backlog.lock().take().unwrap_or_default();
         jobs.pop_front().map_or(Ok(()), |(job, _)| Err((job, Reason::Full)))

@@ -79,7 +79,6 @@ pub struct RejectedBatch {
 }
 
 impl RejectedBatch {
-    /// Returns an error if a job was refused.
     pub(crate) fn unless_none(rejected: impl Iterator<Item = Rejected>) -> Result<(), Self> {
         let rejected: Vec<_> = rejected.collect();
         if rejected.is_empty() { Ok(()) } else { Err(RejectedBatch { rejected }) }

@@ -92,6 +92,10 @@ impl Builder {
     /// thread that [waits](crate::JoinHandle::join) for a task of a lower queue may run that task
     /// beside the limit.
     ///
+    /// A lower task that waits or [blocks](crate::pool::blocking) keeps its room. Suppose that all
+    /// lower tasks with room wait for a further lower task that they may not run, such as a future.
+    /// Then none of them goes on.
+    ///
     /// # Panics
     ///
     /// Panics if `threads` is zero, or not less than the executor's

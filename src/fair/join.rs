@@ -21,7 +21,6 @@ use core::num::NonZeroUsize;
 /// The second half of a `join`, on the stack of the thread that has forked it, its owner (I7).
 #[repr(C)]
 struct ForkHalf<B, R> {
-    /// First, so that a pointer to it is a pointer to the whole.
     head: ForkHead,
     latch: Latch,
     context: HalfContext,
@@ -193,10 +192,7 @@ impl Queue {
             let b = unsafe { half.closure.take() };
             return match first {
                 Ok(a) => (a, b()),
-                Err(payload) => {
-                    thread::completes(|| drop(b));
-                    thread::resume(payload)
-                }
+                Err(payload) => thread::resume_after(payload, b),
             };
         }
         wait_at(&scheduler.queues, line, serving, &half.latch);
@@ -204,10 +200,7 @@ impl Queue {
         let second = unsafe { half.result.take() };
         match (first, second) {
             (Ok(a), Ok(b)) => (a, b),
-            (Err(payload), second) => {
-                thread::completes(|| drop(second));
-                thread::resume(payload)
-            }
+            (Err(payload), second) => thread::resume_after(payload, second),
             (_, Err(payload)) => thread::resume(payload),
         }
     }

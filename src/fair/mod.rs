@@ -148,6 +148,17 @@
 //!   the owner waits until then. So the latches that the fork links stay too. Each is on the stack
 //!   of a thread that runs the fork or waits for it.
 //!
+//! # Orderings
+//!
+//! The constants below are the only orderings here stronger than `Relaxed`, apart from locks.
+//! `proofs/orderings.md` argues each under its name.
+//!
+//! # Sources
+//!
+//! [`WeightedFair`] is start-time fair queuing: Goyal, Vin and Cheng, SIGCOMM 1996. Two additions
+//! are from Kubernetes' priority and fairness. A lease is charged an estimate when it begins. The
+//! charge is corrected when the lease ends.
+//!
 //! # In a picture
 //!
 #![doc = include_str!("../../docs/pictures/fairness.svg")]

@@ -1,5 +1,4 @@
-//! The builder of a queue. `build` takes a slot under the registry's lock, opens the slot's line,
-//! and links the token that cancels the queue.
+//! The builder of a queue.
 
 use super::line::life::MAX_TASKS;
 use super::line::{MAX_WEIGHT, QueueSettings, limit_of};
@@ -12,12 +11,10 @@ use super::scheduler::Scheduler;
 use super::scheduler::ends;
 use super::serving::pass::limited;
 use crate::executor::Futures;
-use crate::sync::{Arc, Text, Unwatched, weak};
-use crate::task::{CancelToken, ContextFlow, ExecutorId, Flow};
+use crate::sync::{Arc, Text, Unwatched, waker_of, weak};
+use crate::task::{CancelToken, ContextFlow, Flow};
 use alloc::boxed::Box;
-use alloc::task::Wake;
 use core::fmt;
-use core::task::Waker;
 
 /// Builds a [`Queue`].
 ///
@@ -305,30 +302,20 @@ impl<'a> QueueBuilder<'a> {
 }
 
 impl Queue {
+    /// Cancels the queue when its token is cancelled, if the queue still exists.
     fn cancel_with_token(&self) {
         let line = self.line();
-        let token = self.0.token.clone();
-        let canceller = Canceller { queue: self.0.queue.clone(), id: self.0.id, token };
-        match self.0.token.link_waker(Waker::from(Unwatched::new(canceller))) {
+        let (queue, id, token) = (self.0.queue.clone(), self.0.id, self.0.token.clone());
+        let waker = waker_of(move || {
+            let (scheduler, line) = (&queue.scheduler, queue.line());
+            if ends::hold(scheduler, line, Some(id)) {
+                ends::cancel(scheduler, line, token.reason());
+                ends::end_lease(scheduler, line);
+            }
+        });
+        match self.0.token.link_waker(waker) {
             Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
             Err(_) => _ = ends::cancel(self.scheduler(), line, self.0.token.reason()),
-        }
-    }
-}
-
-/// Cancels a queue when its token is cancelled, if the queue still exists.
-struct Canceller {
-    queue: LineRef,
-    id: ExecutorId,
-    token: CancelToken,
-}
-
-impl Wake for Canceller {
-    fn wake(self: Unwatched<Self>) {
-        let (scheduler, line) = (&self.queue.scheduler, self.queue.line());
-        if ends::hold(scheduler, line, Some(self.id)) {
-            ends::cancel(scheduler, line, self.token.reason());
-            ends::end_lease(scheduler, line);
         }
     }
 }

@@ -5,8 +5,7 @@ use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;
 use super::serving::forking::{offer, wait_at};
 use super::serving::frame::Serving;
-use crate::pool::{Room, Stays};
-use crate::sync::lock::Mutex;
+use crate::pool::{Failures, Room, Stays};
 use crate::sync::thread;
 use crate::task::{CancelToken, Flow, JoinError, OnStack, StackKind};
 use alloc::boxed::Box;
@@ -20,13 +19,9 @@ use core::{fmt, mem};
 pub struct QueueScope<'scope, 'env: 'scope> {
     queue: &'env Queue,
     latch: Latch,
-    /// The first panic of a job.
-    first: Mutex<Option<thread::Payload>>,
+    failures: Failures,
     room: Room,
-    /// The token whose cancellation keeps further jobs from beginning.
     token: Option<CancelToken>,
-    /// The token's cancellation, once a job was dropped because of it.
-    cut: Mutex<Option<JoinError>>,
     /// Makes the scope invariant in both lifetimes.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
@@ -34,9 +29,8 @@ pub struct QueueScope<'scope, 'env: 'scope> {
 
 #[repr(C)]
 struct ScopeJob<'a, F> {
-    /// First, so that a pointer to it is a pointer to the whole.
     head: ForkHead,
-    first: &'a Mutex<Option<thread::Payload>>,
+    failures: &'a Failures,
     f: F,
 }
 
@@ -64,15 +58,12 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
     }
 
     fn run(self) {
-        let ScopeJob { head, first, f } = self;
+        let ScopeJob { head, failures, f } = self;
         let latch = head.latch();
         // SAFETY: I7 — the scope, and with it the latch, stays until `end`.
         let result = unsafe { &*latch }.run(Serving::owner(), || thread::catch(f));
         if let Err(payload) = result {
-            let mut first = first.lock();
-            let further = if first.is_none() { first.replace(payload) } else { Some(payload) };
-            drop(first);
-            further.into_iter().for_each(thread::forget_if_it_panics);
+            failures.note(JoinError::panic(payload));
         }
         // SAFETY: I7 — the latch counts this job. The scope may go now, and nothing below uses it.
         unsafe { Latch::end(latch, Serving::owner()) };
@@ -180,10 +171,9 @@ impl Queue {
         let scope = QueueScope {
             queue: self,
             latch: Latch::new(&serving.owner),
-            first: Mutex::default(),
+            failures: Failures::default(),
             room: Room::default(),
             token: token.cloned(),
-            cut: Mutex::default(),
             _scope: PhantomData,
             _env: PhantomData,
         };
@@ -191,15 +181,7 @@ impl Queue {
         let result = thread::catch(|| f(&scope));
         wait_at(&self.scheduler().queues, self.line(), serving, &scope.latch);
         mem::forget(stays);
-        let (first, cut) = (scope.first.lock().take(), scope.cut.lock().take());
-        match (result, first) {
-            (Err(payload), further) => {
-                further.into_iter().for_each(thread::forget_if_it_panics);
-                thread::resume(payload)
-            }
-            (Ok(_), Some(payload)) => thread::resume(payload),
-            (Ok(result), None) => cut.map_or(Ok(result), Err),
-        }
+        scope.failures.report(result)
     }
 }
 
@@ -236,11 +218,11 @@ impl<'scope> QueueScope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let cut = &self.cut;
+        let failures = &self.failures;
         self.offer(move || match token.check() {
             Ok(()) => f(),
             Err(error) => {
-                *cut.lock() = Some(error);
+                failures.cut(error);
                 drop(f);
             }
         });
@@ -252,7 +234,7 @@ impl<'scope> QueueScope<'scope, '_> {
         let caller = Serving::of(line).map(|it| &it.owner);
         self.latch.add(caller);
         let head = ForkHead::new(&ScopeJob::<F>::PLACED, latch);
-        let job = ScopeJob { head, first: &self.first, f };
+        let job = ScopeJob { head, failures: &self.failures, f };
         let placed = if self.latch.is_owners(caller) {
             // SAFETY: I7 — this is the owner's frame, as just seen. The owner alone uses the room,
             // which stays as long as the latch.

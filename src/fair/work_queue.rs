@@ -271,7 +271,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
 
     /// Closes the work queue, and blocks until every handle has its result. With
     /// [`Shutdown::Drain`], every result is an output. With [`Shutdown::Cancel`], inputs that have
-    /// not begun are cancelled, and inputs that have begun are asked to stop. May be called again.
+    /// not begun are cancelled, and inputs that have begun are asked to stop. The future of an
+    /// asynchronous function is dropped, even if it has begun. May be called again.
     ///
     /// # Errors
     ///

@@ -57,7 +57,7 @@
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker knows the
-//!   outermost 64 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
+//!   outermost 61 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
 //!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker runs
 //!   awaited tasks that have not begun. It never helps awaited tasks that run elsewhere.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
@@ -74,6 +74,11 @@
 //!   joining a future's handle never returns, and neither does a `block_on` of any handle. Joining
 //!   a closure's handle does return. Inside [`blocking`](crate::pool::blocking) all of them return,
 //!   because another thread runs the task.
+//! - *A half of a pool's `join`, or a job of its `scope`, is no part of the task around it while
+//!   another thread runs it.* The task's queue is not its queue, and the task's cancellation does
+//!   not reach it. If such a half waits for a place of that queue, or for the task's group, neither
+//!   ever goes on, and no error is returned. In tasks of a queue use
+//!   [`Queue::join`](crate::fair::Queue::join) and [`Queue::scope`](crate::fair::Queue::scope).
 //! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
@@ -145,7 +150,9 @@
 //! queues A and B each run one task at a time. A task of A waits for one of B, and on another
 //! thread a task of B waits for one of A. Then neither continues, and no error is returned. The
 //! same can happen to futures within one queue under `max_in_flight`, because a future that waits
-//! for another keeps its permit. So wait in one direction only.
+//! for another keeps its permit. So wait in one direction only. A task below a
+//! [reservation](crate::fair::Builder::reserve) keeps its room there, too, and lower queues have no
+//! more room than the reservation leaves them.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -158,9 +165,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Two related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
-//! joins a task of a queue whose places belong to the scope's waiting owners. The `join` returns an
-//! error. In the second, a scheduler's executor passes tickets to one of the scheduler's own
+//! Three related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
+//! joins a task of a queue whose places belong to the scope's waiting owners. In the second, a task
+//! that has the only place of its queue joins a future of that queue. In both, the `join` returns
+//! an error. In the third, a scheduler's executor passes tickets to one of the scheduler's own
 //! queues. The scheduler refuses tasks with
 //! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!

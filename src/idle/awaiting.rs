@@ -32,7 +32,6 @@ where
     }))
 }
 
-/// The future of [`until`].
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition of an `until`. It sleeps on the event count in place of its future, and the
@@ -71,8 +70,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Under the lock, because the new sleeper may be told at once. Then another thread
-            // looks.
+            // Committed under the lock: a notifier may call `look` at once, and must find this
+            // entry stored.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,

@@ -119,11 +119,11 @@ impl EventCount {
 
     /// Notifies one thread, if one is prepared or asleep. Call it after the change.
     ///
-    /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. A
-    /// thread that prepared before this call may sleep on. Then another thread was notified after
-    /// the call began, and sees the change when it next prepares. If each prepared thread is
-    /// notified already, and no thread sleeps, the call adds nothing: those threads answer this
-    /// call too.
+    /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. The
+    /// notified thread need not have prepared before this call. A thread that prepares later may
+    /// take the signal, while an earlier one sleeps on. The notified thread sees the change when it
+    /// next prepares. If each prepared thread is notified already, and no thread sleeps, the call
+    /// adds nothing: those threads answer this call too.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -280,7 +280,6 @@ impl EventCount {
 }
 
 impl Default for EventCount {
-    /// Makes an event count with [`new`](EventCount::new).
     fn default() -> Self {
         EventCount::new()
     }

@@ -37,6 +37,11 @@
 //! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes its waker.
 //! - **I6** Waiters are freed with the event count, and not before.
 //!
+//! # Orderings
+//!
+//! The constants below are the only orderings here stronger than `Relaxed`, apart from locks.
+//! `proofs/orderings.md` argues each under its name.
+//!
 //! # Sources
 //!
 //! The three steps and the word are those of Eigen's `EventCount` (Vyukov, 2016), with its signals

@@ -7,7 +7,6 @@ use crate::sync::thread::per_thread;
 #[cfg(feature = "std")]
 use core::cell::Cell;
 #[cfg(feature = "std")]
-use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
 
@@ -90,17 +89,15 @@ impl ThreadPark {
         ThreadPark { parker, waker }
     }
 
-    /// Calls `sleep` with the park that this thread keeps.
     pub(crate) fn with_own<R>(sleep: impl FnOnce(&mut Self) -> R) -> R {
         per_thread! {
-            #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
         // Makes a new park if the thread's storage is gone, or its park is already in use.
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);
-        // An error means that the thread's storage is gone. Then the park is dropped.
+        // Drops the park if the thread's storage is gone.
         let _ = OWN.try_with(|place| place.set(Some(own)));
         result
     }
@@ -119,15 +116,10 @@ impl Park for ThreadPark {
 
 #[cfg(feature = "std")]
 impl Default for ThreadPark {
-    /// Makes a park with [`new`](ThreadPark::new).
     fn default() -> Self {
         ThreadPark::new()
     }
 }
 
 #[cfg(feature = "std")]
-impl fmt::Debug for ThreadPark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("ThreadPark { .. }")
-    }
-}
+opaque!(ThreadPark);

@@ -10,7 +10,6 @@ use crate::sync::Relaxed;
 #[cfg(feature = "std")]
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
-use core::fmt;
 use core::mem;
 use core::task::Waker;
 use core::time::Duration;
@@ -257,7 +256,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Takes this thread off the count of prepared threads. Returns whether it took a signal along.
-    /// That happens if no other prepared thread is left to answer the signal.
+    /// It does so if every other prepared thread has one of its own.
     fn leave(&self) -> bool {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {
@@ -281,11 +280,7 @@ impl Drop for Prepared<'_> {
     }
 }
 
-impl fmt::Debug for Prepared<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Prepared { .. }")
-    }
-}
+opaque!(Prepared<'_>);
 
 #[cold]
 #[inline(never)]
@@ -304,7 +299,6 @@ impl Sleeping<'_> {
         self.events.waiters.get(self.number).is_asleep(self.this)
     }
 
-    /// Leaves the list. Returns `false` if this thread was told before.
     fn go(self) -> bool {
         let went = self.leave();
         mem::forget(self);
@@ -330,7 +324,7 @@ impl Sleeping<'_> {
         }
         let went = events.waiters.go(self.number, self.this);
         if events.waiters.are_many_gone() {
-            // Wakes all sleepers in order to clear the list. That is rare.
+            // Rare: clears the list by waking all sleepers.
             events.tell_all();
         }
         went
@@ -346,7 +340,6 @@ impl Drop for Sleeping<'_> {
 
 /// Why a thread or waker does not sleep.
 pub(super) enum Awake {
-    /// The thread or waker was told before it could sleep.
     Told,
     /// All waiters are in use.
     NoRoom,
@@ -361,7 +354,6 @@ pub(super) struct Asleep {
 
 #[cfg(feature = "std")]
 impl EventCount {
-    /// Makes a sleeper of this event count leave the list.
     pub(super) fn leave(&self, asleep: Asleep) {
         drop(Sleeping { events: self, number: asleep.number, this: asleep.this });
     }

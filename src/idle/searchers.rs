@@ -308,11 +308,7 @@ impl<'a> Resting<'a> {
     }
 }
 
-impl fmt::Debug for Resting<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Resting { .. }")
-    }
-}
+opaque!(Resting<'_>);
 
 impl Drop for Search<'_> {
     fn drop(&mut self) {
@@ -321,7 +317,6 @@ impl Drop for Search<'_> {
 }
 
 impl Default for Searchers {
-    /// Makes `Searchers` with [`new`](Searchers::new).
     fn default() -> Self {
         Searchers::new()
     }
@@ -336,8 +331,4 @@ impl fmt::Debug for Searchers {
     }
 }
 
-impl fmt::Debug for Search<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Search { .. }")
-    }
-}
+opaque!(Search<'_>);

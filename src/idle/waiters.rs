@@ -51,7 +51,6 @@ const USE: usize = 8;
 /// Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
 const CHUNKS: usize = MOST_WAITERS.ilog2() as usize + 1;
 
-/// A node in the list of sleepers.
 pub(super) struct WaiterCell {
     state: AtomicUsize,
     /// The number of the next older sleeper, or 0.
@@ -61,7 +60,6 @@ pub(super) struct WaiterCell {
 
 /// Whether a waiter still had its owner when a notifier took it off.
 enum There {
-    /// The owner slept, and this wakes it.
     Sleeper(Waker),
     /// The owner was about to leave.
     Nobody,
@@ -71,7 +69,6 @@ enum There {
 
 /// The outcome of an owner's attempt to leave untold.
 enum Went {
-    /// The owner was told before it could leave.
     Woken,
     /// The owner has left; the waiter is still in the list.
     LeftBehind,
@@ -90,7 +87,7 @@ impl WaiterCell {
     }
 
     pub(super) fn next(&self) -> usize {
-        self.next.load(Relaxed) // Relaxed: LAIN orders the load. If not, the stamp fails the exchange.
+        self.next.load(Relaxed) // Relaxed: LAIN orders the load, or the stamp fails the exchange
     }
 
     /// Links the waiter to the next older sleeper. Its owner calls this before it puts the waiter
@@ -103,9 +100,10 @@ impl WaiterCell {
     ///
     /// # Safety
     ///
-    /// I4 — the caller has claimed the waiter, and calls this once.
+    /// 1. The caller has claimed the waiter (I4), and calls this once.
     pub(super) unsafe fn lie_down(&self, waker: Waker) -> Use {
-        // SAFETY: I4 — the waiter is held, so no other thread touches its waker; ours is forgotten.
+        // SAFETY: I4 — by 1 we hold the waiter, so no other thread touches its waker. Ours is
+        // forgotten.
         unsafe { self.waker.put(&waker) };
         core::mem::forget(waker);
         // Relaxed, both: only the owner changes the state of a held waiter, and LAIN publishes it.
@@ -123,10 +121,10 @@ impl WaiterCell {
     ///
     /// # Safety
     ///
-    /// I4 — the caller has claimed the waiter, has not put it on the list, and does not touch it
-    /// afterwards.
+    /// 1. The caller has claimed the waiter (I4), and does not touch it afterwards.
+    /// 2. The waiter was not put on the list after `lie_down`.
     pub(super) unsafe fn get_up(&self, this: Use) -> Waker {
-        // SAFETY: I4 — the waiter was never on the list, so no other thread touches its waker.
+        // SAFETY: I4 — by 2 the waiter was not on the list, so no other thread touches its waker.
         let waker = unsafe { self.waker.take() };
         self.release(this.0 - ASLEEP);
         waker
@@ -136,8 +134,8 @@ impl WaiterCell {
     /// longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
-        // Relaxed, on success: the owner takes back its own waker. TOLD, on failure: a notifier has
-        // told the owner.
+        // Relaxed, on success: the waker is the owner's own. TOLD, on failure: a notifier has told
+        // the owner.
         let touched = idle + TOUCHED;
         if self.state.compare_exchange(this.0, touched, Relaxed, TOLD.acquire()).is_err() {
             return Went::Woken;
@@ -188,7 +186,6 @@ impl WaiterCell {
         }
     }
 
-    /// Gives the waiter up for the next claim.
     fn release(&self, idle: usize) {
         self.state.store(idle.wrapping_add(FREE + USE), HANDED.release());
     }
@@ -212,6 +209,7 @@ pub(super) struct Waiters {
     gone: AtomicUsize,
 }
 
+// Relaxed throughout: the counts are statistics, and order nothing.
 impl Waiters {
     const_on_the_machine! {
         pub(super) fn new() -> Self {
@@ -241,29 +239,27 @@ impl Waiters {
     }
 
     pub(super) fn len(&self) -> usize {
-        // Relaxed: a statistic. Chunks are made in their order.
+        // Chunks are made in their order.
         let is_made = |place: &&AtomicPtr<WaiterCell>| !place.load(Relaxed).is_null();
         (1 << self.chunks.iter().filter(is_made).count()) - 1
     }
 
-    /// Counts a waiter that its owner is about to put on the list.
     pub(super) fn listed(&self) {
-        self.listed.fetch_add(1, Relaxed); // Relaxed: a statistic
+        self.listed.fetch_add(1, Relaxed);
     }
 
-    /// Takes back the count of a waiter that its owner did not put on the list.
     pub(super) fn not_listed(&self) {
-        self.listed.fetch_sub(1, Relaxed); // Relaxed: a statistic
+        self.listed.fetch_sub(1, Relaxed);
     }
 
     /// Finishes taking a waiter off the list. Returns its waker, unless its owner has left.
     pub(super) fn taken_off(&self, number: usize) -> Option<Waker> {
-        self.listed.fetch_sub(1, Relaxed); // Relaxed: a statistic
+        self.listed.fetch_sub(1, Relaxed);
         match self.get(number).taken_off() {
             There::Sleeper(waker) => Some(waker),
             There::Nobody => None,
             There::NobodyForLong => {
-                self.gone.fetch_sub(1, Relaxed); // Relaxed: a statistic
+                self.gone.fetch_sub(1, Relaxed);
                 None
             }
         }
@@ -272,8 +268,7 @@ impl Waiters {
     /// Lets the owner of a waiter in the list leave. Returns `false` if a notifier has told the
     /// owner before.
     pub(super) fn go(&self, number: usize, this: Use) -> bool {
-        // Relaxed, both: a statistic. The addition comes before the owner leaves, so that the count
-        // is never too low.
+        // Added before the owner leaves, so that the count is never too low.
         self.gone.fetch_add(1, Relaxed);
         let went = self.get(number).go(this);
         if !matches!(went, Went::LeftBehind) {
@@ -285,7 +280,6 @@ impl Waiters {
     /// Returns whether the owners of many waiters in the list have left: at least `MANY_GONE`, and
     /// more than half of the list.
     pub(super) fn are_many_gone(&self) -> bool {
-        // Relaxed, both: statistics.
         let gone = self.gone.load(Relaxed);
         gone >= MANY_GONE && gone > self.listed.load(Relaxed) / 2
     }

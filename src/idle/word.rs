@@ -28,9 +28,7 @@ const ONE_PREPARED: u64 = 1 << PREPARED_SHIFT;
 const ONE_SIGNAL: u64 = 1 << SIGNALS_SHIFT;
 const ONE_STAMP: u64 = 1 << STAMP_SHIFT;
 
-/// The highest number that a waiter may have.
 pub(super) const MOST_WAITERS: usize = TOP as usize;
-/// The most threads that may be prepared at a time.
 pub(super) const MOST_PREPARED: u64 = COUNT;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +47,6 @@ impl Word {
         self.0 & (TOP | (COUNT << PREPARED_SHIFT)) == 0
     }
 
-    /// Returns the number of the newest sleeper's waiter, or 0.
     pub(super) const fn top(self) -> usize {
         (self.0 & TOP) as usize
     }

@@ -79,17 +79,17 @@ impl<T> Orphan<T> {
     ///
     /// # Safety
     ///
-    /// The caller is a visitor, and has found the orphan unclaimed (I5).
+    /// 1. The caller is a visitor, and has found the orphan unclaimed (I5).
     unsafe fn look(&self) -> Content {
         self.watch.used();
-        // SAFETY: I5 — the slot was not settled when the visit began, so its segment stays.
+        // SAFETY: I5 — by 1 the slot was not settled when the visit began, so its segment stays.
         unsafe { Segment::slot(self.segment, self.offset) }.look()
     }
 }
 
 impl Head {
-    /// Returns whether the count has room for one more orphan. Orphans that other consumers are
-    /// about to add are allowed for.
+    /// Returns whether the count has room for one more orphan. Half of the maximum is the limit,
+    /// because other consumers may have seen the same count.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2
     }
@@ -101,7 +101,7 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The caller has claimed the slot (I3), and does not touch it afterwards.
+    /// 1. The caller has claimed the slot (I3), and does not touch it afterwards.
     #[cold]
     pub(super) unsafe fn give_up(&self, segment: *mut Segment<T>, offset: usize) -> Option<T> {
         let _visit = self.visit();
@@ -137,7 +137,7 @@ impl<T> Injector<T> {
         orphan.state.store(SPOKEN_FOR, Relaxed);
         // SAFETY: I5 — the orphan was never open, so only we settle its slot.
         let content = unsafe { orphan.look() };
-        // SAFETY: I3 — the slot is ours. SPOKEN shows its mark to us if our own look had not.
+        // SAFETY: I3 — by 1 the slot is ours. SPOKEN shows us its mark if our own look had not.
         unsafe { self.settle(orphan, content) }
     }
 
@@ -145,12 +145,12 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The caller is a visitor and has claimed the orphan. `content` is the result of a look at the
-    /// slot, and is not `Nothing`.
+    /// 1. The caller is a visitor and has claimed the orphan.
+    /// 2. `content` is the result of a look at the slot, and is not `Nothing`.
     unsafe fn settle(&self, orphan: &Orphan<T>, content: Content) -> Option<T> {
-        // SAFETY: I4 — the slot is not settled: only the caller may do that.
+        // SAFETY: I4 — the slot is not settled, because by 1 only the caller may settle it.
         let slot = unsafe { Segment::slot(orphan.segment, orphan.offset) };
-        // SAFETY: the caller has claimed the orphan, and with it the slot (I3).
+        // SAFETY: I3 — by 1 the slot is the caller's, with the orphan. By 2 `content` fits.
         let item = unsafe { slot.settle(content) };
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_sub(ORPHAN, order);

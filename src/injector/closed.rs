@@ -1,6 +1,6 @@
 //! Closing an injector.
 
-use super::word::{Tail, closed_bit};
+use super::word::{CLOSED_BIT, Tail};
 use super::{CLOSED, Injector, PUSHED};
 use crate::sync::order::both;
 use core::fmt;
@@ -26,7 +26,7 @@ impl<T> Injector<T> {
     /// ```
     pub fn close(&self) -> bool {
         let order = both(PUSHED.acquire(), PUSHED.release());
-        let was_closed = Tail(self.tail.word.fetch_or(closed_bit(), order)).is_closed();
+        let was_closed = Tail(self.tail.word.fetch_or(CLOSED_BIT, order)).is_closed();
         self.tail.is_closed.store(true, CLOSED.release());
         !was_closed
     }

@@ -46,6 +46,7 @@
 //!   to that segment or a later one.
 //! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
 //! - **I9** The items of a chunk from `next` to `len` are initialised, and are not pushed yet.
+//! - **I10** A segment is one allocation: a header, then `SLOTS` slots, which `slot_at` points to.
 //!
 //! # Orderings
 //!
@@ -56,9 +57,8 @@
 //!
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. There, a
-//! consumer makes the slot of a late producer unusable, so every push pays for another locked
-//! instruction. Two points are ours: orphans, and claiming a slot before looking into it. The words
-//! are crossbeam's index, widened.
+//! consumer makes a late producer's slot unusable, so each push has another locked instruction.
+//! Ours are orphans, and the claim before the look. The words are crossbeam's index, widened.
 
 mod around;
 mod batch;
@@ -201,7 +201,6 @@ struct TailLine<T> {
 
 /// Fields that are written once per segment, or after a thread was stopped.
 struct InjectorShelf<T> {
-    /// The very first segment.
     first: AtomicPtr<Segment<T>>,
     /// The oldest linked segment. `settled` lies in this segment. Only the sweeper writes the
     /// pointer.
@@ -281,12 +280,12 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The segment stays as long as the link is used (I4, I5).
+    /// 1. The segment stays as long as the link is used (I4, I5).
     unsafe fn link(&self, segment: *mut Segment<T>) -> (u64, &AtomicPtr<Segment<T>>) {
         if segment.is_null() {
             return (FIRST, &self.shelf.first);
         }
-        // SAFETY: the caller keeps the segment (I4, I5).
+        // SAFETY: by 1 the segment stays, and the link lies in its header.
         let segment = unsafe { &*segment };
         (segment.number(), &segment.next)
     }
@@ -384,7 +383,6 @@ impl<T> InjectorShelf<T> {
 }
 
 impl<T> Default for Injector<T> {
-    /// Returns an empty injector: [`new`](Injector::new).
     fn default() -> Self {
         Injector::new()
     }

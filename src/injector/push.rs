@@ -33,10 +33,10 @@ impl<T> Claim<T> {
     ///
     /// # Safety
     ///
-    /// The caller forgets the item.
+    /// 1. The caller forgets the item.
     #[inline(always)]
     unsafe fn fill(&mut self, item: &T) {
-        // SAFETY: I2 — we have claimed the slot, and `next` has moved past it.
+        // SAFETY: I2 — the slot is ours, and `next` has moved past it. By 1 the item is forgotten.
         unsafe { self.slot().fill(item) };
     }
 
@@ -44,7 +44,8 @@ impl<T> Claim<T> {
     ///
     /// # Safety
     ///
-    /// The items are initialised, and no fewer than the slots. The caller forgets moved ones.
+    /// 1. The items are initialised, and no fewer than the slots.
+    /// 2. The caller forgets moved items.
     #[inline(always)]
     unsafe fn fill_with(mut self, items: &[MaybeUninit<T>]) -> usize {
         let count = self.end - self.next;
@@ -52,9 +53,9 @@ impl<T> Claim<T> {
         let slots = unsafe { Segment::run(self.segment, self.next, count) };
         self.next = self.end;
         for (slot, item) in slots.iter().zip(items) {
-            // SAFETY: the caller promises that the item is initialised.
+            // SAFETY: by 1 the item is initialised.
             let item = unsafe { item.assume_init_ref() };
-            // SAFETY: I2 — we have claimed the slot, and `next` has moved past it.
+            // SAFETY: I2 — the slot is ours, and `next` is past it. By 2 the item is forgotten.
             unsafe { slot.fill(item) };
         }
         count
@@ -318,8 +319,7 @@ impl<T> Injector<T> {
         let _visit = self.visit();
         let mut segment = self.shelf.oldest.load(LINKED.acquire());
         loop {
-            // SAFETY: I4 and I5 — the oldest was linked when our visit began, and ours stays
-            // linked.
+            // SAFETY: I4 and I5 — our visit began while the oldest was linked; ours stays linked.
             let (number, next) = unsafe { self.link(segment) };
             if number == wanted {
                 return segment;
@@ -328,8 +328,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Moves `tail` past the segment of this number, which is used up. Each producer that comes
-    /// here completes the remaining steps, so no producer waits for another.
+    /// Moves `tail` past the segment of this number, which is used up. Each producer that calls
+    /// this completes the remaining steps, so no producer waits for another.
     #[cold]
     fn add_segment(&self, number: u64) {
         let _visit = self.visit();

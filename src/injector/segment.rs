@@ -91,7 +91,8 @@ impl<T> SegmentSlot<T> {
     #[inline(always)]
     pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
         if content == Content::Item {
-            // SAFETY: the caller owns the slot, and `content` says that an item is there.
+            // SAFETY: 1 and 3 — the slot is the caller's, for this once. By 2 `look` has shown the
+            // item.
             return Some(unsafe { self.take() });
         }
         self.state.store(TAKEN, SETTLED.release());
@@ -132,9 +133,9 @@ impl<T> Tagged<T> {
     ///
     /// # Safety
     ///
-    /// The segment stays during the call (I5).
+    /// 1. The segment stays during the call (I5).
     pub(super) unsafe fn of(segment: *mut Segment<T>) -> Self {
-        // SAFETY: the caller keeps the segment (I5).
+        // SAFETY: by 1 the segment stays during the call, and its header with it.
         let tag = usize::from(unsafe { &*segment }.is_lasting);
         Tagged(segment.wrapping_byte_add(tag))
     }
@@ -176,7 +177,7 @@ impl<T> Segment<T> {
         (whole.pad_to_align(), at)
     }
 
-    /// The size of a segment's allocation.
+    /// The least size of a segment's allocation, without the padding before over-aligned slots.
     pub(super) const BYTES: usize =
         size_of::<SegmentSlot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 
@@ -184,7 +185,7 @@ impl<T> Segment<T> {
     /// larger than the stack (crossbeam #1146).
     pub(super) fn allocate(is_lasting: bool) -> *mut Self {
         let (layout, _) = Self::layout();
-        // SAFETY: the layout begins with the header, so it has more than 0 bytes.
+        // SAFETY: I10 — the layout begins with the header, so it has more than 0 bytes.
         let memory = unsafe { alloc(layout) };
         if memory.is_null() {
             handle_alloc_error(layout);
@@ -200,17 +201,17 @@ impl<T> Segment<T> {
             alive: Watch::new(),
             slots: PhantomData,
         };
-        // SAFETY: fresh memory for 1 header and the slots behind it.
+        // SAFETY: I10 — the memory begins with room for the header, and no other thread has it yet.
         unsafe { segment.write(head) };
         for offset in 0..Self::SLOTS {
             let slot = Self::slot_at(segment, offset);
-            // SAFETY: the layout has slots 0 to `SLOTS - 1`, of which this is one.
+            // SAFETY: I10 — `offset` is below `SLOTS`, so the slot lies within the memory.
             let place = unsafe { &raw mut (*slot).place };
-            // SAFETY: the place is in one of slots 0 to `SLOTS - 1`, and only we have it.
+            // SAFETY: I10 — the place lies within the memory, which no other thread has yet.
             unsafe { Place::make(place) };
-            // SAFETY: the layout has slots 0 to `SLOTS - 1`, of which this is one.
+            // SAFETY: I10 — `offset` is below `SLOTS`, so the slot lies within the memory.
             let state = unsafe { &raw mut (*slot).state };
-            // SAFETY: the state is in one of slots 0 to `SLOTS - 1`, and only we have it.
+            // SAFETY: I10 — the state lies within the memory, which no other thread has yet.
             unsafe { state.write(AtomicU8::new(EMPTY)) };
         }
         segment
@@ -220,18 +221,21 @@ impl<T> Segment<T> {
     ///
     /// # Safety
     ///
-    /// The caller is the only thread that still has this pointer (I6).
+    /// 1. The caller is the only thread that still has this pointer (I6).
+    /// 2. The caller does not use the pointer afterwards.
     pub(super) unsafe fn free(segment: *mut Self) {
         let (layout, _) = Self::layout();
         for offset in 0..Self::SLOTS {
-            // SAFETY: the caller alone has the segment. On the machine there is nothing to drop.
+            // SAFETY: I10 — the slot is one of the segment's. By 1 no other thread has it, and by 2
+            // no thread uses it again. On the machine there is nothing to drop.
             unsafe { Self::slot_at(segment, offset).drop_in_place() };
         }
-        // SAFETY: the caller alone has the segment, and has not freed it yet.
+        // SAFETY: by 1 no other thread has the segment, so none has freed it.
         unsafe { &*segment }.alive.changed();
-        // SAFETY: the caller alone has the segment, and does not use the header any more.
+        // SAFETY: by 1 no other thread has the header, and by 2 no thread uses it again.
         unsafe { segment.drop_in_place() };
-        // SAFETY: the caller alone has the segment, and `allocate` used the same layout.
+        // SAFETY: I10 — `allocate` used the same layout. By 1 and 2 no thread uses the memory
+        // again.
         unsafe { dealloc(segment.cast(), layout) };
     }
 
@@ -239,11 +243,12 @@ impl<T> Segment<T> {
     ///
     /// # Safety
     ///
-    /// The segment lives as long as the result is used (I4, I5), and `offset` is below `SLOTS`.
+    /// 1. The segment lives as long as the result is used (I4, I5).
+    /// 2. `offset` is below `SLOTS`.
     #[inline(always)]
     pub(super) unsafe fn slot<'a>(segment: *mut Self, offset: usize) -> &'a SegmentSlot<T> {
         debug_assert!(offset < Self::SLOTS);
-        // SAFETY: the caller keeps the segment, and `offset` is within the layout.
+        // SAFETY: I10 — by 2 a slot is at the offset, and by 1 it lives as long as the result.
         unsafe { &*Self::slot_at(segment, offset) }
     }
 
@@ -251,8 +256,8 @@ impl<T> Segment<T> {
     ///
     /// # Safety
     ///
-    /// The segment lives as long as the result is used (I4), and the slots end at `SLOTS` or
-    /// before.
+    /// 1. The segment lives as long as the result is used (I4).
+    /// 2. The slots end at `SLOTS` or before.
     #[inline(always)]
     pub(super) unsafe fn run<'a>(
         segment: *mut Self,
@@ -260,7 +265,7 @@ impl<T> Segment<T> {
         count: usize,
     ) -> &'a [SegmentSlot<T>] {
         debug_assert!(offset + count <= Self::SLOTS);
-        // SAFETY: the caller keeps the segment, and the slots are within the layout.
+        // SAFETY: I10 — by 2 the segment has these slots, and by 1 they live as long as the result.
         unsafe { slice::from_raw_parts(Self::slot_at(segment, offset), count) }
     }
 
@@ -290,9 +295,9 @@ impl<T> Segment<T> {
     ///
     /// # Safety
     ///
-    /// The caller is the only thread that still has this pointer (I6).
+    /// 1. The caller is the only thread that still has this pointer (I6).
     pub(super) unsafe fn reset(segment: *mut Self) {
-        // SAFETY: the caller alone has the segment (I6).
+        // SAFETY: by 1 no other thread has the segment, so none frees it during the call.
         let segment = unsafe { &*segment };
         segment.watch.changed();
         segment.next.store(ptr::null_mut(), Relaxed); // Relaxed: linking it again publishes this

@@ -149,10 +149,11 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The caller is the only thread that has the segment (I6), and its slots are empty.
+    /// 1. The caller is the only thread that has the segment (I6), and gives it to this call.
+    /// 2. The segment's slots are empty.
     pub(super) unsafe fn keep(&self, segment: *mut Segment<T>) {
         let (for_lasting, for_others) = self.shelf.spares[..Self::PLACES].split_at(Self::LASTING);
-        // SAFETY: the caller has the segment, and has not freed it.
+        // SAFETY: by 1 no other thread has the segment, so none has freed it.
         let is_lasting = unsafe { &*segment }.is_lasting();
         let (places, most) =
             if is_lasting { (for_lasting, MAX_LASTING) } else { (for_others, MAX_OTHERS) };
@@ -173,8 +174,8 @@ impl<T> Injector<T> {
             // I8: each lasting segment has an entry, so one entry is free. The loop missed it
             // because another thread has just moved a segment from one entry to another.
         }
-        // SAFETY: I6 — the caller alone has the segment, and every lasting one has left the loop
-        // above.
+        // SAFETY: I6 — by 1 we alone have the segment. It does not last, because every lasting one
+        // has left the loop above.
         unsafe { Segment::free(segment) };
     }
 }

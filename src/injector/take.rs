@@ -82,10 +82,10 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The caller has claimed the slot at `head` (I3), and leaves the slot to this call.
+    /// 1. The caller has claimed the slot at `head` (I3), and leaves the slot to this call.
     #[cold]
     unsafe fn pop_unfilled(&self, segment: *mut Segment<T>, head: Head) -> Option<T> {
-        // SAFETY: I3 — the caller has claimed the slot at `head`, and leaves it to us.
+        // SAFETY: I3 — by 1 the slot at `head` is claimed, and left to this call.
         let item = unsafe { self.receive(segment, head, 0, &mut Patience::full()) };
         item.or_else(|| self.pop_slow(self.head(), self.tail()))
     }
@@ -159,8 +159,8 @@ impl<T> Injector<T> {
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
     /// `tail` is read after `settled`, so it counts every item that was pushed before the last
-    /// settled item was taken (QUIET). `tail` is read only if `settled` has reached `head`. That is
-    /// not so while items come and go.
+    /// settled item was taken (QUIET). `tail` is read only if `settled` has reached `head`, which
+    /// it has not while items are pushed and taken.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
@@ -202,7 +202,7 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// The slot was claimed from this `head` (I3), and the caller does this once.
+    /// 1. The slot was claimed from this `head` (I3), and the caller does this once.
     #[inline(always)]
     pub(super) unsafe fn receive(
         &self,
@@ -219,10 +219,10 @@ impl<T> Injector<T> {
             content = wait_for(slot, head, patience);
         }
         if content == Content::Nothing {
-            // SAFETY: I3 — the slot is ours, and we do not touch it afterwards.
+            // SAFETY: I3 — by 1 the slot is ours, and we do not touch it afterwards.
             return unsafe { self.give_up(segment, offset) };
         }
-        // SAFETY: I3 — the caller has claimed the slot, and does this once.
+        // SAFETY: I3 — by 1 the slot is claimed and settled here only, and `content` is its mark.
         unsafe { slot.settle(content) }
     }
 

@@ -19,11 +19,11 @@ const NUMBER_SHIFT: u32 = 64 - NUMBER_BITS;
 const NUMBERS: u64 = 1 << NUMBER_BITS;
 const HEAD_OFFSET: u64 = (1 << 10) - 1;
 const TAIL_OFFSET: u64 = (1 << 23) - 1;
-const CLOSED: u64 = 1 << 23;
+/// The bit of `tail` that says that the injector is closed.
+pub(super) const CLOSED_BIT: u64 = 1 << 23;
 
 /// The amount by which registering an orphan adds to `head`.
 pub(super) const ORPHAN: u64 = 1 << 10;
-/// The most orphans that `head` can count.
 pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
 
 /// The number of a segment that never existed. A new injector counts it as used up. The number is
@@ -39,18 +39,11 @@ pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
 
-/// How far consumers have claimed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head(pub(super) u64);
 
-/// How far producers have claimed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail(pub(super) u64);
-
-/// Returns the bit of `tail` that says that the injector is closed.
-pub(super) const fn closed_bit() -> u64 {
-    CLOSED
-}
 
 impl Head {
     #[inline(always)]
@@ -63,7 +56,6 @@ impl Head {
         (self.0 & HEAD_OFFSET) as usize
     }
 
-    /// Returns the number of orphans that are not settled yet.
     #[inline(always)]
     pub(super) const fn orphans(self) -> u64 {
         (self.0 & ((1 << NUMBER_SHIFT) - 1)) / ORPHAN
@@ -81,7 +73,6 @@ impl Head {
         tail.0.wrapping_sub(self.0) as i64 > 0
     }
 
-    /// Returns the word with `slots` more slots of this segment claimed.
     #[inline(always)]
     pub(super) const fn claimed(self, slots: usize) -> Self {
         Head(self.0 + slots as u64)
@@ -112,17 +103,16 @@ impl Tail {
 
     #[inline(always)]
     pub(super) const fn is_closed(self) -> bool {
-        self.0 & CLOSED != 0
+        self.0 & CLOSED_BIT != 0
     }
 
-    /// Returns the word without its closed bit.
     #[inline(always)]
     pub(super) const fn spot(self) -> Spot {
-        Spot(self.0 & !CLOSED)
+        Spot(self.0 & !CLOSED_BIT)
     }
 
     pub(super) const fn in_next_segment(self) -> Self {
-        Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED))
+        Tail((number_after(self.number()) << NUMBER_SHIFT) | (self.0 & CLOSED_BIT))
     }
 
     #[inline(always)]

@@ -17,7 +17,8 @@ use crate::task::current;
 /// In a task of a [queue](crate::fair::Queue), over any executor, this thread stops serving the
 /// scheduler meanwhile. Another thread of the executor serves in its place, if there is one. While
 /// the task blocks, it still counts against its queue's
-/// [`max_parallel`](crate::fair::QueueBuilder::max_parallel).
+/// [`max_parallel`](crate::fair::QueueBuilder::max_parallel), and against the
+/// [reservations](crate::fair::Builder::reserve) of higher priorities.
 ///
 /// # Examples
 ///

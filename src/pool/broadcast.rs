@@ -120,7 +120,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Fn(usize) + Send + Sync + 'scope,
     {
-        let (core, shared) = (self.core(), self.pool().shared());
+        let (core, shared) = (&self.core, self.pool.shared());
         Pool::start(shared)?;
         let (f, home) = (Unwatched::new(f), shared.id);
         shared.pin_each(|seat, context| {

@@ -3,9 +3,9 @@
 //! A guest (`take_part`) gets a seat with a deque. From then on it counts as active and present. It
 //! does not count in `alive`, `target` and `blocked`, which are about the threads that the pool
 //! starts and discharges. At the end the guest gives the jobs in its deque to the other workers,
-//! and leaves its seat. A closed pool may have no other worker left. Then the guest runs the jobs
-//! itself, or drops them. No call of a broadcast is pinned to a guest, because the guest may stay
-//! in its own code for long.
+//! and leaves its seat. In a closed pool, where perhaps no other worker is left, the guest runs the
+//! jobs itself, or drops them. No call of a broadcast is pinned to a guest, because the guest may
+//! stay in its own code for long.
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its

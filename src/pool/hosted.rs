@@ -5,9 +5,9 @@
 //! ends when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
 //! further thread when a thread blocks, and each of its threads keeps its index.
 //!
-//! A worker may have to wait for something with which it cannot help, such as another pool. Then it
-//! calls `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one
-//! job at a time, since a batch would lie above the floor of the job that the worker runs (I9).
+//! A worker that waits for something with which it cannot help, such as another pool, calls
+//! `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one job
+//! at a time, since a batch would lie above the floor of the job that the worker runs (I9).
 //! Such a job is a stranger to the tasks inside which it runs (`current::as_stranger`). Their queue
 //! is not its current queue, and their cancellation does not reach it.
 
@@ -164,13 +164,11 @@ impl WorkerThread {
             life.get_or_init(|| WorkerLife(Box::new(Local::new(*vacancy)))).begin();
             Some(())
         };
-        // An error means that the locals of this thread have been destroyed.
         LIFE.try_with(begin).ok().flatten().ok_or(self)
     }
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static LIFE: OnceCell<WorkerLife> = OnceCell::new();
 }
 
@@ -238,7 +236,7 @@ impl Pool {
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
         if is_missing {
-            self.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
+            self.attention.fetch_or(MISSING, Relaxed); // Relaxed: written under the lock
         }
         drop(crew);
         if is_missing {
@@ -345,7 +343,6 @@ impl Local {
         })
     }
 
-    /// Runs a job as a stranger to the task that this worker runs already.
     fn run_stranger(&self, job: Job) {
         current::as_stranger(self.shared.id, || self.run_caught(job));
     }

@@ -1,4 +1,4 @@
-//! Thread pools: a small work-stealing pool, and the baseline that it has to beat.
+//! Thread pools: a work-stealing pool, and the baseline that it has to beat.
 //!
 //! ```text
 //!                          data/idle.rs: which workers search, sleep or are active
@@ -22,14 +22,15 @@
 //!
 //! | | |
 //! |---|---|
-//! | seat | what other workers see of a worker: stealer, held halves, services, bell (`data/registry.rs`) |
+//! | `Local` | the data that only the worker touches: its deques, where it sleeps, its turns, its depth in services (`worker/local.rs`) |
+//! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
 //! | crew | the threads of a pool, under a lock: how many live, block, are wanted (`data/pool.rs`) |
 //! | doze | of a worker: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
 //! | guest | a thread outside that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: linked on its owner's stack, and not yet in its deque (`frames/held.rs`) |
 //! | offer, raid | the owner pushes its held halves to its deque; a thief takes the oldest held half |
 //! | service | the run of a half or scope's job for which another worker waits (`data/helping.rs`) |
-//! | latch | the address by which a wait names its half or scope (`data/helping.rs`) |
+//! | wait id | the address of a half or scope, which names the wait for it (`data/helping.rs`) |
 //! | stranger | a job for which the awaited half or scope does not wait |
 //! | shelf | where a worker that waits lays aside jobs of scopes (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
@@ -77,6 +78,11 @@
 //! - **I10** The words of a `Closure` hold the closure for which its table was made, until that
 //!   closure has run or was dropped.
 //!
+//! # Orderings
+//!
+//! The constants below are the only orderings here stronger than `Relaxed`, apart from locks.
+//! `proofs/orderings.md` argues each under its name.
+//!
 //! # Files
 //!
 //! Folders import one way, from the first row to the last:
@@ -118,6 +124,7 @@ pub(crate) use forks::scope::Stays;
 pub use forks::scoped::ScopedJoinHandle;
 pub(crate) use frames::closure::Room;
 pub(crate) use frames::countdown::Countdown;
+pub(crate) use frames::failures::Failures;
 pub use handle::ThreadPool;
 pub use handle::builder::Builder;
 pub use handle::locked::LockedPool;

@@ -51,8 +51,8 @@ impl Turns {
     }
 
     /// Ends all waiting, and drops the futures and the jobs that have not begun. Then tells the
-    /// schedulers over the stepper, which drop their tasks. Otherwise a running ticket would go on
-    /// until no task is left.
+    /// schedulers over the stepper, which drop their tasks, because a running ticket would
+    /// otherwise go on until no task is left.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

@@ -9,6 +9,10 @@
 //! of [`work`], a task takes no virtual time. A stepper tests order and time. Models and stress
 //! tests cover threads that run *at the same time*.
 //!
+//! This module has no unsafe code and no atomics of its own. One lock guards the turn, the clock,
+//! the queue and the timers. A second lock lets the calls of a stepper pass turns one after the
+//! other.
+//!
 //! ```
 //! use filch::sim::{self, Stepper};
 //! use std::time::Duration;

@@ -3,7 +3,6 @@
 use super::timers::Timer;
 use super::turns::{Turns, here};
 use crate::sync::{Unwatched, clock};
-use core::fmt;
 use core::future::Future;
 use core::mem;
 use core::pin::Pin;
@@ -118,8 +117,4 @@ impl Drop for Sleep {
     }
 }
 
-impl fmt::Debug for Sleep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Sleep { .. }")
-    }
-}
+opaque!(Sleep);

@@ -275,8 +275,4 @@ impl fmt::Debug for Stepper {
     }
 }
 
-impl fmt::Debug for StepperHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("StepperHandle { .. }")
-    }
-}
+opaque!(StepperHandle);

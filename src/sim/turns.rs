@@ -14,7 +14,6 @@ use core::cell::RefCell;
 use core::task::Waker;
 use core::time::Duration;
 
-/// The state that a stepper and its threads share.
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
     pub(super) living: Living,
@@ -54,11 +53,9 @@ enum Turn {
 }
 
 enum Thread {
-    /// It waits for a job.
     Idle,
     /// The thread has this job, and waits for its turn.
     Given(Job),
-    /// It waits for this time.
     Until(u64),
     /// The thread waits for another task, and sleeps until its waker is called.
     Asleep,
@@ -119,7 +116,6 @@ impl Own for TurnThread {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static HERE: RefCell<Option<(Unwatched<Turns>, usize)>> = RefCell::new(None);
 }
 
@@ -189,7 +185,6 @@ impl Turns {
         self.state.lock().panicked
     }
 
-    /// Accepts a job, or gives it back if the stepper is gone.
     pub(super) fn push(&self, job: Job) -> Result<(), Job> {
         let mut state = self.state.lock();
         if state.is_over {
@@ -230,7 +225,7 @@ impl Turns {
     }
 
     /// Waits until the clock has moved on by `nanos`. Once the stepper is gone, moves the clock and
-    /// returns at once. A queue's tasks then still take time, and their quantum ends.
+    /// returns at once, so that a queue's tasks still take time, and their quantum ends.
     fn wait(&self, index: usize, nanos: u64) {
         let mut state = self.state.lock();
         if state.is_over {
@@ -305,19 +300,16 @@ impl Turns {
         true
     }
 
-    /// Lets one thread run. Returns whether there was one.
     pub(super) fn step(&self) -> bool {
         let _driver = self.drive();
         self.go_on(u64::MAX, None)
     }
 
-    /// Lets all threads run until there is nothing to do.
     pub(super) fn run(&self) {
         let _driver = self.drive();
         self.go_on(u64::MAX, Some(u64::MAX));
     }
 
-    /// Runs all threads that are due within `nanos`, and advances the clock by `nanos`.
     pub(super) fn advance(&self, nanos: u64) {
         let _driver = self.drive();
         let end = self.now().saturating_add(nanos);
@@ -368,7 +360,6 @@ impl TurnState {
         self.threads.iter().filter_map(|it| self.due(it)).min()
     }
 
-    /// Draws one of the threads that are due at `time`.
     fn draw(&mut self, time: u64) -> usize {
         let is_due = |it: &usize| self.due(&self.threads[*it]) == Some(time);
         let due: Vec<_> = (0..self.threads.len()).filter(is_due).collect();

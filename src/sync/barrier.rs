@@ -29,13 +29,11 @@ impl Barrier {
         Barrier { is_asymmetric: system::can_interrupt() }
     }
 
-    /// Returns whether the heavy side bears the whole cost.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn is_asymmetric(self) -> bool {
         self.is_asymmetric
     }
 
-    /// Fences on the side that runs often.
     #[inline(always)]
     pub(crate) fn light(self, ordering: Ordering) {
         if self.is_asymmetric {
@@ -53,7 +51,6 @@ impl Barrier {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
-    /// Fences on the side that runs rarely.
     #[inline]
     pub(crate) fn heavy(self, ordering: Ordering) {
         fence(ordering);
@@ -86,7 +83,6 @@ mod system {
         membarrier(REGISTER) && membarrier(INTERRUPT)
     }
 
-    /// Makes the running threads of the process execute a barrier.
     #[cold]
     pub(super) fn interrupt() {
         // Once the process is registered, only a new system call filter can make the call fail. The

@@ -7,7 +7,7 @@
 //! source `tsc`). Reading the counter takes 10 ns, and the system's clock 25 ns. The crate quanta
 //! converts, and measures the rate when the first scheduler is built. On a loaded AMD EPYC
 //! (2026-11) that took 0.6 to 209 ms. The rate was off by −17 to +420 millionths, the same for all
-//! queues. A counter may go on while the machine is suspended. Then the lease under way is charged
+//! queues. If the counter advances while the machine is suspended, the lease under way is charged
 //! for that time, up to 73 minutes times its weight.
 //!
 //! *In a model* there is no time, and every deadline has passed. A thread that waits for a deadline
@@ -60,7 +60,6 @@ impl Stopwatch {
         Stopwatch { start: now(), counter: counter::get() }
     }
 
-    /// Returns the nanoseconds that the stopwatch has counted.
     #[inline]
     pub(crate) fn nanos(&self) -> u64 {
         match self.counter {
@@ -70,14 +69,13 @@ impl Stopwatch {
     }
 }
 
-/// The time-stamp counter. A read takes 10 ns, and 25 ns by way of the system.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(any(loom, shuttle, miri))))]
 mod counter {
     pub(super) use quanta::Clock as Counter;
     use std::sync::OnceLock;
 
-    /// Returns the counter if the kernel goes by it. Then the counters of all processors advance
-    /// together, at one rate.
+    /// Returns the counter if the kernel goes by it, because the counters of all processors then
+    /// advance together, at one rate.
     pub(super) fn get() -> Option<&'static Counter> {
         const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         static CLOCK: OnceLock<Option<Counter>> = OnceLock::new();

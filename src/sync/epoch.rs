@@ -15,6 +15,12 @@
 //! Poisoned memory is kept until its domain is dropped. So a use after free is an assertion, or a
 //! data race that loom reports, but never a crash. This checks how the crate uses epoch, not
 //! crossbeam-epoch itself.
+//!
+//! # Invariants of the model
+//!
+//! - **I1** Each access of `alive` goes through loom's cell. loom reports two that race.
+//! - **I2** No borrow of `books` contains an operation of loom's at which loom switches threads.
+//!   loom runs one thread at a time.
 
 #[cfg(all(not(loom), feature = "std"))]
 pub(crate) use machine::{Domain, Guard, Protected};
@@ -148,7 +154,8 @@ mod model {
         alive: UnsafeCell<bool>,
     }
 
-    // SAFETY: loom checks every access to `alive`; `value` is shared as `T` permits.
+    // SAFETY: I1 — loom reports accesses of `alive` that race; `value` is shared as `T: Sync`
+    // permits.
     unsafe impl<T: Sync> Sync for Protected<T> {}
 
     impl<T> Protected<T> {
@@ -159,7 +166,7 @@ mod model {
 
         /// Reclaims the object at once, without retiring it. Canaries use this.
         pub fn poison(&self) {
-            // SAFETY: loom reports a read of `alive` that is not ordered before this write.
+            // SAFETY: I1 — loom reports a read of `alive` that is not ordered before this write.
             self.alive.with_mut(|alive| unsafe { *alive = false });
         }
     }
@@ -168,7 +175,7 @@ mod model {
         type Target = T;
 
         fn deref(&self) -> &T {
-            // SAFETY: loom checks that no poisoning races with this read.
+            // SAFETY: I1 — loom reports a poisoning that races with this read.
             let alive = self.alive.with(|alive| unsafe { *alive });
             assert!(alive, "an object was used after it was reclaimed");
             &self.value
@@ -217,11 +224,11 @@ mod model {
         last_reclamation: Option<usize>,
     }
 
-    // SAFETY: loom runs one thread at a time, and switches only at its own operations. No borrow of
-    // `books` contains such an operation.
+    // SAFETY: I2 — `books` is never borrowed by two threads, since loom switches threads only
+    // between the borrows. The other fields are atomic.
     unsafe impl Sync for DomainState {}
-    // SAFETY: the thread that drops the domain last frees its objects. On the machine, any thread
-    // may free them.
+    // SAFETY: the thread that drops the domain last frees its objects, which any thread may do by
+    // promise 2 of `retire`.
     unsafe impl Send for DomainState {}
 
     impl fmt::Debug for Domain {
@@ -281,8 +288,8 @@ mod model {
         /// thread pins meanwhile.
         fn poison_free(&mut self) {
             for retired in self.free() {
-                let place = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
-                let (_, object) = self.waiting.swap_remove(place);
+                let index = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
+                let (_, object) = self.waiting.swap_remove(index);
                 object.poison();
                 self.last_reclamation = Some(self.tick());
                 self.reclaimed.push(object);
@@ -325,13 +332,15 @@ mod model {
         ///
         /// # Safety
         ///
-        /// `object` came from `Box::into_raw`, is retired once, and may be freed at any later time.
+        /// 1. `object` came from `Box::into_raw` and is retired once.
+        /// 2. Any thread may free it, at any later time.
+        ///
         /// The model checks the rest of the contract.
         pub unsafe fn retire<T>(&self, object: *mut Protected<T>) {
-            // SAFETY: the caller promises that it came from `Box::into_raw` and is retired once.
+            // SAFETY: by 1 the box is ours to free, and this is the only time.
             let object: Box<dyn Retired + '_> = unsafe { Box::from_raw(object) };
-            // SAFETY: only the lifetime changes, and the caller promises that the object may be
-            // freed at any later time.
+            // SAFETY: only the lifetime changes, and by 2 the object may be freed at any later
+            // time.
             let object: Box<dyn Retired> = unsafe { mem::transmute(object) };
             let mut books = self.domain.0.books.borrow_mut();
             let retired = books.tick();

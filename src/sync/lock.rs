@@ -12,7 +12,6 @@ use std::sync::PoisonError;
 
 pub(crate) use from::MutexGuard;
 
-/// A value that one thread at a time may access.
 pub(crate) struct Mutex<T>(from::Mutex<T>);
 
 impl<T> Mutex<T> {

@@ -1,4 +1,4 @@
-//! The only module that names atomics, cells, threads and reclamation.
+//! The only module that names atomics, `UnsafeCell`, threads and reclamation.
 //!
 //! No other module names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
 //! (`tests/house/rules.rs` checks). So this folder alone decides whether the crate runs on the
@@ -63,7 +63,6 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) use alloc::sync::Weak;
 
-    /// Returns a reference that does not keep the value alive.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn weak<T>(arc: &Arc<T>) -> Weak<T> {
         Arc::downgrade(arc)
@@ -114,10 +113,11 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
     /// The most nested services of a worker that helpers can see. A deeper service gets no help.
-    /// When two workers help each other in turn, each nests a service for every second level of the
-    /// recursion. A recursion that halves its range has fewer than 64 levels.
+    /// No more than `Job::are_within` tells apart. When two workers help each other in turn, each
+    /// nests a service for every second level of the recursion. A recursion that halves its range
+    /// has fewer than 64 levels.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
-    pub(crate) const KNOWN_SERVICES: usize = 64;
+    pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node of a tree above the queues.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const FAN: usize = 8;
@@ -157,13 +157,12 @@ mod model {
         }
     }
 
-    /// Returns a reference that is never upgraded.
     pub(crate) fn weak<T>(_arc: &Arc<T>) -> Weak<T> {
         Weak(core::marker::PhantomData)
     }
 
     /// Returns the value to the last owner. If several owners call this at the same time, perhaps
-    /// none gets the value. Then the last owner drops it.
+    /// none gets the value, and the last owner drops it.
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::try_unwrap(arc).ok()
     }
@@ -183,22 +182,17 @@ mod model {
     /// The most other segments whose memory an injector keeps: none, so that a model frees them and
     /// notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
-    /// The list of sleepers is cleared once this many sleepers, or more, have left it untold.
     pub(crate) const MANY_GONE: usize = 2;
     /// The number of a fair scheduler's queues that share a word. Small, so that models have
     /// several groups.
     pub(crate) const GROUP: usize = 2;
-    /// The most groups of queues in a fair scheduler.
     pub(crate) const GROUPS: usize = 4;
-    /// The number of groups that share a word of a summary.
     pub(crate) const SUMMARY: usize = 2;
-    /// The number of children of a node of a tree above the queues.
     pub(crate) const FAN: usize = 2;
     /// The most nested services of a worker that helpers can see. Small, because each service takes
     /// three atomics, which loom counts.
     pub(crate) const KNOWN_SERVICES: usize = 4;
 
-    /// A function that is `const` on the machine.
     macro_rules! const_on_the_machine {
         ($(#[$meta:meta])* $visibility:vis fn $($rest:tt)*) => {
             $(#[$meta])* $visibility fn $($rest)*
@@ -218,7 +212,6 @@ mod model {
 /// A position in a queue: a counter that wraps, compared by signed difference.
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub(crate) type Index = i64;
-/// A position in a queue: a counter that wraps, compared by signed difference.
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
@@ -226,9 +219,22 @@ pub(crate) type Index = isize;
 /// make models larger.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
-/// A text with several owners.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) type Text = Unwatched<str>;
+
+/// Returns a waker that calls `wake`.
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub(crate) fn waker_of(wake: impl Fn() + Send + Sync + 'static) -> core::task::Waker {
+    struct Calls<F>(F);
+
+    impl<F: Fn() + Send + Sync> alloc::task::Wake for Calls<F> {
+        fn wake(self: Unwatched<Self>) {
+            (self.0)();
+        }
+    }
+
+    Unwatched::new(Calls(wake)).into()
+}
 
 /// The only ordering that is written bare. The others have names: see [`order`].
 pub(crate) use core::sync::atomic::Ordering::Relaxed;

@@ -10,6 +10,13 @@
 //!
 //! A [`Watch`] stands beside atomics, because loom does not notice an atomic that is used before it
 //! is made or after it is freed. On the machine a `Watch` is nothing, and in a model it is a cell.
+//!
+//! # Invariants
+//!
+//! - **I1** The memory of a shared place is used only by the unsafe methods. Their callers promise
+//!   that no other thread touches the place meanwhile.
+//! - **I2** In a model, each use of the memory goes through loom's cell, and loom reports two uses
+//!   that race. The cell of a `Watch` holds `()`.
 
 #[cfg(not(loom))]
 pub(crate) use machine::{Place, Watch};
@@ -41,8 +48,8 @@ mod machine {
     /// Memory for one item.
     pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
 
-    // SAFETY: callers of `put` and `take` promise that no other thread touches the place. `T: Send`
-    // is needed, because one thread puts the item and another takes it.
+    // SAFETY: I1 — no two threads use the memory at the same time. `T: Send` is needed, because one
+    // thread puts the item and another takes it.
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
@@ -54,7 +61,7 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// `at` is valid for writes.
+        /// 1. `at` is valid for writes.
         #[inline(always)]
         pub(crate) unsafe fn make(_at: *mut Self) {
             // Uninitialised memory is an empty place.
@@ -65,11 +72,12 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// No other thread touches the place meanwhile, and the caller forgets the item.
+        /// 1. No other thread touches the place meanwhile.
+        /// 2. The caller forgets the item.
         #[inline(always)]
         pub(crate) unsafe fn put(&self, item: &T) {
-            // SAFETY: the caller promises that no other thread touches the place, and forgets the
-            // item.
+            // SAFETY: by 1 this thread alone writes the place, and by 2 the copy becomes the only
+            // one. `item` is a reference, so it is valid and lies elsewhere.
             unsafe { self.0.get().cast::<T>().copy_from_nonoverlapping(item, 1) };
         }
 
@@ -77,13 +85,13 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there and was not taken, and no other thread touches the place
-        /// meanwhile.
+        /// 1. An item was put there and was not taken.
+        /// 2. No other thread touches the place meanwhile.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-            // SAFETY: the caller promises that an item is there, and that no other thread touches
-            // it meanwhile.
+            // SAFETY: by 1 the memory holds a `T`, and by 2 the reference is the only one to it
+            // while `f` runs.
             f(unsafe { &mut *self.0.get().cast::<T>() })
         }
 
@@ -91,13 +99,13 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there and was not taken, and no other thread touches the place
-        /// meanwhile.
+        /// 1. An item was put there and was not taken.
+        /// 2. No other thread touches the place meanwhile.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn clear(&self) {
-            // SAFETY: the caller promises that an item is there, and that no other thread touches
-            // it.
+            // SAFETY: by 1 the memory holds a `T`, and by 2 no other thread uses it during the
+            // drop.
             unsafe { self.0.get().cast::<T>().drop_in_place() };
         }
 
@@ -105,12 +113,12 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// An item was put there and was not taken, and no other thread touches the place
-        /// meanwhile.
+        /// 1. An item was put there and was not taken.
+        /// 2. No other thread touches the place meanwhile.
         #[inline(always)]
         pub(crate) unsafe fn take(&self) -> T {
-            // SAFETY: the caller promises that an item is there, and that no other thread touches
-            // it.
+            // SAFETY: by 1 the memory holds a `T` that was not taken, and by 2 no other thread
+            // takes it too.
             unsafe { self.0.get().cast::<T>().read() }
         }
     }
@@ -123,9 +131,9 @@ mod model {
     /// Tells loom which threads use some memory, and which threads make it or take it back.
     pub(crate) struct Watch(UnsafeCell<()>);
 
-    // SAFETY: the cell holds nothing, and loom checks every access.
+    // SAFETY: I2 — loom reports accesses that race, and the cell holds `()`.
     unsafe impl Sync for Watch {}
-    // SAFETY: the cell holds nothing, and loom checks every access.
+    // SAFETY: I2 — the cell holds `()`, so no data moves to the other thread.
     unsafe impl Send for Watch {}
 
     impl Watch {
@@ -148,7 +156,8 @@ mod model {
     /// Memory for one item.
     pub(crate) struct Place<T>(UnsafeCell<Option<T>>);
 
-    // SAFETY: loom checks every access, and the item may go to another thread.
+    // SAFETY: I2 — loom reports accesses that race. The item may go to another thread: it is
+    // `Send`.
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
@@ -157,30 +166,35 @@ mod model {
         }
 
         pub(crate) unsafe fn make(at: *mut Self) {
-            // SAFETY: the caller promises that `at` is valid for writes.
+            // SAFETY: by 1 (of the machine's `make`) `at` is valid for writes.
             unsafe { at.write(Place::empty()) };
         }
 
         pub(crate) unsafe fn put(&self, item: &T) {
-            // SAFETY: the caller forgets the item, so this is its only copy.
+            // SAFETY: by 2 (of the machine's `put`) the caller forgets the item, so this is the
+            // only copy.
             let item = unsafe { core::ptr::read(item) };
-            // SAFETY: loom reports another thread that touches the place at the same time.
+            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
+            // returns.
             let old = self.0.with_mut(|place| unsafe { (*place).replace(item) });
             assert!(old.is_none(), "an item was put where another still was");
         }
 
         pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-            // SAFETY: loom reports another thread that touches the place at the same time.
+            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
+            // returns.
             self.0.with_mut(|place| f(unsafe { (*place).as_mut() }.expect("no item was put there")))
         }
 
         pub(crate) unsafe fn clear(&self) {
-            // SAFETY: loom reports another thread that touches the place at the same time.
+            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
+            // returns.
             self.0.with_mut(|place| unsafe { *place = None });
         }
 
         pub(crate) unsafe fn take(&self) -> T {
-            // SAFETY: loom reports another thread that touches the place at the same time.
+            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
+            // returns.
             let item = self.0.with_mut(|place| unsafe { (*place).take() });
             item.expect("an item was taken twice, or where none was put")
         }

@@ -70,7 +70,6 @@ mod counted {
     pub(crate) struct Patience(usize);
 
     impl Patience {
-        /// Allows all `RELAXATIONS`.
         pub(crate) const fn full() -> Self {
             Patience(RELAXATIONS)
         }
@@ -97,7 +96,6 @@ mod machine {
     /// The longest search for work. Within about this time other threads find out that there is
     /// more work.
     const VIGIL: Duration = Duration::from_micros(22);
-    /// The shortest.
     const SHORT_VIGIL: Duration = Duration::from_micros(3);
 
     /// The time until which a thread may search for work instead of sleeping.

@@ -4,11 +4,21 @@
 //!
 //! *In a model* threads have no names, and panics are not caught. loom reports a deadlock or a race
 //! by a panic, which must end the model. So only tests cover jobs that panic.
+//!
+//! # Invariants
+//!
+//! - **I1** The assembly reads one register. It touches no memory, no stack and no flags.
+//! - **I2** The attributes of a thread are read only after `pthread_getattr_np` has initialized
+//!   them. They are destroyed once, after the last read.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::*;
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::*;
+
+use alloc::boxed::Box;
+use core::any::Any;
+use core::mem;
 
 /// Returns an address on this thread's stack, near the newest frame.
 ///
@@ -19,7 +29,7 @@ pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: the instruction reads a register, and changes nothing.
+        // SAFETY: I1 — the instruction only copies a register into `pointer`, as the options say.
         unsafe {
             core::arch::asm!("mov {}, rsp", out(reg) pointer,
                 options(nomem, nostack, preserves_flags));
@@ -29,7 +39,7 @@ pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: the instruction reads a register, and changes nothing.
+        // SAFETY: I1 — the instruction only copies a register into `pointer`, as the options say.
         unsafe {
             core::arch::asm!("mov {}, sp", out(reg) pointer,
                 options(nomem, nostack, preserves_flags));
@@ -54,23 +64,56 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
 
         let (mut low, mut size) = (ptr::null_mut(), 0);
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: the function has no preconditions.
+        // SAFETY: any thread may call this function at any time. It returns the caller's handle.
         let this = unsafe { libc::pthread_self() };
-        // SAFETY: `attributes` is valid for writes, and the thread is this one.
+        // SAFETY: I2 — this call initializes `attributes`, which is valid for writes. The thread is
+        // this one, so it lives.
         if unsafe { libc::pthread_getattr_np(this, attributes.as_mut_ptr()) } != 0 {
             return None;
         }
-        // SAFETY: the call above has initialized `attributes`; the other pointers are valid for
-        // writes.
+        // SAFETY: I2 — the call above has initialized `attributes`, since it returned 0. The other
+        // pointers are valid for writes.
         let error = unsafe {
             libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size)
         };
-        // SAFETY: `attributes` was initialized, and is not used any more.
+        // SAFETY: I2 — `attributes` was initialized, and this is its last use.
         unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
         (error == 0).then(|| (low.addr(), low.addr() + size))
     }
     #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
     None
+}
+
+/// The payload of a panic.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// Runs `body`. Returns whether it ended without a panic.
+pub(crate) fn completes(body: impl FnOnce()) -> bool {
+    catch(body).map_err(forget_if_it_panics).is_ok()
+}
+
+/// Drops the payload of a panic. The payload's destructor is the user's, and may panic again.
+/// Then this forgets the second payload.
+pub(crate) fn forget_if_it_panics(payload: Payload) {
+    if let Err(second) = catch(|| drop(payload)) {
+        mem::forget(second);
+    }
+}
+
+/// Resumes a panic that was caught, and drops `rest` before. The destructor of `rest` may panic.
+pub(crate) fn resume_after<T>(payload: Payload, rest: T) -> ! {
+    completes(|| drop(rest));
+    resume(payload)
+}
+
+/// Calls the closure when it is dropped, even if a panic is under way.
+pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 #[cfg(not(any(loom, shuttle)))]
@@ -85,21 +128,17 @@ mod machine {
     }
     pub(crate) use per_thread;
 
-    use std::any::Any;
-    use std::boxed::Box;
+    use super::Payload;
     use std::num::NonZeroUsize;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::string::String;
-    use std::{io, mem, thread};
+    use std::{io, thread};
 
     /// Returns the number of threads that the machine can run at once; one if the number is
     /// unknown.
     pub(crate) fn available() -> NonZeroUsize {
         thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
     }
-
-    /// The payload of a panic.
-    pub(crate) type Payload = Box<dyn Any + Send>;
 
     /// Starts a thread. Its stack has `stack_size` bytes, if that is given.
     pub(crate) fn spawn<F>(
@@ -129,19 +168,6 @@ mod machine {
     pub(crate) fn resume(payload: Payload) -> ! {
         resume_unwind(payload)
     }
-
-    /// Runs `body`. Returns whether it ended without a panic.
-    pub(crate) fn completes(body: impl FnOnce()) -> bool {
-        catch(body).map_err(forget_if_it_panics).is_ok()
-    }
-
-    /// Drops the payload of a panic. The payload's destructor is the user's, and may panic again.
-    /// Then this forgets the second payload.
-    pub(crate) fn forget_if_it_panics(payload: Payload) {
-        if let Err(second) = catch(|| drop(payload)) {
-            mem::forget(second);
-        }
-    }
 }
 
 #[cfg(any(loom, shuttle))]
@@ -161,8 +187,7 @@ mod model {
     }
     pub(crate) use per_thread;
 
-    use std::any::Any;
-    use std::boxed::Box;
+    use super::Payload;
     use std::io;
     use std::num::NonZeroUsize;
     use std::string::String;
@@ -184,9 +209,6 @@ mod model {
         NonZeroUsize::MIN
     }
 
-    /// The payload of a panic, which a model never has.
-    pub(crate) type Payload = Box<dyn Any + Send>;
-
     /// Runs `body` to its end.
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
         Ok(body())
@@ -195,16 +217,5 @@ mod model {
     /// Is never called: no panic is caught.
     pub(crate) fn resume(_payload: Payload) -> ! {
         unreachable!("nothing is caught in a model")
-    }
-
-    /// Runs `body` to its end.
-    pub(crate) fn completes(body: impl FnOnce()) -> bool {
-        body();
-        true
-    }
-
-    /// Is never called: no panic is caught.
-    pub(crate) fn forget_if_it_panics(payload: Payload) {
-        drop(payload);
     }
 }

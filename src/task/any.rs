@@ -1,13 +1,12 @@
 //! References to tasks of any result type, and the gates by which a queue limits its tasks.
 
 use super::error::{CancelledBy, Cause, Reason};
-use super::frame::Home;
+use super::id::ExecutorId;
 use super::state::{Ended, State};
 use crate::sync::clock::{self, Instant};
 use crate::sync::place::Watch;
 use crate::sync::{Text, Unwatched, thread};
 use alloc::boxed::Box;
-use core::fmt;
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
 use core::task::Waker;
@@ -18,10 +17,9 @@ pub(super) struct Common {
     /// Tells a model which threads use the memory, and which thread frees it (I4).
     pub(super) watch: Watch,
     /// The executor that it was given to.
-    pub(super) home: Home,
+    pub(super) home: Option<ExecutorId>,
     /// The gate that limits which threads may run the task.
     pub(super) limited: Option<Limited>,
-    /// From this time on, no thread begins the task.
     pub(super) deadline: Option<Instant>,
 }
 
@@ -93,16 +91,14 @@ pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 /// How a poll has ended, for an executor that takes a future back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Polled {
-    /// There was nothing to poll.
     Nothing,
     /// The future has ended, or sleeps.
     Done,
-    /// The future has woken itself.
     Yields,
 }
 
 /// The executor of a task, and the queue that limits it.
-pub(super) type Kin = (Home, Home);
+pub(super) type Kin = (Option<ExecutorId>, Option<ExecutorId>);
 
 /// A task of any result type. A thread that waits for the task, or cancels it, can claim it.
 pub(crate) struct AnyTask(pub(super) Reference<dyn Unfinished>);
@@ -164,18 +160,18 @@ impl AnyTask {
     }
 
     /// Returns whether the task has not begun, and its deadline has passed.
+    #[cold]
     pub(crate) fn is_expired(&self) -> bool {
         self.state().has_deadline() && self.0.is_late()
     }
 
-    /// Returns whether the task's queue counts it, or it has a deadline.
     #[inline]
     pub(crate) fn wants_care(&self) -> bool {
         self.state().wants_care()
     }
 
-    /// Notes that the task was refused and its closure goes back to the caller. So the task's group
-    /// is not told of an end.
+    /// Notes that the task was refused and the caller gets its closure back, so that the task's
+    /// group is not told of an end.
     pub(crate) fn hand_back(&self) {
         self.state().hand_back();
     }
@@ -183,7 +179,7 @@ impl AnyTask {
     /// Counts the task for this queue. Returns whether the task is now counted, so that its claimer
     /// takes it off the count (I8). A task that was given to another executor is counted only if
     /// the caller has the last reference. Then no other thread can claim the task.
-    pub(crate) fn be_counted(&self, queue: Home) -> bool {
+    pub(crate) fn be_counted(&self, queue: Option<ExecutorId>) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
 
@@ -195,8 +191,8 @@ impl AnyTask {
         self.state().is_counted()
     }
 
-    /// Notes that the caller has come to the task's job. Returns whether the caller must take the
-    /// task off the count.
+    /// Notes that the caller has taken the task's job out of its queue. Returns whether the caller
+    /// must take the task off the count.
     pub(crate) fn is_left(&self) -> bool {
         self.state().is_left()
     }
@@ -210,7 +206,7 @@ impl AnyTask {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
-    pub(super) fn home(&self) -> Home {
+    pub(super) fn home(&self) -> Option<ExecutorId> {
         self.0.common().home
     }
 
@@ -283,10 +279,10 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
 /// one task at a time.
 pub(crate) trait Gate: Send + Sync {
     /// Returns the executor on whose threads the tasks run.
-    fn base(&self) -> Home;
+    fn base(&self) -> Option<ExecutorId>;
 
     /// Returns the executor to which the tasks were given.
-    fn home(&self) -> Home;
+    fn home(&self) -> Option<ExecutorId>;
 
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
@@ -312,7 +308,6 @@ pub(crate) trait Gate: Send + Sync {
     /// Tells the queue that a task has ended whose job it may still count.
     fn has_left_job(&self);
 
-    /// Tells the queue that the task has ended.
     fn has_ended(&self);
 
     /// Returns whether the queue holds as many tombstones as it may. Further tombstones stay in its
@@ -320,10 +315,9 @@ pub(crate) trait Gate: Send + Sync {
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. The gate wakes the waker whenever a place becomes
-    /// free. The caller then tries once more.
+    /// free, so that the caller tries again.
     fn watch(&self, waker: Waker) -> usize;
 
-    /// Takes the waker with this number back.
     fn unwatch(&self, number: usize);
 }
 
@@ -334,8 +328,4 @@ pub(crate) trait Gate: Send + Sync {
 #[derive(Clone)]
 pub struct Limited(pub(crate) Unwatched<dyn Gate>);
 
-impl fmt::Debug for Limited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Limited { .. }")
-    }
-}
+opaque!(Limited);

@@ -1,24 +1,28 @@
 //! Jobs that a frame on a stack waits for: halves of a `join`, and jobs of a scope.
 
 use super::job::{Capture, Job, Kind, TAG};
+use crate::sync::KNOWN_SERVICES;
 use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
 /// The tag of a job that was spawned on another thread than the thread of its scope.
 const FOREIGN: usize = 1;
 
-/// The start of a record on the stack of the thread that waits for a job. The job refers to it.
+// Every depth of a known service is below the tag of deeper scopes, so `are_within` finds these.
+const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
+
+/// The start of a record on the stack of the thread that waits for a job. The job refers to it. It
+/// is the first field of each record, so that a pointer to it is a pointer to the record.
 pub(crate) struct OnStack(pub(crate) &'static StackKind);
 
-/// The operations on such a record.
 pub(crate) struct StackKind {
     pub(crate) run: unsafe fn(*const OnStack),
     /// Called if the job is dropped unrun.
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
-/// The kind of jobs that hold a pointer to such a record. It is a static, because jobs of this kind
-/// are recognized by its address.
+/// The kind of jobs that hold a pointer to a record. A static, because jobs of this kind are
+/// recognized by its address.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
@@ -87,13 +91,11 @@ impl Job {
         Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
     }
 
-    /// Returns whether this is a job of the scope that has this kind.
     #[inline]
     pub(crate) fn is_of(&self, scope: usize) -> bool {
         is_scoped(self.kind.as_ptr()) && self.kind().addr() == scope
     }
 
-    /// Returns the scope's kind, if this is a job of a scope.
     #[inline]
     pub(crate) fn scope(&self) -> Option<*const Kind> {
         is_scoped(self.kind.as_ptr()).then(|| self.kind())
@@ -104,14 +106,14 @@ impl Job {
         ptr::eq(self.kind.as_ptr(), &ON_STACK)
     }
 
-    /// Returns whether a frame on a stack waits for this job, or will. The job is then a half or a
-    /// job of a scope.
+    /// Returns whether this is a half or a job of a scope: a frame on a stack waits for it, or
+    /// will.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         self.is_half() || is_scoped(self.kind.as_ptr())
     }
 
-    /// Returns whether copied words are those of a half or of a scope's job. The copy may be torn.
+    /// Returns whether copied words (`kind_of`) are those of a half or of a scope's job.
     #[inline]
     pub(crate) fn are_awaited(words: &MaybeUninit<Job>) -> bool {
         let kind = kind_of(words);
@@ -119,33 +121,31 @@ impl Job {
     }
 
     /// Returns whether copied words are those of a half, of a job of this scope, or of an inner
-    /// scope's job. An inner scope began in more services than `depth`. The copy may be torn.
+    /// scope's job. An inner scope was opened inside more than `depth` services.
     pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
         let kind = kind_of(words);
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
         ptr::eq(kind, &ON_STACK) || tag > 0 && (address == scope || tag > FOREIGN + 1 + depth)
     }
 
-    /// Returns whether copied words are those of a job of this scope. The copy may be torn.
     pub(crate) fn are_of(words: &MaybeUninit<Job>, scope: usize) -> bool {
         let kind = kind_of(words);
         is_scoped(kind) && kind.addr() & !TAG == scope
     }
 
     /// Returns whether copied words are those of a job that was spawned on another thread than the
-    /// thread of its scope. The copy may be torn.
+    /// thread of its scope.
     pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
         kind_of(words).addr() & TAG == FOREIGN
     }
 
-    /// Returns whether copied words are those of a half. The copy may be torn.
     pub(crate) fn are_half(words: &MaybeUninit<Job>) -> bool {
         ptr::eq(kind_of(words), &ON_STACK)
     }
 }
 
-/// Returns the kind in a copy. The copy may be torn, that is, mix the words of several jobs. So a
-/// caller may compare the kind, but must not follow the pointer.
+/// Returns the kind in a copy, which may be torn: it may mix the words of several jobs. So a caller
+/// may compare the kind, but must not follow the pointer.
 #[inline]
 fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
     // SAFETY: I6 — the words are those of jobs, so this is within the copy.

@@ -58,7 +58,6 @@ struct TokenState {
 enum Fate {
     /// The tokens, tasks and wakers to tell of a cancellation.
     Open(Slots<Listener>),
-    /// The reason of the cancellation, if one was given.
     Cancelled(Option<Text>),
 }
 
@@ -245,8 +244,7 @@ impl CancelToken {
         self.add(Listener::Waker(waker))
     }
 
-    /// Registers a task, to be cancelled with the token. If the token is cancelled already, returns
-    /// the reason as an error.
+    /// Registers a task, to be cancelled with the token. The error is that of `link_waker`.
     pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
     }
@@ -354,7 +352,6 @@ impl Drop for Node {
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
     token: CancelToken,
-    /// The registration of the waker of the last poll.
     link: Option<CancelLink>,
 }
 
@@ -374,7 +371,6 @@ impl Future for Cancelled {
 }
 
 impl Default for CancelToken {
-    /// Returns a new token, which is not cancelled, like [`new`](CancelToken::new).
     fn default() -> Self {
         CancelToken::new()
     }

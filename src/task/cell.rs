@@ -2,7 +2,7 @@
 
 use super::any::{AnyTask, Common, Count, Gate, Limited, Reference, Unfinished};
 use super::error::JoinError;
-use super::frame::Home;
+use super::id::ExecutorId;
 use super::state::{Ended, State};
 use crate::sync::clock::Instant;
 use crate::sync::place::{Place, Watch};
@@ -20,7 +20,6 @@ pub(super) struct TaskCore<T> {
     pub(super) result: Place<Result<T, JoinError>>,
 }
 
-/// A task with a known result type.
 pub(super) trait Task<T>: Unfinished {
     fn core(&self) -> &TaskCore<T>;
     fn unfinished(&self) -> &(dyn Unfinished + 'static);
@@ -58,7 +57,7 @@ impl<T> Deref for TaskCore<T> {
 impl<T> TaskCore<T> {
     pub(super) fn new(
         state: State,
-        home: Home,
+        home: Option<ExecutorId>,
         limited: Option<Limited>,
         deadline: Option<Instant>,
     ) -> Self {
@@ -67,9 +66,9 @@ impl<T> TaskCore<T> {
     }
 
     /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
-    /// guard when the task has ended. The queue is not idle before, if the task was taken off. A
-    /// thread other than the queue's server says by `has_job` whether the task's job is still in
-    /// the queue.
+    /// guard when the task has ended. Until then, a queue whose count the task has left is not
+    /// idle. A thread other than the queue's server says by `has_job` whether the task's job is
+    /// still in the queue.
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
         let is_counted = self.state.is_counted();
@@ -117,7 +116,7 @@ impl<T> TaskCore<T> {
     }
 }
 
-/// A task that is about to end. Its queue is told when it has ended.
+/// A task that is about to end. Dropping this tells the queue that the task has ended.
 pub(super) struct Counted<'a> {
     gate: &'a Unwatched<dyn Gate>,
     /// Whether the task has left the count.

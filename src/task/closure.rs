@@ -10,7 +10,7 @@ use super::handle::JoinHandle;
 use super::job::Job;
 use super::membership::Membership;
 use super::state::{Ended, State};
-use super::{current, frame::Home};
+use super::{current, id::ExecutorId};
 use crate::sync::clock::Instant;
 use crate::sync::place::Place;
 use crate::sync::thread;
@@ -18,7 +18,6 @@ use alloc::boxed::Box;
 use core::mem;
 use core::ptr::{self, NonNull};
 
-/// The allocation of a closure's task.
 struct Cell<F, T> {
     core: TaskCore<T>,
     /// The closure and its membership in a group. Both belong to the claimer (I1).
@@ -27,13 +26,12 @@ struct Cell<F, T> {
 
 #[derive(Default)]
 pub(crate) struct TaskSettings {
-    pub(crate) home: Home,
+    pub(crate) home: Option<ExecutorId>,
     pub(crate) limited: Option<Limited>,
     pub(crate) member: Option<Membership>,
     pub(crate) deadline: Option<Instant>,
 }
 
-/// Makes a task of a closure, and returns its job and its handle.
 pub(crate) fn task_of<T, F>(f: F, settings: TaskSettings) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,

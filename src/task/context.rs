@@ -3,7 +3,6 @@
 use super::job::Job;
 use crate::sync::Unwatched;
 use alloc::boxed::Box;
-use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A value that belongs to the flow of control rather than to a thread: a tracing span, a request's
@@ -123,11 +122,10 @@ impl<C: ContextFlow> Enter for ErasedSnapshot<C> {
     }
 }
 
-/// The captured context of a future, which each poll enters.
+/// A captured context that may be entered several times.
 pub(crate) struct Captured(Box<dyn Enter + Send>);
 
 impl Captured {
-    /// Runs `f` in the context, if there is one.
     pub(crate) fn within<T>(this: Option<&Self>, f: impl FnOnce() -> T) -> T {
         match this {
             Some(captured) => captured.enter(f),
@@ -180,11 +178,7 @@ impl Flow {
 impl UnwindSafe for Flow {}
 impl RefUnwindSafe for Flow {}
 
-impl fmt::Debug for Flow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Flow { .. }")
-    }
-}
+opaque!(Flow);
 
 /// Two contexts: the first is entered first.
 impl<A: ContextFlow, B: ContextFlow> ContextFlow for (A, B) {

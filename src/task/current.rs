@@ -1,11 +1,11 @@
 //! The frames of the tasks that this thread runs: a list from the innermost frame outwards, whose
 //! head is a thread-local. Executors push frames. Waits and cancellation read them.
 
+pub(crate) use super::frame::Ticket;
 use super::frame::{Frame, NOTHING};
-pub(crate) use super::frame::{Home, Ticket};
 use super::id::ExecutorId;
 use super::state::State;
-use crate::sync::thread::per_thread;
+use crate::sync::thread::{Finally, per_thread};
 use crate::sync::{AtomicBool, Relaxed};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -17,9 +17,8 @@ per_thread! {
     static CURRENT: Cell<*const Frame> = Cell::new(ptr::null());
 }
 
-/// Returns the innermost frame of this thread; null if there is none.
 fn innermost() -> *const Frame {
-    // An error means that the thread's locals have been destroyed. Then the thread has no frame.
+    // A thread whose locals have been destroyed has no frame.
     CURRENT.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
@@ -30,7 +29,12 @@ fn now() -> Frame {
 }
 
 /// Runs `f` as this task, which is a member of this group.
-pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnOnce() -> R) -> R {
+pub(super) fn during<R>(
+    home: Option<ExecutorId>,
+    state: &State,
+    group: *const (),
+    f: impl FnOnce() -> R,
+) -> R {
     let outer = innermost();
     // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
@@ -41,8 +45,7 @@ pub(super) fn during<R>(home: Home, state: &State, group: *const (), f: impl FnO
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
-    static MEMBER_OF: Cell<Home> = Cell::new(None);
+    static MEMBER_OF: Cell<Option<ExecutorId>> = Cell::new(None);
 }
 
 /// Returns whether this thread is a worker of that executor, or drops the executor's jobs. A thread
@@ -56,7 +59,6 @@ pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
 per_thread! {
     /// How many *strangers* run on this thread, nested. A stranger is a job for which no frame
     /// further up the stack waits.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static STRANGERS: Cell<usize> = Cell::new(0);
 }
 
@@ -67,16 +69,8 @@ pub(crate) fn strangers() -> usize {
 /// Runs `f`, which is a stranger or drops jobs, as a worker of this executor would. `f` is no part
 /// of the task that this thread runs already.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    struct RestoreStrangers(usize);
-
-    impl Drop for RestoreStrangers {
-        fn drop(&mut self) {
-            let _ = STRANGERS.try_with(|it| it.set(self.0));
-        }
-    }
-
     let (outer, strangers) = (now(), strangers());
-    let _back = RestoreStrangers(strangers);
+    let _back = Finally(|| _ = STRANGERS.try_with(|it| it.set(strangers)));
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
     enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
 }
@@ -91,7 +85,7 @@ pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
 /// Runs `f` as a worker of this executor. `place` is the worker's place, if another thread can take
 /// it.
 pub(crate) fn as_worker<R>(
-    home: Home,
+    home: Option<ExecutorId>,
     place: Option<&(dyn Ticket + 'static)>,
     f: impl FnOnce() -> R,
 ) -> R {
@@ -101,7 +95,11 @@ pub(crate) fn as_worker<R>(
 }
 
 /// Runs `f` as a worker of this executor, on a thread that is a worker only during this call.
-pub(crate) fn as_guest<R>(home: Home, place: &(dyn Ticket + 'static), f: impl FnOnce() -> R) -> R {
+pub(crate) fn as_guest<R>(
+    home: Option<ExecutorId>,
+    place: &(dyn Ticket + 'static),
+    f: impl FnOnce() -> R,
+) -> R {
     let outer = now();
     let member_of = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
     let frame = Frame {
@@ -125,12 +123,11 @@ pub(crate) fn is_outside() -> bool {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static OUTERMOST: Cell<Frame> = Cell::new(NOTHING);
 }
 
 /// Makes this thread, which is outside, a worker of this executor until it calls [`leave`].
-pub(crate) fn become_worker(home: Home, place: &(dyn Ticket + 'static)) {
+pub(crate) fn become_worker(home: Option<ExecutorId>, place: &(dyn Ticket + 'static)) {
     let frame = Frame { home, ticket: Some(ptr::from_ref(place)), ..Frame::on(home) };
     let _ = MEMBER_OF.try_with(|it| it.set(home));
     OUTERMOST.with(|it| {
@@ -147,8 +144,8 @@ pub(crate) fn leave() {
 
 /// Runs `f` as a server of a queue, on the threads of another executor.
 pub(crate) fn as_server<R>(
-    home: Home,
-    base: Home,
+    home: Option<ExecutorId>,
+    base: Option<ExecutorId>,
     stop: &AtomicBool,
     ticket: Option<&(dyn Ticket + 'static)>,
     f: impl FnOnce() -> R,
@@ -193,7 +190,7 @@ impl Waiter {
 }
 
 /// Returns the number of a queue's places that this thread and the threads that wait for it have.
-pub(super) fn places_of_waiters(home: Home) -> usize {
+pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
         // The frame of a queue's server has a stop flag, and is neither a task nor a part of an
@@ -243,20 +240,14 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
 /// Runs `f`, which blocks. Meanwhile another thread may take this thread's place in its pool, and
 /// in every scheduler of which it has a ticket. A nested call only runs `f`.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
-    struct StepBack;
-
-    impl Drop for StepBack {
-        fn drop(&mut self) {
-            each_ticket(|ticket| ticket.step_back());
-            let _ = IS_ASIDE.try_with(|it| it.set(false));
-        }
-    }
-
     if IS_ASIDE.try_with(|it| it.replace(true)).unwrap_or(true) {
         return f();
     }
     each_ticket(|ticket| ticket.step_aside());
-    let _back = StepBack;
+    let _back = Finally(|| {
+        each_ticket(|ticket| ticket.step_back());
+        let _ = IS_ASIDE.try_with(|it| it.set(false));
+    });
     f()
 }
 
@@ -266,16 +257,13 @@ pub(crate) fn has_ticket() -> bool {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static IS_ASIDE: Cell<bool> = Cell::new(false);
 }
 
-/// Returns whether this thread is within [`aside`].
 pub(crate) fn is_aside() -> bool {
     IS_ASIDE.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Calls `act` with the ticket of each frame of this thread that has one.
 fn each_ticket(act: impl Fn(&dyn Ticket)) {
     // SAFETY: I5 — the ticket outlives its frame, and the frame is further up the stack.
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
@@ -283,27 +271,19 @@ fn each_ticket(act: impl Fn(&dyn Ticket)) {
 
 /// Runs `f` with this frame as the innermost of the thread.
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
-    /// Goes back, even if `f` panics.
-    struct RestoreFrame(*const Frame);
-
-    impl Drop for RestoreFrame {
-        fn drop(&mut self) {
-            let _ = CURRENT.try_with(|it| it.set(self.0));
-        }
-    }
-
-    let _back = RestoreFrame(CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null()));
+    let outer = CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null());
+    let _back = Finally(|| _ = CURRENT.try_with(|it| it.set(outer)));
     f()
 }
 
 /// Returns whether this thread may run a task of this executor while it waits for the task. It may
 /// if it is a thread of the executor, or runs a job of the executor further up its stack.
-pub(crate) fn may_run(home: Home) -> bool {
+pub(crate) fn may_run(home: Option<ExecutorId>) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
 
 /// Returns whether this thread runs a job of this executor, perhaps further up its stack.
-pub(crate) fn is_within(home: Home) -> bool {
+pub(crate) fn is_within(home: Option<ExecutorId>) -> bool {
     home.is_some() && any(|frame| frame.home == home)
 }
 

@@ -4,7 +4,7 @@
 //! of the stack that is left there. A wait on another stack of the same thread, such as a
 //! coroutine's, begins a measure of its own.
 
-use crate::sync::thread::{per_thread, stack_bounds, stack_pointer};
+use crate::sync::thread::{Finally, per_thread, stack_bounds, stack_pointer};
 use core::cell::Cell;
 use core::ops::Range;
 
@@ -16,12 +16,10 @@ const ROOM: usize = 128 << 10;
 const USUAL: usize = 2 << 20;
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static STACK: Cell<Option<(usize, usize)>> = Cell::new(None);
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static MEASURE: Cell<Option<Measure>> = Cell::new(None);
 }
 
@@ -64,9 +62,7 @@ pub(crate) fn has_stack(bytes: Option<usize>) {
     let _ = STACK.try_with(|it| it.set(Some(bounds)));
 }
 
-/// Returns the addresses of this thread's stack, if they are known.
 fn stack() -> Option<Range<usize>> {
-    // An error means that the locals of this thread have been destroyed.
     let known = STACK.try_with(Cell::get).ok()?;
     let (low, high) = known.or_else(|| {
         let bounds = stack_bounds();
@@ -79,20 +75,12 @@ fn stack() -> Option<Range<usize>> {
 /// Runs `f`, which runs a task inside the task that waits for it. Begins a measure, unless a
 /// measure of this stack has begun.
 pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
-    struct RestoreMeasure(Option<Measure>);
-
-    impl Drop for RestoreMeasure {
-        fn drop(&mut self) {
-            let _ = MEASURE.try_with(|it| it.set(self.0));
-        }
-    }
-
     let here = stack_pointer();
     let begin = |it: &Cell<Option<Measure>>| match it.get() {
         Some(outer) if outer.is_of(here) => None,
         outer => {
             it.set(Some(Measure::begin(here)));
-            Some(RestoreMeasure(outer))
+            Some(Finally(move || _ = MEASURE.try_with(|it| it.set(outer))))
         }
     };
     let _back = MEASURE.try_with(begin);

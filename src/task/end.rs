@@ -4,7 +4,7 @@ use super::cancel::CancelToken;
 use crate::sync::lock::Mutex;
 use crate::sync::{Text, thread};
 
-/// A token that is cancelled when an executor has ended. Created at the first request.
+/// The token is created at the first request.
 #[derive(Default)]
 pub(crate) struct End(Mutex<Option<CancelToken>>);
 

@@ -120,7 +120,6 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The payload of a panic.
 struct PanicPayload(Box<dyn Any + Send>);
 
 // SAFETY: I7 — the only use of a `&PanicPayload` is `message`. It looks at the two types that
@@ -143,7 +142,6 @@ impl JoinError {
         JoinError(ErrorKind::Dropped(cause.into()))
     }
 
-    /// Keeps the error if it is the first, and returns it otherwise.
     pub(crate) fn keep_first(self, first: &mut Option<JoinError>) -> Option<JoinError> {
         match first {
             Some(_) => Some(self),

@@ -5,15 +5,13 @@ use super::state::State;
 use crate::sync::AtomicBool;
 use core::{iter, ptr};
 
-/// The executor of a task or a thread; `None` if it is not known.
-pub(crate) type Home = Option<ExecutorId>;
-
 /// A task on the stack of this thread, or a worker that runs jobs.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
-    pub(super) home: Home,
+    /// The executor of the task or the worker; `None` if it is not known.
+    pub(super) home: Option<ExecutorId>,
     /// The executor whose thread this is.
-    pub(super) base: Home,
+    pub(super) base: Option<ExecutorId>,
     /// The task; null for a worker.
     pub(super) state: *const State,
     /// The flag that asks all tasks of the queue `home` to stop. Null if there is no queue.
@@ -46,7 +44,7 @@ pub(super) const NOTHING: Frame = Frame {
 
 impl Frame {
     /// Returns the frame of a thread of this executor that runs no task.
-    pub(super) fn on(base: Home) -> Self {
+    pub(super) fn on(base: Option<ExecutorId>) -> Self {
         Frame { base, ..NOTHING }
     }
 

@@ -27,7 +27,6 @@ use core::task::{Context, Poll, Waker};
 /// The index of a future that is not on its executor's roll (`Living`).
 const NOWHERE: usize = usize::MAX;
 
-/// The allocation of a future's task.
 struct FutureCell<F: Future> {
     core: TaskCore<F::Output>,
     polling: Unwatched<dyn Polling>,
@@ -37,7 +36,6 @@ struct FutureCell<F: Future> {
     index: AtomicUsize,
     has_token: bool,
     own_wake: OwnWake,
-    /// Its registration at the token.
     link: Mutex<Option<CancelLink>>,
     /// The cause of the first request to cancel it.
     cause: Mutex<Option<Cause>>,
@@ -52,7 +50,6 @@ struct Body<F> {
     member: Option<Membership>,
 }
 
-/// A future that is about to be spawned.
 pub(crate) struct NewFuture<'a> {
     pub(crate) polling: Unwatched<dyn Polling>,
     pub(crate) token: Option<&'a CancelToken>,
@@ -62,7 +59,6 @@ pub(crate) struct NewFuture<'a> {
 }
 
 impl NewFuture<'_> {
-    /// Spawns the future. If the executor refuses it, returns the future and the reason.
     pub(crate) fn spawn<F>(self, future: F) -> Result<JoinHandle<F::Output>, (F, Reason)>
     where
         F: Future + Send + 'static,
@@ -152,7 +148,6 @@ where
         Ok(())
     }
 
-    /// Returns one more reference.
     fn any(&self) -> AnyTask {
         self.core.state.refer();
         AnyTask(Reference(NonNull::from(self as &dyn Unfinished)))
@@ -245,7 +240,8 @@ where
     }
 
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
-    /// it was woken meanwhile. Then the caller makes the next job, which gets `references`.
+    /// the caller must make the next job, with `references`, because the future was woken during
+    /// the poll.
     ///
     /// # Safety
     ///

@@ -5,10 +5,10 @@ use super::depth;
 use super::error::Cause;
 use super::job::Job;
 use super::state::Cancel;
-use super::{current, frame::Home};
+use super::{current, id::ExecutorId};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::spin::Vigil;
-use crate::sync::thread::{self, per_thread};
+use crate::sync::thread::{self, Finally, per_thread};
 use core::cell::Cell;
 use core::ptr;
 use core::task::Waker;
@@ -17,7 +17,7 @@ use core::time::Duration;
 /// A worker's own queue. A worker that is about to claim a task takes the task's job out of it.
 pub(crate) trait Own {
     /// Returns the executor whose worker it is.
-    fn home(&self) -> Home;
+    fn home(&self) -> Option<ExecutorId>;
 
     /// Takes this task's job out of the queue if the job is easily found, such as the newest job of
     /// a deque. The caller is about to claim the task. Any other job stays as a tombstone, which
@@ -27,26 +27,17 @@ pub(crate) trait Own {
     /// Parks like [`Park::park`]. Meanwhile another thread may take the worker's place.
     fn park(&self, timeout: Option<Duration>);
 
-    /// Returns the waker that unparks the worker, like [`Park::unparker`].
     fn unparker(&self) -> Waker;
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static OWN: Cell<Option<*const dyn Own>> = Cell::new(None);
 }
 
 /// Runs `f`, during which this thread has this queue.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
-    struct RestoreOwn(Option<*const dyn Own>);
-
-    impl Drop for RestoreOwn {
-        fn drop(&mut self) {
-            let _ = OWN.try_with(|it| it.set(self.0));
-        }
-    }
-
-    let _gone = RestoreOwn(OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None));
+    let outer = OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None);
+    let _back = Finally(|| _ = OWN.try_with(|it| it.set(outer)));
     f()
 }
 
@@ -58,9 +49,8 @@ pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
 /// Returns this thread's own queue, to be used within one call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — `with_own` is further up the stack, and takes the pointer back before it
-    // returns. An owner without `with_own` keeps the queue until the thread ends, and takes the
-    // pointer back first.
+    // SAFETY: I5 — if `with_own` has set the pointer, it is further up the stack, and resets it. If
+    // `have_own` has, its caller (`WorkerLife`) resets the pointer before it frees the worker.
     Some(unsafe { &*own })
 }
 
@@ -73,14 +63,11 @@ pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
 /// The place where a thread sleeps while it waits for tasks. Meanwhile other threads may take its
 /// place in its pool and in each scheduler that it serves.
 pub(crate) enum Bed<'a> {
-    /// The worker's own park. While the worker sleeps, its pool may let another thread take its
-    /// place.
     Worker(&'a dyn Own),
     Thread(&'a mut ThreadPark),
 }
 
 impl Bed<'_> {
-    /// Calls `sleep` with this thread's bed.
     pub(crate) fn with<R>(sleep: impl FnOnce(&mut Bed<'_>) -> R) -> R {
         match own() {
             Some(own) => sleep(&mut Bed::Worker(own)),
@@ -145,7 +132,7 @@ impl AnyTask {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }
 
-    fn run_inside(&self, home: Home, limited: Option<&Limited>) -> Here {
+    fn run_inside(&self, home: Option<ExecutorId>, limited: Option<&Limited>) -> Here {
         if current::may_run(home) {
             // A task of a queue runs in the place that this thread already has, as a part of the
             // task there.
@@ -208,8 +195,8 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
         && !task.is_claimed()
 }
 
-/// Returns whether all places of this gate are taken by this thread and threads that wait for it.
-/// Then no place becomes free before this thread goes on.
+/// Returns whether no place of this gate becomes free before this thread continues, because this
+/// thread and threads that wait for it have them all.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }

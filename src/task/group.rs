@@ -51,7 +51,6 @@ pub(crate) struct Group(Arc<GroupState>);
 
 #[derive(Default)]
 struct GroupState {
-    /// How many members have not come to their end.
     pending: AtomicUsize,
     /// How many tasks are in `waiting`.
     listed: AtomicUsize,
@@ -117,8 +116,8 @@ impl TaskGroup {
     ///
     /// - The thread runs a member of the group. Or it runs a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
-    /// - A task of the group can begin only in places of its queue, and the threads in these places
-    ///   wait for the caller.
+    /// - A closure of the group can begin only in places of its queue, and the threads in these
+    ///   places wait for the caller.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
     /// The group then stays as it is.
@@ -193,6 +192,7 @@ impl TaskGroup {
     }
 }
 
+// Relaxed, for `listed`: the lock orders the writers.
 impl Group {
     pub(super) fn enter(&self) {
         // Relaxed: a thread that waits for this member is ordered by the member's end.
@@ -205,8 +205,8 @@ impl Group {
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // Relaxed: the number only bounds the list. A listed task that has not begun is pending. So
-        // if this holds, most of the listed tasks have begun, and the sweep removes them.
+        // The number only bounds the list. If this holds, most of the listed tasks have begun,
+        // because a listed task that has not begun is pending.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
         }
@@ -218,7 +218,7 @@ impl Group {
         let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
         let mut rest = self.0.rest.lock();
         rest.waiting.entry(kin).or_default().push(task);
-        self.0.listed.fetch_add(1, Relaxed); // Relaxed: the lock orders the writers
+        self.0.listed.fetch_add(1, Relaxed);
         drop(rest);
         self.0.ends.notify_all();
     }
@@ -295,7 +295,7 @@ impl Group {
         if tasks.is_empty() {
             rest.waiting.remove(&kin);
         }
-        self.0.listed.fetch_sub(1, Relaxed); // Relaxed: as in `add`
+        self.0.listed.fetch_sub(1, Relaxed);
         task
     }
 
@@ -312,7 +312,7 @@ impl Group {
             !tasks.is_empty()
         });
         let count: usize = gone.iter().map(Vec::len).sum();
-        self.0.listed.fetch_sub(count, Relaxed); // Relaxed: as in `add`
+        self.0.listed.fetch_sub(count, Relaxed);
         drop(rest);
         // Outside the lock: a task may hold the last reference to its executor, whose destructor is
         // the user's code.

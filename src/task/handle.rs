@@ -1,5 +1,5 @@
 //! Handles: waiting for a task, and cancelling it. A handle waits by a waker that it leaves in the
-//! task (I3). Then it takes the result (I2).
+//! task (I3), and then takes the result (I2).
 
 use super::any::{AnyTask, Reference};
 use super::cell::{Task, TaskCore};
@@ -53,7 +53,6 @@ pub struct JoinHandle<T> {
     /// Whether this handle has left a waker in the task. The handle owns the waker until the task
     /// is done (I3).
     waits: bool,
-    /// Whether dropping it cancels the task.
     cancels: bool,
 }
 
@@ -76,8 +75,9 @@ impl<T> JoinHandle<T> {
     /// cases. In the last two the task runs later.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
-    /// - The task can begin only in a place of its queue, and the threads in those places wait for
-    ///   the caller. The caller is then a job of their [scope](crate::ThreadPool::scope).
+    /// - The task needs a place of its queue, and all places belong to the caller and to threads
+    ///   that wait for the caller. The task is then a future, or the caller is a job of their
+    ///   [scope](crate::ThreadPool::scope).
     /// - The thread would run the task, but nested tasks have taken half of its stack.
     ///
     /// # Panics
@@ -114,11 +114,14 @@ impl<T> JoinHandle<T> {
             if current::runs(&self.core().state) || gate::is_too_deep(&self.any()) {
                 return Err(JoinError::would_deadlock());
             }
-            if self.any().run_here() == Here::NoPlace {
+            let here = self.any().run_here();
+            if here == Here::NoPlace || self.any().is_future() {
                 let is_hopeless = self.core().limited.as_ref().is_some_and(gate::is_hopeless);
                 if is_hopeless && !self.any().is_claimed() {
                     return Err(JoinError::would_deadlock());
                 }
+            }
+            if here == Here::NoPlace {
                 self.wait_for_place();
             }
             let is_done = self.is_finished() || self.sleep(None);
@@ -300,8 +303,8 @@ impl<T> JoinHandle<T> {
         false
     }
 
-    /// Takes the waker back, if there is one. Returns `false` if the task is done. Then the thread
-    /// that finished the task has the waker.
+    /// Takes the waker back, if there is one. Returns `false` if the task is done. The waker is the
+    /// claimer's then (I3).
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;

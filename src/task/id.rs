@@ -55,6 +55,7 @@ impl ExecutorId {
     #[allow(clippy::new_without_default)] // a default is expected to equal the next default
     #[must_use]
     pub fn new() -> Self {
+        // A counter, because two boxed executors of size zero have one address.
         ExecutorId(unique::number())
     }
 

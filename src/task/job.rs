@@ -3,7 +3,6 @@
 use super::any::AnyTask;
 use super::error::CancelledBy;
 use alloc::boxed::Box;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{self, ManuallyDrop, MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
@@ -44,7 +43,7 @@ unsafe impl Send for Job {}
 unsafe impl Sync for Job {}
 
 /// The operations on the words of a job (I6).
-#[repr(align(32))]
+#[repr(align(64))]
 pub(crate) struct Kind {
     pub(crate) run: unsafe fn(*mut Capture, *const Kind) -> bool,
     pub(crate) drop: unsafe fn(*mut Capture, *const Kind),
@@ -59,7 +58,7 @@ static TASK: Kind = Kind { run: run_task, drop: drop_task };
 /// A closure that lies in the words themselves.
 struct InlineJob<F>(PhantomData<F>);
 
-impl<F: FnOnce() -> bool> InlineJob<F> {
+impl<F: FnOnce()> InlineJob<F> {
     const FITS: bool =
         size_of::<F>() <= size_of::<Capture>() && align_of::<F>() <= align_of::<Capture>();
     const KIND: Kind = Kind { run: Self::run, drop: Self::drop };
@@ -72,7 +71,8 @@ impl<F: FnOnce() -> bool> InlineJob<F> {
     unsafe fn run(capture: *mut Capture, _: *const Kind) -> bool {
         // SAFETY: 1 — the words hold an `F`, and no other call reads it.
         let f = unsafe { capture.cast::<F>().read() };
-        f()
+        f();
+        true
     }
 
     /// # Safety
@@ -94,33 +94,12 @@ impl Job {
     /// ```
     #[inline]
     pub fn new<F: FnOnce() + Send + 'static>(f: F) -> Self {
-        Job::from_attempt(move || {
-            f();
-            true
-        })
-    }
-
-    /// Makes a job of a closure that returns whether there was something to run.
-    #[inline]
-    pub(super) fn from_attempt<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
         if InlineJob::<F>::FITS {
-            Job::holding(&InlineJob::<F>::KIND, f)
+            Job::of_kind(NonNull::from(&InlineJob::<F>::KIND), f)
         } else {
-            let f = Box::new(f);
-            Job::boxed(f)
+            const { assert!(InlineJob::<Box<F>>::FITS) };
+            Job::of_kind(NonNull::from(&InlineJob::<Box<F>>::KIND), Box::new(f))
         }
-    }
-
-    #[inline]
-    fn boxed<F: FnOnce() -> bool + Send + 'static>(f: F) -> Self {
-        const { assert!(InlineJob::<F>::FITS) };
-        Job::holding(&InlineJob::<F>::KIND, f)
-    }
-
-    /// Makes a job of `f`. `kind` is that of `F`, which fits into the words.
-    #[inline]
-    fn holding<F>(kind: &'static Kind, f: F) -> Self {
-        Job::of_kind(NonNull::from(kind), f)
     }
 
     #[inline(always)]
@@ -206,16 +185,9 @@ impl Job {
     #[inline]
     pub(crate) fn of_task(task: AnyTask) -> Self {
         const { assert!(size_of::<AnyTask>() <= size_of::<Capture>()) };
-        Job::holding(&TASK, task)
+        Job::of_kind(NonNull::from(&TASK), task)
     }
 
-    /// Returns whether this is the job of a task that has not begun, and whose deadline has passed.
-    #[cold]
-    pub(crate) fn is_expired(&self) -> bool {
-        self.task().is_some_and(AnyTask::is_expired)
-    }
-
-    /// Returns the task if this is the job of a task, and the job otherwise.
     #[inline]
     pub(crate) fn into_task(self) -> Result<AnyTask, Job> {
         if self.task().is_none() {
@@ -226,7 +198,6 @@ impl Job {
         Ok(unsafe { this.capture.as_mut_ptr().cast::<AnyTask>().read() })
     }
 
-    /// Returns the task if this is the job of a task.
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
         // SAFETY: I6 — called only on a job of this kind, whose words hold an `AnyTask`.
@@ -259,8 +230,4 @@ impl Drop for Job {
     }
 }
 
-impl fmt::Debug for Job {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Job { .. }")
-    }
-}
+opaque!(Job);

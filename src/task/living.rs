@@ -47,7 +47,6 @@ impl Living {
         }
     }
 
-    /// Removes a future that ends.
     pub(super) fn remove(&self, index: usize) {
         if let Roll::Open(slots) = &mut *self.0.lock() {
             slots.remove(index);

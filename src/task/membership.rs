@@ -13,7 +13,6 @@ pub(crate) struct Membership {
 }
 
 impl Group {
-    /// Adds a member to the group. The member stays until the returned membership is dropped.
     pub(crate) fn join(&self) -> Membership {
         self.enter();
         Membership { group: self.clone(), is_settled: false }
@@ -37,8 +36,8 @@ impl Membership {
         })
     }
 
-    /// Notes that the task does not run. `None` means that the executor refused the task. Then the
-    /// task never belonged to the group.
+    /// Notes that the task does not run. With `None`, the executor refused the task, which
+    /// therefore never belonged to the group.
     pub(super) fn cancelled(mut self, error: Option<JoinError>) -> Self {
         self.is_settled = true;
         if let Some(error) = error {

@@ -44,6 +44,18 @@
 //!   job. It sets `HAS_JOB` while the future is unclaimed, or while it gives the claim back itself.
 //!   A thread that keeps the claim ends the future: it drops the future, and sets `DONE`. A wake by
 //!   a part of the poll is noted outside the word, and the poll ends after all its parts.
+//!
+//! # Orderings
+//!
+//! The constants below are the only orderings here stronger than `Relaxed`, apart from locks.
+//! `proofs/orderings.md` argues each under its name.
+//!
+//! # Sources
+//!
+//! The contrast is async-task. It keeps a cancelled future until the future's job runs. Here the
+//! canceller drops the future at once, unless a thread polls it. async-task ends the process if a
+//! waker or a destructor panics. Here such a panic ends no process
+//! (`a_waker_that_panics_ends_nothing`).
 
 pub(crate) mod any;
 mod awaited;

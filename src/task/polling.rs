@@ -2,11 +2,10 @@
 
 use super::any::Limited;
 use super::error::{Cause, Reason};
-use super::frame::Home;
+use super::id::ExecutorId;
 use super::job::Job;
 use super::living::Living;
 use crate::sync::Unwatched;
-use core::fmt;
 
 /// An executor as its futures see it. A reference to it does not keep the executor open.
 pub(crate) trait Polling: Send + Sync {
@@ -40,21 +39,20 @@ pub(crate) trait Polling: Send + Sync {
     /// being polled, so the job goes behind those that wait.
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
 
-    /// Notes that a future comes to its end. Returns whether its first job was still kept for
-    /// later. If so, the executor forgets that job, and `ended` is not called.
+    /// Notes that a future is about to end. Returns whether its first job was still kept for later.
+    /// If so, the executor forgets that job, and `ended` is not called.
     fn forget(&self, _number: u64) -> bool {
         false
     }
 
-    /// Notes that a future has come to its end whose first job was not kept any more.
+    /// Called after a future has ended whose first job was not kept any more.
     fn ended(&self, _number: u64) {}
 
     /// Returns the executor whose tasks the futures are.
-    fn home(&self) -> Home {
+    fn home(&self) -> Option<ExecutorId> {
         None
     }
 
-    /// Returns the gate that counts the futures.
     fn limited(&self) -> Option<Limited> {
         None
     }
@@ -64,8 +62,4 @@ pub(crate) trait Polling: Send + Sync {
 #[derive(Clone)]
 pub struct Futures(pub(crate) Unwatched<dyn Polling>);
 
-impl fmt::Debug for Futures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Futures { .. }")
-    }
-}
+opaque!(Futures);

@@ -8,12 +8,10 @@ const KEPT: usize = 64;
 /// Items that stay at their indices, so that an index finds its item without a search.
 pub(super) struct Slots<T> {
     slots: Vec<Option<T>>,
-    /// The indices without an item.
     free: Vec<usize>,
 }
 
 impl<T> Slots<T> {
-    /// Adds an item, and returns its index.
     pub(super) fn add(&mut self, item: T) -> usize {
         if let Some(index) = self.free.pop() {
             self.slots[index] = Some(item);

@@ -8,9 +8,7 @@ use core::borrow::Borrow;
 
 /// One thread has the closure (I1).
 const CLAIMED: usize = 1;
-/// The result is there.
 const DONE: usize = 1 << 1;
-/// A thread has asked for cancellation.
 const ASKED: usize = 1 << 2;
 /// The handle has left a waker (I3).
 const WAITED_FOR: usize = 1 << 3;
@@ -18,9 +16,9 @@ const WAITED_FOR: usize = 1 << 3;
 const HELD: usize = 1 << 4;
 /// The executor counts the task until it ends, and its claimer takes it off the count (I8).
 const COUNTED: usize = 1 << 5;
-/// The claimer leaves the task in the count. The thread that comes to its job takes it off.
+/// The claimer has left the task in the count, for the thread that takes the task's job.
 const LEFT: usize = 1 << 6;
-/// A thread has come to its job.
+/// A thread has taken the task's job out of the queue.
 const POPPED: usize = 1 << 7;
 /// The executor refused the task, and the closure is the caller's again.
 const HANDED_BACK: usize = 1 << 8;
@@ -30,7 +28,6 @@ const FUTURE: usize = 1 << 9;
 const WOKEN: usize = 1 << 10;
 /// A job polls the future, or will (I9).
 const HAS_JOB: usize = 1 << 11;
-/// It does not begin after its deadline.
 const HAS_DEADLINE: usize = 1 << 12;
 /// One reference. The bits from here on count the references (I4).
 const REFERENCE: usize = 1 << 13;
@@ -62,7 +59,6 @@ pub enum Cancel {
     Finished,
 }
 
-/// How a task has come to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
     Returned,
@@ -87,7 +83,6 @@ impl Ended {
 /// The next step for a future that is not ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rest {
-    /// It waits until it is woken.
     Asleep,
     /// The future was woken during the poll. The caller makes the next job.
     Woken,
@@ -104,6 +99,8 @@ pub(super) struct Finished {
     pub(super) is_waited_for: bool,
 }
 
+// Relaxed, where a site gives no reason: the bit itself is the answer. Because of it, the thread
+// reads nothing that changes after the task is made.
 impl State {
     /// Returns the word of a queued closure, which has a job and a handle.
     pub(super) fn queued(has_deadline: bool) -> Self {
@@ -121,35 +118,33 @@ impl State {
         State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
     }
 
-    /// Notes that a new future has no job. The caller is the only thread that knows the future.
     pub(super) fn have_no_job(&self) {
-        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: no other thread knows it
+        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: no other thread knows the future
     }
 
     pub(super) fn is_future(&self) -> bool {
-        self.0.load(Relaxed) & FUTURE != 0 // Relaxed: never changes
+        self.0.load(Relaxed) & FUTURE != 0
     }
 
     /// Returns whether this is a future without a deadline, or one that has met it.
     #[inline]
     pub(super) fn may_yield(&self) -> bool {
-        self.0.load(Relaxed) & (FUTURE | HAS_DEADLINE) == FUTURE // Relaxed: as in `has_deadline`
+        self.0.load(Relaxed) & (FUTURE | HAS_DEADLINE) == FUTURE // Relaxed: only the claimer clears the bit
     }
 
-    /// Returns whether the task is counted, or has a deadline.
     #[inline]
     pub(super) fn wants_care(&self) -> bool {
-        self.0.load(Relaxed) & (COUNTED | HAS_DEADLINE) != 0 // Relaxed: as in `is_counted`
+        self.0.load(Relaxed) & (COUNTED | HAS_DEADLINE) != 0
     }
 
     #[inline]
     pub(super) fn has_deadline(&self) -> bool {
-        self.0.load(Relaxed) & HAS_DEADLINE != 0 // Relaxed: the job that reads the bit also clears it
+        self.0.load(Relaxed) & HAS_DEADLINE != 0 // Relaxed: only the claimer clears the bit
     }
 
     /// Notes that the task begins in time, so that its deadline no longer counts.
     pub(super) fn meets_deadline(&self) {
-        self.0.fetch_and(!HAS_DEADLINE, Relaxed); // Relaxed: as in `has_deadline`
+        self.0.fetch_and(!HAS_DEADLINE, Relaxed);
     }
 
     /// Claims the future for its job, which polls it.
@@ -161,7 +156,7 @@ impl State {
 
     /// Returns whether the future has been woken since the caller began to poll it.
     pub(super) fn is_woken(&self) -> bool {
-        self.0.load(Relaxed) & WOKEN != 0 // Relaxed: a hint
+        self.0.load(Relaxed) & WOKEN != 0
     }
 
     /// Gives the claim back after a poll that has left the future pending. Keeps the claim if a
@@ -219,7 +214,7 @@ impl State {
     }
 
     pub(super) fn is_claimed(&self) -> bool {
-        self.0.load(Relaxed) & CLAIMED != 0 // Relaxed: as in `claim`
+        self.0.load(Relaxed) & CLAIMED != 0
     }
 
     /// Marks the task as counted. Returns `false`, and marks nothing, if a thread has claimed the
@@ -233,33 +228,31 @@ impl State {
 
     /// Returns whether the task is counted. The answer is final once the task is claimed.
     pub(super) fn is_counted(&self) -> bool {
-        self.0.load(Relaxed) & COUNTED != 0 // Relaxed: as in `be_counted`
+        self.0.load(Relaxed) & COUNTED != 0
     }
 
-    /// Leaves the task in its queue's count. The thread that comes to the task's job takes it off.
-    /// Returns `false` if a thread has come to the job already.
+    /// Leaves the task in its queue's count, for the thread that takes the task's job. Returns
+    /// `false` if a thread has taken the job already.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: the second of the two changes sees the first's bit
     }
 
-    /// Notes that the caller has come to the task's job. Returns whether the caller has to take the
-    /// task off the count.
     pub(super) fn is_left(&self) -> bool {
         self.0.fetch_or(POPPED, Relaxed) & LEFT != 0 // Relaxed: as in `leave`
     }
 
-    /// Notes that the closure goes back to the caller, which drops the job next.
     pub(super) fn hand_back(&self) {
         self.0.fetch_or(HANDED_BACK, Relaxed); // Relaxed: no other thread has the job
     }
 
     pub(super) fn is_handed_back(&self) -> bool {
-        self.0.load(Relaxed) & HANDED_BACK != 0 // Relaxed: as in `hand_back`
+        self.0.load(Relaxed) & HANDED_BACK != 0
     }
 
     /// Asks for cancellation. After `Dequeued` the caller has claimed the task.
     pub(super) fn ask(&self) -> Cancel {
-        // Relaxed: as in `claim`, and a request to end orders nothing for the task.
+        // Relaxed: the caller's reference brought the closure, and a request orders nothing for the
+        // task.
         match self.0.fetch_or(CLAIMED | ASKED, Relaxed) {
             before if before & CLAIMED == 0 => Cancel::Dequeued,
             before if before & DONE == 0 => Cancel::Requested,
@@ -268,7 +261,7 @@ impl State {
     }
 
     pub(super) fn is_asked(&self) -> bool {
-        self.0.load(Relaxed) & ASKED != 0 // Relaxed: as in `ask`
+        self.0.load(Relaxed) & ASKED != 0
     }
 
     /// Notes that the result is there. The claimer calls it, once.
@@ -284,21 +277,21 @@ impl State {
         self.0.load(RESULT.acquire()) & DONE != 0
     }
 
-    /// Notes that the handle has left a waker. Returns `false` if the task is done. Then no thread
-    /// has seen the waker.
+    /// Notes that the handle has left a waker. Returns `false` if the task is done. The waker is
+    /// the handle's then (I3).
     pub(super) fn wait(&self) -> bool {
         let order = both(RESULT.acquire(), WAITER.release());
         self.0.fetch_or(WAITED_FOR, order) & DONE == 0
     }
 
-    /// Takes the waker back for the handle. Returns `false` if the task is done. Then the thread
-    /// that finished it has the waker.
+    /// Takes the waker back for the handle. Returns `false` if the task is done. The waker is the
+    /// claimer's then (I3).
     pub(super) fn stop_waiting(&self) -> bool {
         self.0.fetch_and(!WAITED_FOR, RESULT.acquire()) & DONE == 0
     }
 
-    /// Notes that the handle goes. Returns whether the result was there. If so, the handle drops
-    /// the result.
+    /// Notes that the handle is dropped. Returns whether the task is done, so that the handle owns
+    /// the result (I2).
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_and(!HELD, RESULT.acquire()) & DONE != 0
     }
@@ -339,7 +332,7 @@ impl OwnWake {
 
     /// Called by the claimer at the end of a poll.
     pub(super) fn take(&self) -> bool {
-        let is_noted = self.0.load(Relaxed); // Relaxed: as in `note`
+        let is_noted = self.0.load(Relaxed); // Relaxed: the end of the part orders it
         if is_noted {
             self.0.store(false, Relaxed); // Relaxed: the next poll comes after `rest`
         }

@@ -5,7 +5,6 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use core::task::{RawWaker, RawWakerVTable};
 
-/// A task that can be woken.
 pub(super) trait Wakes: Unfinished + Sized + 'static {
     fn wake(&self);
 }

@@ -47,7 +47,6 @@ fn write_slice(
     let args = format!(r#""args":{{"waited_us":{waited}}}"#);
     write!(out, ",\n{{\"ph\":\"X\",\"cat\":\"task\",{on},\"dur\":{time},{args}}}")?;
     let Some(from) = slice.spawned_on else { return Ok(()) };
-    // An arrow from the slice in which the task was spawned, if there is one.
     let (arrow, at) = (format!(r#""cat":"spawn","id":{number}"#), Micros(spawned));
     write!(
         out,

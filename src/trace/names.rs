@@ -44,7 +44,11 @@ pub(super) const OF_QUEUES: [Metric<QueueMetrics>; 14] = [
     gauge("filch_queue_running", "Threads that serve the queue.", |it| Count(it.running as u64)),
     counter("filch_queue_submitted_total", "Tasks that were accepted.", |it| Count(it.submitted)),
     counter("filch_queue_refused_total", "Tasks that were refused.", |it| Count(it.refused)),
-    counter("filch_queue_completed_total", "Tasks that have returned.", |it| Count(it.completed)),
+    counter(
+        "filch_queue_completed_total",
+        "Tasks that have returned, or have panicked with a handle.",
+        |it| Count(it.completed),
+    ),
     counter("filch_queue_panicked_total", "Detached tasks that have panicked.", |it| {
         Count(it.panicked)
     }),

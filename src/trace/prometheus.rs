@@ -84,12 +84,12 @@ pub fn pool(metrics: &PoolMetrics) -> String {
     for metric in &names::OF_POOLS {
         text.family(metric);
         let (name, value) = (metric.name, (metric.value)(metrics));
-        let _ = writeln!(text.0, "{name} {value}"); // a String never fails
+        let _ = writeln!(text.0, "{name} {value}");
     }
     text.0
 }
 
-/// A text under construction.
+/// A text under construction. Its writes return no error, because a `String` never fails.
 struct Text(String);
 
 impl Text {
@@ -98,14 +98,12 @@ impl Text {
         self.begin(metric.name, kind, metric.help);
     }
 
-    /// Begins a family of samples.
     fn begin(&mut self, name: &str, kind: &str, help: &str) {
-        // A String never fails.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: Value) {
-        let _ = writeln!(self.0, "{name}{{{labels}}} {value}"); // a String never fails
+        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
     }
 }
 

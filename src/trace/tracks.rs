@@ -37,7 +37,6 @@ pub(super) struct Tracks {
 
 struct Known {
     names: Vec<Text>,
-    /// The name of each thread.
     threads: Vec<Text>,
     /// The threads that may go on recording.
     tracks: Vec<Track>,
@@ -62,7 +61,6 @@ struct Side {
     is_over: AtomicBool,
 }
 
-/// A thread's own track.
 pub(super) struct Mine {
     /// The timeline of this track. Another timeline can get the same address only after this
     /// timeline is over.
@@ -75,7 +73,6 @@ pub(super) struct Mine {
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // a checker's macro has no such form
     static TRACKS: RefCell<Vec<Mine>> = RefCell::new(Vec::new());
 }
 
@@ -87,8 +84,8 @@ impl Mine {
     }
 
     fn is_over(&self) -> bool {
-        // Relaxed: a later timeline at the same address is made after this flag was set. So a
-        // thread that knows the later timeline sees the flag.
+        // Relaxed: a later timeline at the same address is made after this flag was set. A thread
+        // that knows the later timeline therefore sees the flag.
         self.side.is_over.load(Relaxed)
     }
 }
@@ -185,8 +182,8 @@ impl Known {
     fn sweep(&mut self) {
         let (left, lost) = (&mut self.left, &mut self.lost);
         self.tracks.retain_mut(|track| {
-            // The thread drops its reference last. So once this succeeds, all its slices are in the
-            // deque.
+            // The thread drops its reference last, so that all its slices are in the deque once
+            // this succeeds.
             let Some(side) = Unwatched::get_mut(&mut track.side) else { return true };
             *lost += side.lost.load(Relaxed); // Relaxed: a statistic
             track.take(left);

@@ -122,7 +122,7 @@ fn batches_have_the_sizes_and_orders_of_crossbeam() {
 
 /// A ring of each size goes round many times, at each fill level.
 #[test]
-fn rings_go_round() {
+fn a_ring_gives_the_answers_of_a_vecdeque_round_after_round() {
     for kind in 0..4 {
         for capacity in [0, 2, 4, 5] {
             let settings = [Settings::numbered(kind, capacity); DEQUES];

@@ -243,7 +243,7 @@ fn shrink_to_fit_waits_for_the_last_stealer() {
 }
 
 #[test]
-fn defaults_and_extensions() {
+fn a_default_worker_is_lifo_and_can_be_extended() {
     let mut worker = Worker::default();
     worker.extend([1, 2]);
     worker.extend(vec![3]);

@@ -274,7 +274,7 @@ fn a_dropped_ticket_is_forgotten_when_another_has_looked() {
 
 /// Two schedulers hand tickets over on the same stack.
 #[test]
-fn schedulers_over_each_other_where_tickets_run_at_once() {
+fn schedulers_over_each_other_run_all_tasks_where_tickets_run_at_once() {
     let four = from_fn(NonZeroUsize::new(4).unwrap(), |job| Inline.execute(job));
     let outer = FairScheduler::builder(four).quantum(Duration::ZERO).build();
     let tenant = outer.queue("tenant").build().unwrap();

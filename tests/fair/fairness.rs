@@ -82,7 +82,7 @@ fn weights_from_one_to_their_maximum_are_exact() {
 
 /// Virtual time begins 100 ms of weight 1 before its wrap.
 #[test]
-fn virtual_time_wraps() {
+fn shares_hold_where_virtual_time_wraps() {
     for run in [ms(90), ms(110), ms(500), ms(5000)] {
         let share = share(|it| it, (1, 1), (ms(1), us(500)), run, 1);
         assert!(near(share, 0.5), "{run:?}: {share}");

@@ -63,10 +63,11 @@ fn at_once<X, Y: Send, A, B: Send>(
     });
 }
 
-/// Whether the queue was disposed of was looked at outside of the lock: what came in between was
-/// lost. Here accepting and closing have one order; `submit_meets_close` is the model.
+/// B1: whether the queue was disposed of was looked at outside of the lock: what came in between
+/// was lost. Here accepting and closing have one order;
+/// `a_task_is_accepted_before_the_close_or_refused` is the model.
 #[test]
-fn b1_submitting_meets_closing() {
+fn what_is_submitted_as_a_queue_closes_runs_or_is_refused() {
     let (fair, runs) = (over_a_pool(1), Arc::new(AtomicUsize::new(0)));
     let total = AtomicUsize::new(0);
     let prepare = |round| {
@@ -96,10 +97,10 @@ fn b1_submitting_meets_closing() {
     assert_eq!(runs.load(SeqCst), total.load(SeqCst), "what was accepted has run");
 }
 
-/// The mark was set after the lock was released: the last taker did not see it, and the queue
-/// stayed for ever. `close_meets_the_last_completion` is the model.
+/// B2: the mark was set after the lock was released: the last taker did not see it, and the queue
+/// stayed for ever. `the_slot_of_a_closed_queue_becomes_free_once` is the model.
 #[test]
-fn b2_closing_meets_the_last_task() {
+fn a_queue_closed_as_its_last_task_ends_is_over() {
     // Tickets are jobs of this.
     let (tickets, inbox) = mpsc::channel::<Job>();
     let execute = move |ticket| {
@@ -124,10 +125,10 @@ fn b2_closing_meets_the_last_task() {
     assert_eq!(fair.queue("q").build().unwrap().slot(), 1, "slots are used again");
 }
 
-/// Two that disposed of a queue at the same time removed it twice. `closing_meets_closing` is the
-/// model.
+/// B3: two that disposed of a queue at the same time removed it twice.
+/// `one_of_two_closers_closes_the_queue` is the model.
 #[test]
-fn b3_closing_twice_at_the_same_time() {
+fn one_of_two_that_close_a_queue_has_closed_it() {
     let fair = over_a_pool(1);
     let prepare = |_| {
         let queue = fair.queue("q").build().unwrap();
@@ -167,11 +168,11 @@ fn next_in_turn(pending: &BTreeMap<usize, usize>, cursor: usize) -> Option<usize
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Removing the last queue divided by zero, removing the first gave a cursor of -1, removing
-    /// any moved the others, and a cursor that went on by one was unfair beside queues without
-    /// tasks. Here slots stay where they are, and the cursor is a slot.
+    /// B4: removing the last queue divided by zero, removing the first gave a cursor of -1,
+    /// removing any moved the others, and a cursor that went on by one was unfair beside queues
+    /// without tasks. Here slots stay where they are, and the cursor is a slot.
     #[test]
-    fn b4_queues_come_and_go_under_the_cursor(steps in steps()) {
+    fn queues_have_their_turns_while_others_come_and_go(steps in steps()) {
         let stepper = Stepper::new(1, 1);
         let fair = stepper.scheduler().policy(RoundRobin::new).build();
         let (mut queues, mut pending, mut cursor) = (Vec::<Queue>::new(), BTreeMap::new(), 0);
@@ -205,9 +206,9 @@ proptest! {
     }
 }
 
-/// The number of queues left was a divisor.
+/// B4: the number of queues left was a divisor.
 #[test]
-fn b4_the_last_queue_of_a_priority_goes() {
+fn a_priority_whose_last_queue_has_gone_holds_up_nobody() {
     let stepper = Stepper::new(1, 1);
     let panics = Arc::new(AtomicUsize::new(0));
     let same = panics.clone();
@@ -226,9 +227,9 @@ fn b4_the_last_queue_of_a_priority_goes() {
     assert_eq!(panics.load(SeqCst), 0);
 }
 
-/// What had run inline stayed queued, and its turn went by with nothing done.
+/// B5: what had run inline stayed queued, and its turn went by with nothing done.
 #[test]
-fn b5_a_tombstone_takes_no_turn() {
+fn a_tombstone_takes_no_turn() {
     let stepper = Stepper::new(1, 1);
     let fair = stepper.scheduler().policy(RoundRobin::new).build();
     let queues = [fair.queue("a").build().unwrap(), fair.queue("b").build().unwrap()];
@@ -249,9 +250,9 @@ fn b5_a_tombstone_takes_no_turn() {
     assert_eq!(queues[0].metrics().tombstones, 3);
 }
 
-/// Closures shared the variable of the loop, and all saw its last value.
+/// B6: closures shared the variable of the loop, and all saw its last value.
 #[test]
-fn b6_each_closure_has_its_own_item() {
+fn each_closure_has_its_own_item() {
     // Paused: none has run when the last is made.
     let queue = over_a_pool(2).queue("q").paused().build().unwrap();
     let handles: Vec<_> = (0..100).map(|item| queue.spawn(move || item)).collect();
@@ -277,9 +278,9 @@ fn occupied() -> (WorkQueue<u32, u32>, mpsc::Sender<()>) {
     (work, end)
 }
 
-/// The caller's token was looked at before the item was queued, and then no more.
+/// B12: the caller's token was looked at before the item was queued, and then no more.
 #[test]
-fn b12_an_item_is_cancelled_by_its_own_token() {
+fn an_item_is_cancelled_by_its_own_token() {
     // While it waits.
     let (work, end) = occupied();
     let token = CancelToken::new();
@@ -312,9 +313,9 @@ fn b12_an_item_is_cancelled_by_its_own_token() {
     }
 }
 
-/// An item that was cancelled while it waited was told so when a worker came to it.
+/// B13: an item that was cancelled while it waited was told so when a worker came to it.
 #[test]
-fn b13_a_cancelled_item_is_told_at_once() {
+fn a_cancelled_item_is_told_at_once() {
     let (work, end) = occupied();
     let token = CancelToken::new();
     let (by_token, by_handle) = (work.push_with(1, &token), work.push(2));
@@ -326,9 +327,9 @@ fn b13_a_cancelled_item_is_told_at_once() {
     drop(end);
 }
 
-/// What one got after the end depended on the moment, and ending twice was an error.
+/// B14: what one got after the end depended on the moment, and ending twice was an error.
 #[test]
-fn b14_after_the_end_there_is_one_answer() {
+fn after_the_end_there_is_one_answer() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
         let (work, end) = occupied();
         let is_closed = || {
@@ -346,9 +347,9 @@ fn b14_after_the_end_there_is_one_answer() {
     }
 }
 
-/// Whoever awaited an item went on inside the worker, and held its place.
+/// B15: whoever awaited an item went on inside the worker, and held its place.
 #[test]
-fn b15_who_waits_goes_on_somewhere_else() {
+fn who_awaits_an_item_goes_on_outside_its_place() {
     let fair = over_a_pool(2);
     let limited = fair.queue("limited").max_parallel(1).build().unwrap();
     let (go, goes_on) = mpsc::channel();
@@ -372,9 +373,9 @@ fn b15_who_waits_goes_on_somewhere_else() {
     assert_eq!(waiting.join().unwrap(), 8);
 }
 
-/// An item that pushed into its own queue and waited for it, waited for its own place.
+/// B16: an item that pushed into its own queue and waited for it, waited for its own place.
 #[test]
-fn b16_an_item_waits_for_one_of_its_own_queue() {
+fn an_item_may_wait_for_one_of_its_own_queue() {
     let fair = over_a_pool(1);
     let limited = fair.queue("limited").max_parallel(1).build().unwrap();
     fn nested(queue: &Queue, depth: u32) -> u32 {
@@ -388,9 +389,9 @@ fn b16_an_item_waits_for_one_of_its_own_queue() {
     assert_eq!(limited.spawn(move || nested(&same, 10)).join().unwrap(), 10);
 }
 
-/// With no workers at all, the end never came.
+/// B17: with no workers at all, the end never came.
 #[test]
-fn b17_no_place_at_all_is_an_error() {
+fn no_place_at_all_is_an_error() {
     let none = WorkQueue::over(ThreadPool::new(1).unwrap(), 0, |(): (), _: &CancelToken| ());
     assert_eq!(none.unwrap_err(), QueueError::Parallel);
     let fair = over_a_pool(1);

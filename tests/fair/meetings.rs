@@ -1,8 +1,7 @@
 //! Promises in combination: queues with blocking sections, changed parallelism, joins, pauses, lost
 //! handles and ended executors.
 //!
-//! A name begins with the row that the test guards against in the list of recorded defects (P1, P2
-//! and so on). Waits end after a minute, so that a hang fails.
+//! Waits end after a minute, so that a hang fails.
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::{MINUTE, done, ended};
@@ -31,16 +30,18 @@ fn small_pool() -> ThreadPool {
     ThreadPool::builder().num_threads(1).max_threads(4).build().unwrap()
 }
 
+/// Recorded defect P1.
 #[test]
-fn p1_tasks_that_block_let_other_queues_go_on() {
+fn tasks_that_block_let_other_queues_go_on() {
     let fair = FairScheduler::over(small_pool());
     let queues = ["a", "b"].map(|name| fair.queue(name).build().unwrap());
     one_waits_for_the_other(&queues[0], &queues[1]);
     one_waits_for_the_other(&queues[0], &queues[0]);
 }
 
+/// Recorded defect P1.
 #[test]
-fn p1_through_a_scheduler_over_a_queue() {
+fn tasks_that_block_in_an_inner_scheduler_let_others_go_on() {
     let outer = FairScheduler::over(small_pool());
     let tenant = outer.queue("tenant").build().unwrap();
     let inner = FairScheduler::over(tenant.clone());
@@ -63,8 +64,9 @@ impl Executor for Around {
     }
 }
 
+/// Recorded defect P1.
 #[test]
-fn p1_through_executors_that_are_not_ours() {
+fn tasks_that_block_let_others_go_on_over_foreign_executors() {
     let around = FairScheduler::over(Around(small_pool()));
     let threads = FairScheduler::over(from_fn(NonZeroUsize::MIN, |job| {
         thread::spawn(|| job.run());
@@ -114,15 +116,17 @@ fn room_is_noticed(queue: &Queue, grow: impl FnOnce()) {
     done(running);
 }
 
+/// Recorded defect P2.
 #[test]
-fn p2_a_scheduler_notices_that_its_pool_has_grown() {
+fn a_scheduler_notices_that_its_pool_has_grown() {
     let pool = ThreadPool::new(1).unwrap();
     let fair = FairScheduler::over(pool.clone());
     room_is_noticed(fair.default_queue(), || pool.resize(2).unwrap());
 }
 
+/// Recorded defect P2.
 #[test]
-fn p2_an_inner_scheduler_notices_that_its_queue_may_run_more() {
+fn an_inner_scheduler_notices_that_its_queue_may_run_more() {
     let pool = ThreadPool::new(2).unwrap();
     let outer = FairScheduler::over(pool.clone());
     let tenant = outer.queue("tenant").max_parallel(1).build().unwrap();
@@ -133,9 +137,9 @@ fn p2_an_inner_scheduler_notices_that_its_queue_may_run_more() {
 }
 
 /// An executor that does not say that it enforces its parallelism is asked again whenever a lease
-/// ends.
+/// ends. Recorded defect P2.
 #[test]
-fn p2_an_executor_that_is_not_ours_has_grown() {
+fn a_scheduler_notices_that_a_foreign_executor_has_grown() {
     let threads = Arc::new(AtomicUsize::new(1));
     struct Growing(Arc<AtomicUsize>);
 
@@ -176,8 +180,9 @@ fn ordered() -> (ThreadPool, Queue, Arc<Mutex<Vec<u32>>>) {
     (pool, queue, Arc::default())
 }
 
+/// Recorded defect P5.
 #[test]
-fn p5_an_ordered_queue_stays_ordered_when_a_worker_joins() {
+fn an_ordered_queue_stays_ordered_when_a_worker_joins() {
     let (pool, queue, lines) = ordered();
     let same = lines.clone();
     let worker = pool.spawn(move || {
@@ -193,9 +198,9 @@ fn p5_an_ordered_queue_stays_ordered_when_a_worker_joins() {
     assert!(lines.lock().unwrap().is_sorted(), "out of order");
 }
 
-/// As above, by a group.
+/// As above, by a group. Recorded defect P5.
 #[test]
-fn p5_an_ordered_queue_stays_ordered_when_a_worker_waits_for_a_group() {
+fn an_ordered_queue_stays_ordered_when_a_worker_waits_for_a_group() {
     let (pool, queue, lines) = ordered();
     let same = lines.clone();
     let worker = pool.spawn(move || {
@@ -211,8 +216,9 @@ fn p5_an_ordered_queue_stays_ordered_when_a_worker_waits_for_a_group() {
     assert_eq!(*lines.lock().unwrap(), Vec::from_iter(0..100));
 }
 
+/// Recorded defect P9.
 #[test]
-fn p9_a_queue_without_handles_is_never_paused() {
+fn a_queue_without_handles_is_never_paused() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     let queue = fair.queue("paused").paused().build().unwrap();
     let task = queue.spawn(|| 7);
@@ -221,8 +227,9 @@ fn p9_a_queue_without_handles_is_never_paused() {
     fair.wait_idle().unwrap();
 }
 
+/// Recorded defect P9.
 #[test]
-fn p9_what_an_ended_executor_leaves_in_paused_queues_is_cancelled() {
+fn what_an_ended_executor_leaves_in_paused_queues_is_cancelled() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
         let pool = ThreadPool::new(1).unwrap();
         let outer = FairScheduler::over(pool.clone());
@@ -241,8 +248,9 @@ fn p9_what_an_ended_executor_leaves_in_paused_queues_is_cancelled() {
     }
 }
 
+/// Recorded defect P12.
 #[test]
-fn p12_a_place_is_free_when_the_handle_says_that_the_task_is_done() {
+fn a_place_is_free_when_the_handle_says_that_the_task_is_done() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     let queue = fair.queue("one").capacity(1).build().unwrap();
     for i in 0..1000 {
@@ -252,8 +260,9 @@ fn p12_a_place_is_free_when_the_handle_says_that_the_task_is_done() {
     }
 }
 
+/// Recorded defect P12.
 #[test]
-fn p12_a_cancelled_task_gives_its_place_back() {
+fn a_cancelled_task_gives_its_place_back() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     let queue = fair.queue("one").capacity(1).paused().build().unwrap();
     for _ in 0..1000 {
@@ -268,9 +277,9 @@ fn p12_a_cancelled_task_gives_its_place_back() {
     assert_eq!((metrics.completed, metrics.tombstones, metrics.pending), (1, 1000, 0));
 }
 
-/// A task that runs where it is waited for gives its place back, too.
+/// A task that runs where it is waited for gives its place back, too. Recorded defect P12.
 #[test]
-fn p12_a_joined_task_gives_its_place_back() {
+fn a_joined_task_gives_its_place_back() {
     let pool = ThreadPool::new(1).unwrap();
     let fair = FairScheduler::over(pool.clone());
     let queue = fair.queue("few").capacity(2).build().unwrap();
@@ -284,8 +293,9 @@ fn p12_a_joined_task_gives_its_place_back() {
 }
 
 /// A queue has had a task of a second, and owes for it. From then on it has another weight.
+/// Recorded defect P14.
 #[test]
-fn p14_debts_are_converted_when_a_weight_changes() {
+fn debts_are_converted_when_a_weight_changes() {
     let service = |from, to, of_other| {
         let sim = Stepper::new(7, 1);
         let fair = sim.scheduler().build();
@@ -328,8 +338,9 @@ fn a_queue_that_returns_after_hours_is_served() {
     }
 }
 
+/// Recorded defect P15.
 #[test]
-fn p15_submitted_is_never_too_large_and_never_runs_backwards() {
+fn submitted_is_never_too_large_and_never_runs_backwards() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
     let queue = fair.queue("q").build().unwrap();
     let (accepted, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -354,8 +365,9 @@ fn p15_submitted_is_never_too_large_and_never_runs_backwards() {
     assert_eq!(queue.metrics().submitted, 200_000);
 }
 
+/// Recorded defect P15.
 #[test]
-fn p15_a_pause_lets_no_further_task_begin() {
+fn a_pause_lets_no_further_task_begin() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     let queue = fair.queue("q").build().unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
@@ -402,6 +414,31 @@ fn a_scope_in_a_limited_queue_is_told_that_it_would_hang() {
         done(task);
     }
     fair.wait_idle().unwrap();
+}
+
+/// A future is polled in a place of its queue, and the only place is that of the thread that waits,
+/// or of the owner of a scope that waits for it.
+#[test]
+fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_is_refused() {
+    let pool = ThreadPool::new(2).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("one").max_parallel(1).build().unwrap();
+    let same = queue.clone();
+    let task = queue.spawn(move || {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counts = || {
+            let runs = runs.clone();
+            same.spawn_future(async move { runs.fetch_add(1, SeqCst) })
+        };
+        let (own, of_the_job) = (counts(), counts());
+        let outcome = pool.scope(|scope| scope.spawn_with_handle(|| of_the_job.join()).join());
+        (own.join(), outcome.unwrap(), runs)
+    });
+    let (own, of_the_job, runs) = done(task);
+    assert!(own.unwrap_err().is_deadlock());
+    assert!(of_the_job.unwrap_err().is_deadlock());
+    fair.wait_idle().unwrap();
+    assert_eq!(runs.load(SeqCst), 2, "the futures run later");
 }
 
 /// An executor that gives what it gets to a queue that comes later.

@@ -18,7 +18,7 @@ queues_over! {
 
 /// Whoever submits runs; so a task that waits for another thread is not for this one.
 #[test]
-fn over_inline() {
+fn promises_hold_over_inline() {
     let make = || Box::new(|| Box::new(Inline) as Box<dyn filch::Executor>);
     let fair = || FairScheduler::over(Inline);
     suite::what_is_accepted_runs_once(fair(), make());
@@ -40,7 +40,7 @@ fn a_ticket_that_runs_at_once_does_not_nest() {
 }
 
 #[test]
-fn over_a_thread_per_ticket() {
+fn promises_hold_over_a_thread_per_ticket() {
     let make = || Box::new(|| Box::new(ThreadPerJob) as Box<dyn filch::Executor>);
     let fair = || FairScheduler::over(ThreadPerJob);
     suite::what_is_accepted_runs_once(fair(), make());

@@ -1,6 +1,6 @@
 //! The user's parts of a scheduler may panic: policy, clock, executor, context, destructors. A
 //! panic costs at most one lease or ticket, the panic handler gets the payload, and nothing stays
-//! counted (P6, P7).
+//! counted.
 
 use crate::common::alone::alone;
 use crate::common::bomb::Bomb;
@@ -176,8 +176,9 @@ fn nothing_is_lost(name: &'static str, calls_before: usize, panics: usize) {
     wait_idle(&fair);
 }
 
+/// Recorded defect P6.
 #[test]
-fn p6_a_policy_that_panics_costs_its_advice() {
+fn a_policy_that_panics_costs_its_advice() {
     for name in ["pick", "arrives", "changed", "begins", "served", "opened", "reweighted"] {
         nothing_is_lost(name, 0, 1);
         nothing_is_lost(name, 1, 2);
@@ -185,16 +186,18 @@ fn p6_a_policy_that_panics_costs_its_advice() {
     nothing_is_lost("pick", 0, 10);
 }
 
+/// Recorded defect P6.
 #[test]
-fn p6_a_clock_that_panics_stands_still() {
+fn a_clock_that_panics_stands_still() {
     for calls_before in 0..12 {
         nothing_is_lost("now", calls_before, 1);
     }
     nothing_is_lost("now", 3, 10);
 }
 
+/// Recorded defect P7.
 #[test]
-fn p7_an_executor_that_panics_costs_a_ticket() {
+fn an_executor_that_panics_costs_a_ticket() {
     for name in ["execute", "having executed", "execute_last", "having executed last"] {
         nothing_is_lost(name, 0, 1);
         nothing_is_lost(name, 1, 1);

@@ -163,7 +163,7 @@ fn a_sweep_follows_the_last_lease_and_the_pause() {
 
 /// No thread comes to the queue before it is paused, because another queue has the only thread.
 #[test]
-fn a_queue_may_be_paused_while_a_thread_waits() {
+fn a_wait_that_has_begun_hears_of_a_pause() {
     in_a_minute(|| {
         let fair = over_a_pool();
         let ((begun, has_begun), (release, released)) = (mpsc::channel(), mpsc::channel());
@@ -196,7 +196,7 @@ impl Clock for Hook {
 
 /// The clock is read when the task is counted and its job is not in the queue yet.
 #[test]
-fn a_task_may_be_cancelled_before_its_job_is_queued() {
+fn a_wait_ends_for_a_task_cancelled_before_its_job_is_queued() {
     let (place, token) = (Arc::new(Mutex::new(None)), CancelToken::new());
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap());
     let fair = fair.clock(Hook(Arc::clone(&place))).measure_waits(true).build();
@@ -261,7 +261,7 @@ fn a_job_that_a_sweep_has_met_is_not_lost() {
 
 /// Tasks are cancelled while threads wait, spawn, pause, resume, and change the queue's settings.
 #[test]
-fn sweeps_meet_everything_else() {
+fn sweeps_lose_no_task_and_keep_the_order_of_the_others() {
     for round in 0..300_u64 {
         let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
         let queue = fair.queue("q").max_parallel(1).paused();

@@ -174,7 +174,7 @@ fn a_closed_injector_gives_back_what_comes() {
 
 /// Of pushes and a close at the same time, each item is refused or there.
 #[test]
-fn close_meets_pushes() {
+fn an_item_pushed_during_a_close_is_refused_or_there() {
     for _ in 0..scaled(200) {
         let injector = &Injector::new();
         let refused: usize = thread::scope(|scope| {

@@ -168,7 +168,7 @@ fn ended_in_place(task: filch::JoinHandle<()>) {
 
 /// Halves are as many as the tree has, so dropping them all would not end before the tree does.
 #[test]
-fn a_pool_is_closed_while_a_tree_of_joins_grows() {
+fn a_cancel_returns_though_a_tree_of_joins_grows() {
     in_a_minute(|| {
         fn grow(pool: &ThreadPool, depth: usize) {
             match depth {

@@ -100,7 +100,7 @@ fn a_panic_is_told_rather_than_the_token() {
 }
 
 #[test]
-fn a_token_and_the_end_of_the_pool() {
+fn a_token_cuts_a_scope_of_an_ended_pool_short() {
     let (pool, token) = (ThreadPool::new(1).unwrap(), CancelToken::new());
     pool.shutdown(Shutdown::Cancel).unwrap();
     let ran = AtomicUsize::new(0);

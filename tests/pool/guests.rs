@@ -241,7 +241,7 @@ fn a_broadcast_reaches_no_guest() {
 }
 
 #[test]
-fn guests_come_and_go_at_once() {
+fn guests_that_come_and_go_at_once_lose_no_job() {
     let pool = ThreadPool::new(2).unwrap();
     let (jobs, sum) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     thread::scope(|threads| {

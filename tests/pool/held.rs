@@ -216,7 +216,7 @@ fn a_scope_finds_no_half_that_was_held_before_it_began() {
 }
 
 #[test]
-fn a_half_that_was_held_while_another_is_offered_is_found_by_its_own_place() {
+fn a_half_that_was_held_while_another_is_offered_is_found_by_its_own_index() {
     let pool = tight(2);
     let same = pool.clone();
     let task = pool.spawn(move || {

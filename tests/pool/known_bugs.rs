@@ -17,10 +17,10 @@ fn pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
-/// `Dispose` before the first use dereferenced null; from a thread of the pool it waited for
+/// B7: `Dispose` before the first use dereferenced null; from a thread of the pool it waited for
 /// itself.
 #[test]
-fn b7_a_pool_that_was_never_used_shuts_down_and_no_worker_shuts_down_its_own() {
+fn a_pool_that_was_never_used_shuts_down_and_no_worker_shuts_down_its_own() {
     let unused = pool(2);
     unused.shutdown(Shutdown::Drain).unwrap();
     let used = pool(2);
@@ -29,9 +29,9 @@ fn b7_a_pool_that_was_never_used_shuts_down_and_no_worker_shuts_down_its_own() {
     assert_eq!(answer, Err(WouldDeadlock));
 }
 
-/// The threads were published before they were there.
+/// B8: the threads were published before they were there.
 #[test]
-fn b8_whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
+fn whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
     for _ in 0..100 {
         let (pool, together) = (pool(3), Barrier::new(4));
         thread::scope(|scope| {
@@ -63,9 +63,9 @@ fn b8_whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
     }
 }
 
-/// A thread of one pool that queued into another pushed into its own deque.
+/// B9: a thread of one pool that queued into another pushed into its own deque.
 #[test]
-fn b9_what_is_spawned_into_another_pool_runs_there() {
+fn what_is_spawned_into_another_pool_runs_there() {
     let named = |name| ThreadPool::builder().num_threads(1).thread_name(name).build().unwrap();
     let (here, there) = (named("here"), named("there"));
     let (same_here, same_there) = (here.clone(), there.clone());
@@ -83,10 +83,10 @@ fn b9_what_is_spawned_into_another_pool_runs_there() {
     assert_eq!([first, second, innermost.join().unwrap()], ["here-0", "there-0", "here-0"]);
 }
 
-/// The loop never came to its stealing; what was stolen replaced what was found; a thread that
+/// B10: the loop never came to its stealing; what was stolen replaced what was found; a thread that
 /// stole ended.
 #[test]
-fn b10_an_idle_worker_steals_and_lives_on() {
+fn an_idle_worker_steals_and_lives_on() {
     let pool = pool(2);
     for round in 1..=50 {
         let (same, (sender, inbox)) = (pool.clone(), mpsc::channel());
@@ -110,10 +110,10 @@ fn b10_an_idle_worker_steals_and_lives_on() {
     assert!(steals >= 500, "only a thief can have run them");
 }
 
-/// A thread whose own queue is never empty looked nowhere else, and never noticed that it should
-/// end.
+/// B11: a thread whose own queue is never empty looked nowhere else, and never noticed that it
+/// should end.
 #[test]
-fn b11_outside_work_and_shutdown_get_their_turn() {
+fn outside_work_and_shutdown_get_their_turn() {
     fn again(pool: &ThreadPool, rounds: &Arc<AtomicUsize>) {
         rounds.fetch_add(1, SeqCst);
         let (same, rounds) = (pool.clone(), Arc::clone(rounds));

@@ -191,7 +191,7 @@ fn what_a_stop_hook_spawns_runs_or_is_refused() {
 
 /// The pool shuts down while threads go.
 #[test]
-fn what_a_stop_hook_spawns_meets_the_end_of_the_pool() {
+fn what_a_stop_hook_spawns_as_the_pool_ends_runs_or_is_refused() {
     for _ in 0..100 {
         let (pool, known) = with_a_stop_hook();
         let (sender, spawned) = mpsc::channel();

@@ -272,9 +272,10 @@ fn a_wait_for_a_handle_within_a_join_leaves_the_other_half_where_it_is() {
             let held = long.clone();
             let job = scope.spawn_with_handle(move || {
                 begun.store(1, SeqCst);
-                // Keeps this thread from what is queued until the other has joined.
-                pool.spawn_detached(move || wait(&held)).unwrap();
                 pool.join(|| wait(helped), || helped.store(1, SeqCst));
+                // Keeps this thread from what is queued until the other has joined. Spawned after
+                // the `join`: a waiting thread sees no half behind another job.
+                pool.spawn_detached(move || wait(&held)).unwrap();
             });
             wait(begun);
             pool.join(

@@ -154,7 +154,7 @@ fn a_pool_whose_worker_has_given_its_place_away_can_be_resized_and_shut_down() {
 }
 
 #[test]
-fn a_wait_in_a_blocking_section_and_the_other_way_round() {
+fn waits_and_blocking_sections_nest() {
     let pool = ThreadPool::new(2).unwrap();
     for _ in 0..50 {
         let same = pool.clone();

@@ -34,7 +34,7 @@ use thieves::{Item, Owner, Taken, Ways, each_item_is_taken_once, item, warm_up};
 ///
 /// Handles are not waited for: what unparks a thread is an `Arc`, whose count ends with a fence.
 #[test]
-fn stress_pool() {
+fn stress_a_pool_runs_each_half_once() {
     fn sum(pool: &ThreadPool, numbers: &mut [Box<usize>]) -> usize {
         if numbers.len() < 8 {
             return numbers.iter_mut().map(|it| std::mem::replace(&mut **it, 0)).sum();
@@ -70,7 +70,7 @@ fn stress_pool() {
 /// The queues stay: what belongs to a queue that goes is counted by `Arc`s, whose counts end with
 /// fences.
 #[test]
-fn stress_fair() {
+fn stress_an_ordered_queue_runs_one_task_at_a_time() {
     struct Ordered(UnsafeCell<Vec<usize>>);
     // SAFETY: only tasks of the ordered queue touch it, one at a time.
     unsafe impl Sync for Ordered {}
@@ -126,7 +126,7 @@ fn stress_fair() {
 /// Each receiver sleeps in a park of its own and hands over what unparks it: the count of an `Arc`
 /// ends with a fence, so the last one is let go after the threads have been joined.
 #[test]
-fn stress_event_count() {
+fn stress_receivers_that_sleep_get_each_item_once() {
     let shared = Arc::new((Injector::<Box<usize>>::new(), EventCount::new(), AtomicUsize::new(0)));
     let items = scaled(20_000);
     let receivers = [false, false, true, true].map(|is_impatient| {
@@ -167,7 +167,7 @@ fn stress_event_count() {
 /// Producers that push singly and in batches, consumers that take in every way, and segments that
 /// are used again all the time.
 #[test]
-fn stress_injector() {
+fn stress_an_injector_gives_each_item_once_and_whole() {
     let (injector, taken) = (Arc::new(Injector::new()), Arc::new(AtomicUsize::new(0)));
     let items = scaled(60_000);
     let producers = [1, 7].map(|batch| {
@@ -211,61 +211,61 @@ fn stress_injector() {
 }
 
 #[test]
-fn stress_lifo_ebb_and_flow() {
+fn stress_items_are_taken_once_in_ebb_and_flow_lifo() {
     let builder = Builder::new(Flavor::Lifo).capacity(1);
     each_item_is_taken_once(builder, Owner::ebb_and_flow, Ways::All);
 }
 
 #[test]
-fn stress_fifo_ebb_and_flow() {
+fn stress_items_are_taken_once_in_ebb_and_flow_fifo() {
     let builder = Builder::new(Flavor::Fifo).capacity(1);
     each_item_is_taken_once(builder, Owner::ebb_and_flow, Ways::All);
 }
 
 #[test]
-fn stress_lifo_hand_to_mouth() {
+fn stress_items_are_taken_once_from_hand_to_mouth_lifo() {
     let builder = Builder::new(Flavor::Lifo);
     each_item_is_taken_once(builder, Owner::hand_to_mouth, Ways::All);
 }
 
 #[test]
-fn stress_fifo_hand_to_mouth() {
+fn stress_items_are_taken_once_from_hand_to_mouth_fifo() {
     let builder = Builder::new(Flavor::Fifo);
     each_item_is_taken_once(builder, Owner::hand_to_mouth, Ways::All);
 }
 
 #[test]
-fn stress_lifo_within_reach_of_batches() {
+fn stress_items_are_taken_once_within_reach_of_batches_lifo() {
     let builder = Builder::new(Flavor::Lifo);
     each_item_is_taken_once(builder, Owner::within_reach, Ways::Batches);
 }
 
 #[test]
-fn stress_fifo_within_reach_of_batches() {
+fn stress_items_are_taken_once_within_reach_of_batches_fifo() {
     let builder = Builder::new(Flavor::Fifo);
     each_item_is_taken_once(builder, Owner::within_reach, Ways::Batches);
 }
 
 #[test]
-fn stress_lifo_flood_and_drought() {
+fn stress_items_are_taken_once_in_flood_and_drought_lifo() {
     let builder = Builder::new(Flavor::Lifo).capacity(1);
     each_item_is_taken_once(builder, Owner::flood_and_drought, Ways::All);
 }
 
 #[test]
-fn stress_lifo_shrinking() {
+fn stress_items_are_taken_once_while_a_deque_shrinks_lifo() {
     let builder = Builder::new(Flavor::Lifo).capacity(1).shrinking(true);
     each_item_is_taken_once(builder, Owner::flood_and_drought, Ways::All);
 }
 
 #[test]
-fn stress_fifo_shrinking() {
+fn stress_items_are_taken_once_while_a_deque_shrinks_fifo() {
     let builder = Builder::new(Flavor::Fifo).capacity(1).shrinking(true);
     each_item_is_taken_once(builder, Owner::flood_and_drought, Ways::All);
 }
 
 #[test]
-fn stress_shrinking_ebb_and_flow() {
+fn stress_items_are_taken_once_while_a_deque_shrinks_in_ebb_and_flow() {
     let builder = Builder::new(Flavor::Lifo).capacity(1).shrinking(true);
     each_item_is_taken_once(builder, Owner::ebb_and_flow, Ways::All);
 }

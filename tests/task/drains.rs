@@ -112,7 +112,7 @@ fn a_future_of_a_pool_awaits_the_others_work() {
 }
 
 #[test]
-fn a_drain_meets_pauses_cancels_and_futures_that_nobody_wakes() {
+fn a_drain_ends_when_all_tasks_have_run_or_are_cancelled() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     for cancels in [false, true] {
         let queue = fair.queue("q").paused().capacity(2).build().unwrap();
@@ -138,7 +138,7 @@ fn a_drain_meets_pauses_cancels_and_futures_that_nobody_wakes() {
 }
 
 #[test]
-fn a_drain_meets_the_end_of_the_executor() {
+fn a_drain_ends_with_its_executor() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
         let pool = ThreadPool::new(1).unwrap();
         let fair = FairScheduler::over(pool.clone());

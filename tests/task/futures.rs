@@ -217,9 +217,9 @@ fn a_future_goes_on_without_its_handle() {
     assert_eq!(task.join().unwrap(), 1);
 }
 
-/// async-task ends the process where a destructor panics.
+/// async-task ends the process where a destructor panics. Recorded defect Q4.
 #[test]
-fn q4_futures_that_panic_when_they_are_dropped_end_nothing() {
+fn futures_that_panic_when_they_are_dropped_end_nothing() {
     keep_quiet(&["expected"]);
     let bomb = Bomb;
     let waits = spawn_future(Inline, async move {

@@ -19,8 +19,9 @@ fn is_by(error: JoinError, by: CancelledBy) -> bool {
 }
 
 /// The first lies in the worker's deque; the second came from outside, and lies in the injector.
+/// Recorded defect P8.
 #[test]
-fn p8_a_queued_future_ends_at_once_with_its_pool_though_every_worker_is_busy() {
+fn a_queued_future_ends_at_once_with_its_pool_though_every_worker_is_busy() {
     let (pool, (inner, inner_dropped)) = (ThreadPool::new(1).unwrap(), sleeps());
     let ((begun, has_begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
     let same = pool.clone();
@@ -44,9 +45,9 @@ fn p8_a_queued_future_ends_at_once_with_its_pool_though_every_worker_is_busy() {
 }
 
 /// It is being polled while its queue is cancelled, and wakes itself; then its only thread does
-/// something else for long.
+/// something else for long. Recorded defect P8.
 #[test]
-fn p8_a_future_that_yields_ends_with_the_poll_in_which_its_queue_is_cancelled() {
+fn a_future_that_yields_ends_with_the_poll_in_which_its_queue_is_cancelled() {
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).tasks_per_lease(1).build();
     let (queue, other) = (fair.queue("q").build().unwrap(), fair.queue("other").build().unwrap());
     let polls = Arc::new(AtomicUsize::new(0));

@@ -78,8 +78,9 @@ where
     (queue, first)
 }
 
+/// Recorded defect P8.
 #[test]
-fn p8_a_future_ends_at_once_wherever_it_stands() {
+fn a_future_ends_at_once_wherever_it_stands() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     for stands in ALL {
         // By its handle, by its token, by its queue, by the queue's token.
@@ -122,8 +123,9 @@ fn p8_a_future_ends_at_once_wherever_it_stands() {
     }
 }
 
+/// Recorded defect P8.
 #[test]
-fn p8_a_future_that_nobody_wakes_ends_with_its_pool() {
+fn a_future_that_nobody_wakes_ends_with_its_pool() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
         let (pool, (future, dropped)) = (ThreadPool::new(2).unwrap(), sleeps());
         let task = pool.spawn_future(future);
@@ -415,8 +417,9 @@ fn a_waker_that_panics_ends_nothing() {
     assert_eq!(pool.metrics().panic_count, 1);
 }
 
+/// Recorded defect P17.
 #[test]
-fn p17_the_context_is_entered_around_each_poll() {
+fn the_context_is_entered_around_each_poll() {
     let pool = ThreadPool::builder().num_threads(1).context(User).build().unwrap();
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).context(User).build();
     let seen = || async {

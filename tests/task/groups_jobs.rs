@@ -16,9 +16,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The job was made first, and given to the queue by hand. One that is refused is in the group
-/// until it goes.
+/// until it goes. Recorded defect P12.
 #[test]
-fn p12_a_queue_has_room_again_when_a_groups_job_has_ended() {
+fn a_queue_has_room_again_when_a_groups_job_has_ended() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
     let queue = fair.queue("q").capacity(1).build().unwrap();
     let group = TaskGroup::new();

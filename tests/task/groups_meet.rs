@@ -1,7 +1,6 @@
 //! Groups together with refusals, paused queues, capacities, scopes and other waiters.
 //!
-//! A name begins with the row that the test guards against in the list of recorded defects (Q1, Q2,
-//! P12). Waits end after a minute, so that a hang fails.
+//! Waits end after a minute, so that a hang fails.
 
 use crate::common::closures::keep_quiet;
 use crate::common::users::{USER, User};
@@ -63,9 +62,9 @@ impl Executor for Held {
 }
 
 /// While a thread that may run tasks of the executor waits for the group, those that it refuses do
-/// not run.
+/// not run. Recorded defect Q1.
 #[test]
-fn q1_what_is_refused_has_not_run() {
+fn what_is_refused_has_not_run() {
     let (held, group, token) = (Held::new(), TaskGroup::new(), CancelToken::new());
     let (ran, open) = (Arc::new(AtomicUsize::new(0)), group.job(|| ()));
     let same_group = group.clone();
@@ -127,8 +126,9 @@ fn meets_closing<E: Executor + Sync>(executor: &E, close: impl FnOnce() + Send) 
     let _ = ended(helps);
 }
 
+/// Recorded defect Q1.
 #[test]
-fn q1_accepting_meets_closing() {
+fn what_a_closing_executor_accepts_runs_and_nothing_else() {
     for _ in 0..30 {
         let pool = ThreadPool::new(2).unwrap();
         meets_closing(&pool, || pool.shutdown(Shutdown::Drain).unwrap());
@@ -150,8 +150,9 @@ fn q1_accepting_meets_closing() {
     }
 }
 
+/// Recorded defect Q1.
 #[test]
-fn q1_on_one_thread() {
+fn a_group_waits_for_its_tasks_on_one_thread() {
     let group = TaskGroup::new();
     assert_eq!(TaskBuilder::on(&Inline).group(&group).spawn(|| 7).join().unwrap(), 7);
     let stepper = Stepper::new(1, 2);
@@ -186,16 +187,18 @@ fn is_woken_for_a_place(pool: &dyn Executor, queue: &Queue, make_room: impl FnOn
     done(waits).unwrap();
 }
 
+/// Recorded defect Q2.
 #[test]
-fn q2_a_wait_for_a_group_is_woken_when_a_queue_resumes() {
+fn a_wait_for_a_group_is_woken_when_a_queue_resumes() {
     // A thread of this pool does not look again by itself.
     let pool = Arc::new(LockedPool::new(1).unwrap());
     let queue = FairScheduler::over(Arc::clone(&pool)).queue("q").paused().build().unwrap();
     is_woken_for_a_place(&pool, &queue, || assert!(queue.resume()));
 }
 
+/// Recorded defect Q2.
 #[test]
-fn q2_a_wait_for_a_group_is_woken_when_a_queue_may_run_more() {
+fn a_wait_for_a_group_is_woken_when_a_queue_may_run_more() {
     let pool = ThreadPool::new(2).unwrap();
     let queue = FairScheduler::over(pool.clone()).queue("q").max_parallel(1).build().unwrap();
     let (begins, has_begun) = mpsc::channel();
@@ -210,8 +213,9 @@ fn q2_a_wait_for_a_group_is_woken_when_a_queue_may_run_more() {
     assert!(done(first));
 }
 
+/// Recorded defect P12.
 #[test]
-fn p12_a_queue_has_room_again_when_the_group_has_ended() {
+fn a_queue_has_room_again_when_the_group_has_ended() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
     let queue = fair.queue("q").capacity(1).build().unwrap();
     let (group, token) = (TaskGroup::new(), CancelToken::new());
@@ -339,7 +343,7 @@ fn a_group_does_not_keep_ended_tasks() {
 
 /// A worker that waits runs the tasks of its executor, whatever tasks of others are in the group.
 #[test]
-fn a_group_of_tasks_of_several_executors() {
+fn a_wait_for_a_group_ends_whatever_executors_its_tasks_have() {
     let (pool, other, group) = (ThreadPool::new(1).unwrap(), Held::new(), TaskGroup::new());
     let queues = FairScheduler::over(pool.clone());
     let queues: Vec<_> =

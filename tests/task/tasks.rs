@@ -255,7 +255,7 @@ fn a_token_asks_what_runs_to_end() {
 }
 
 #[test]
-fn tokens_are_linked_and_unlinked() {
+fn a_token_forgets_children_and_tasks_that_are_gone() {
     let (long, short) = (CancelToken::new(), CancelToken::new());
     let listeners = |token: &CancelToken| {
         let text = format!("{token:?}");

@@ -165,7 +165,7 @@ fn threads_that_have_gone_are_remembered() {
 }
 
 #[test]
-fn timelines_do_not_meet() {
+fn a_timeline_shows_no_task_of_another() {
     let first = Timeline::new();
     let pool = pool_of(1, &first);
     for _ in 0..3 {

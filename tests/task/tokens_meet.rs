@@ -1,7 +1,4 @@
 //! Tokens together with dropped handles, panics, long chains and concurrent cancellers.
-//!
-//! A name begins with the row that the test guards against in the list of recorded defects (P3,
-//! Q3).
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
@@ -19,8 +16,9 @@ use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
+/// Recorded defect P3.
 #[test]
-fn p3_a_token_reaches_those_below_tokens_without_handles() {
+fn a_token_reaches_those_below_tokens_without_handles() {
     let (root, other, held) = (CancelToken::new(), CancelToken::new(), Held::default());
     let mut below = vec![
         root.child(),
@@ -63,8 +61,9 @@ fn p3_a_token_reaches_those_below_tokens_without_handles() {
     assert!(!other.is_cancelled());
 }
 
+/// Recorded defect P3.
 #[test]
-fn p3_a_child_alone_is_cancelled_alone() {
+fn a_child_alone_is_cancelled_alone() {
     let root = CancelToken::new();
     let (left, right) = (root.child().child(), root.child().child());
     left.cancel();
@@ -89,8 +88,9 @@ fn await_with(waker: &Waker, token: &CancelToken) -> Pin<Box<Cancelled>> {
     cancelled
 }
 
+/// Recorded defect Q3.
 #[test]
-fn q3_a_panic_on_the_way_leaves_nobody_untold() {
+fn a_panic_on_the_way_leaves_nobody_untold() {
     keep_quiet(&["expected"]);
     for seed in 0..8 {
         let (token, held, group) = (CancelToken::new(), Held::default(), TaskGroup::new());
@@ -129,8 +129,9 @@ fn q3_a_panic_on_the_way_leaves_nobody_untold() {
     }
 }
 
+/// Recorded defect Q3.
 #[test]
-fn q3_a_hook_of_an_ended_pool_leaves_nobody_untold() {
+fn a_hook_of_an_ended_pool_leaves_nobody_untold() {
     keep_quiet(&["expected"]);
     let pool = ThreadPool::new(1).unwrap();
     let end = pool.end().unwrap();

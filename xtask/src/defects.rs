@@ -1,7 +1,7 @@
 //! `cargo xtask defects`: plants the defects of the articles' schedulers (B1–B17), and those that
 //! this crate once had, in the real source.
 //!
-//! Each defect has a test that is named after it. A test that passes with the defect in the source
+//! The list names a test for each defect. A test that passes with the defect in the source
 //! shows nothing. So the command writes each defect into a copy of the source, and its test must
 //! fail there.
 

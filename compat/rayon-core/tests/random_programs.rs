@@ -218,7 +218,7 @@ fn world(pools: Vec<ThreadPool>, effects: usize) -> Arc<World> {
 }
 
 #[test]
-fn programs_on_pools_that_wait_for_each_other() {
+fn programs_lose_no_effect_on_pools_that_wait_for_each_other() {
     for_a_while(|seed| {
         let (program, effects, mut random) = make(seed, 3);
         let pools = (0..3).map(|_| pool(1 + random.below(3))).collect();
@@ -231,7 +231,7 @@ fn programs_on_pools_that_wait_for_each_other() {
 }
 
 #[test]
-fn programs_in_tasks_of_queues() {
+fn programs_lose_no_effect_in_tasks_of_queues() {
     for_a_while(|seed| {
         let (program, effects, mut random) = make(seed, 1);
         let pool = pool(1 + random.below(3));

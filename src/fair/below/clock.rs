@@ -48,7 +48,6 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Duration;
 }
 
-/// The clock that measures leases and waits.
 pub(crate) enum Time {
     System(Stopwatch),
     Own {

@@ -17,7 +17,6 @@ pub(crate) struct Below {
     /// each lease needs it.
     base: ExecutorId,
     pub(crate) panics: PanicHandler,
-    /// The greatest number of tickets that there may be.
     most_tickets: AtomicUsize,
     /// The executor has run a ticket at once, on the submitting thread.
     runs_at_once: AtomicBool,
@@ -40,7 +39,6 @@ impl Below {
         }
     }
 
-    /// Returns the id of the executor whose threads run the tasks.
     pub(crate) fn base(&self) -> Option<ExecutorId> {
         Some(self.base)
     }
@@ -50,7 +48,7 @@ impl Below {
     }
 
     /// Asks the executor how many tickets there may be, and returns that number. If the executor
-    /// queues surplus jobs, there may be any number. Then one ticket waits there while there is
+    /// queues surplus jobs, there may be any number, so that one ticket waits there while there is
     /// work. That ticket begins as soon as the executor grows or one of its threads blocks.
     pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
         let most = || {

@@ -13,7 +13,8 @@
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
 
-/// A reservation: tiers below `tier` leave `kept` of the executor's threads to the others.
+/// A reservation: the tiers below `tier` leave `kept` of the executor's threads to `tier` and the
+/// tiers above it.
 struct Reserve {
     tier: usize,
     kept: usize,

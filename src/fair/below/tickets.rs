@@ -17,8 +17,17 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 /// The word of all tickets.
 ///
 /// A thread that makes work visible makes sure that a ticket searches, or that `most` tickets run.
-/// A ticket that stops searching looks once more. Each of the two fences (`LOOK`) between its two
-/// steps (I4).
+/// A ticket that stops searching looks once more (I4).
+///
+/// ```text
+///  submitter                                   last searching ticket
+///  ─────────                                   ─────────────────────
+///  1  put the queue in the ready set           a  stop searching: `found` or `leave`
+///  2  ── LOOK fence ──                         b  ── LOOK fence ──
+///  3  no ticket searches: submit one           c  there is more work: submit a ticket, or return
+///
+///  Never: 3 relies on the ticket of a and c misses the queue of 1, so that no ticket serves it.
+/// ```
 #[derive(Default, Debug)]
 pub struct Tickets(AtomicU64);
 

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Relaxed};
 /// off the queue's count ([`tell`]). So these sums and that count together are never more than the
 /// accepted tasks.
 ///
-/// The fields are grouped by their writers. The first six, which a lease updates, share a cache
+/// The fields are grouped by their writers. The first seven, which a lease updates, share a cache
 /// line with the queue's life word.
 #[derive(Default)]
 #[repr(C)]
@@ -75,10 +75,12 @@ impl QueueCounters {
     }
 }
 
+// Relaxed, in `add`, `raise` and `read`: no data is read because of a counter.
+
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, by: u64) {
     if by != 0 {
-        counter.fetch_add(by, Relaxed); // Relaxed: no data is read because of it
+        counter.fetch_add(by, Relaxed);
     }
 }
 
@@ -92,12 +94,12 @@ pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
 }
 
 pub(crate) fn raise(counter: &AtomicU64, to: u64) {
-    // Relaxed: no data is read because of this. The load usually saves the exchange.
+    // The load usually saves the exchange.
     if counter.load(Relaxed) < to {
         counter.fetch_max(to, Relaxed);
     }
 }
 
 pub(crate) fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Relaxed) // Relaxed: no data is read because of it
+    counter.load(Relaxed)
 }

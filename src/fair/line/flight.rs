@@ -8,7 +8,6 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::mem;
 
-/// The futures of a queue that hold a permit, and those that wait for one.
 #[derive(Default)]
 pub(crate) struct Flight(Mutex<Permits>);
 
@@ -25,7 +24,6 @@ struct Permits {
     early: BTreeSet<u64>,
     /// Set when the queue ends its futures: no future waits any more.
     over: Option<Cause>,
-    /// Some thread is giving permits to waiting futures.
     is_being_filled: bool,
 }
 

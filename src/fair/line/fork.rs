@@ -32,15 +32,12 @@ use core::ptr;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
-/// How many shards a queue's forks have.
 const SHARDS: usize = 16;
 /// The shard of all threads that have none of their own.
 const COMMON: usize = SHARDS - 1;
 
-/// The head with which every fork begins.
 #[repr(C)]
 pub(crate) struct ForkHead {
-    /// First, so that a pointer to it is a pointer to the whole.
     stack: OnStack,
     latch: *const Latch,
 }
@@ -50,12 +47,10 @@ impl ForkHead {
         ForkHead { stack: OnStack(kind), latch }
     }
 
-    /// Returns the latch at which the fork's owner waits for it.
     pub(crate) fn latch(&self) -> *const Latch {
         self.latch
     }
 
-    /// Returns whether this fork comes of the latch.
     fn comes_of(&self, latch: *const Latch) -> bool {
         let mut own = self.latch;
         while !own.is_null() && !ptr::eq(own, latch) {
@@ -116,9 +111,9 @@ impl Shard {
 
 /// The forks of a queue that no thread has begun.
 ///
-/// A thread that forks has a shard of its own, lent to it for the lease. So threads that fork in
-/// the same queue do not take the same lock. If a lease leaves forks in its shard, the queue's
-/// other servers find the forks there.
+/// A thread that forks has a shard of its own for the lease, so that threads that fork in one queue
+/// share no lock. If a lease leaves forks in its shard, the queue's other servers find the forks
+/// there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
@@ -146,7 +141,7 @@ impl Forks {
     #[inline]
     pub(crate) fn give_back(&self, owner: &Owner) {
         if let Some(shard) = owner.shard.get().filter(|it| *it < COMMON) {
-            self.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: as when it was lent
+            self.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: the shard's lock orders it
         }
     }
 
@@ -190,8 +185,8 @@ impl Forks {
         })
     }
 
-    /// Takes a fork that comes of this latch. Looks under the lock of every shard. So a thread that
-    /// offers such a fork later sees the caller's earlier writes.
+    /// Takes a fork that comes of this latch. Looks under the lock of every shard, so that a thread
+    /// that later offers such a fork sees the caller's earlier writes.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
@@ -272,7 +267,6 @@ impl Latch {
         caller.is_some_and(|it| ptr::eq(it, self.owner))
     }
 
-    /// Counts one more fork, which has to end before the wait does.
     pub(crate) fn add(&self, caller: Option<&Owner>) {
         match self.is_owners(caller) {
             true => self.countdown.add_own(),
@@ -335,7 +329,7 @@ impl Latch {
 
     #[cold]
     fn ring(&self) {
-        // Relaxed: the shard's lock orders it, as in `stir`.
+        // Relaxed: the shard's lock orders it.
         if self.is_asleep.swap(false, Relaxed) {
             let bell = self.bell.lock().clone();
             bell.iter().for_each(Waker::wake_by_ref);

@@ -33,8 +33,8 @@ impl Joiners {
     /// Removes the waker with this number.
     pub fn remove(&self, number: usize) {
         let mut wakers = self.wakers.lock();
-        let place = wakers.iter().position(|it| it.0 == number);
-        let waker = place.map(|at| wakers.remove(at));
+        let index = wakers.iter().position(|it| it.0 == number);
+        let waker = index.map(|at| wakers.remove(at));
         self.waiting.store(wakers.len(), Relaxed); // Relaxed: a joiner that leaves needs no wake-up
         drop(wakers);
         drop(waker);

@@ -5,24 +5,19 @@ use crate::fair::{ENDED, OPENED};
 use crate::sync::order::both;
 use crate::sync::{AtomicU64, Relaxed};
 
-/// The queue is closed.
 const CLOSED: u64 = 1;
-/// The queue is cancelled.
 const CANCELLED: u64 = 1 << 1;
 /// The queue has a handle.
 const HELD: u64 = 1 << 2;
 /// The slot has a queue.
 const TAKEN: u64 = 1 << 3;
-/// The queue is paused.
 const PAUSED: u64 = 1 << 4;
 /// One lease, in the word's count of leases.
 const LEASE: u64 = 1 << 8;
 /// One task, in the word's count of accepted tasks that have not ended.
 const TASK: u64 = 1 << 24;
 
-/// The most leases that a queue may have at once.
 pub(crate) const MAX_LEASES: usize = 0xFFFF;
-/// The most tasks that a queue may hold.
 pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 
 /// One word with the state of a queue, the number of its leases, and the number of accepted tasks
@@ -56,8 +51,8 @@ impl Look {
     pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
-    /// Returns whether there is no queue, or one that is over. No lease may begin then. The end of
-    /// such a lease would make the queue over a second time, and free the slot twice.
+    /// Returns whether there is no queue, or one that is over. No lease may begin then, because its
+    /// end would make the queue over a second time, and free the slot twice.
     fn is_gone(self) -> bool {
         !self.is_taken() || self.is_over_now()
     }
@@ -171,14 +166,14 @@ impl Life {
         let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);
         let order = both(OPENED.acquire(), OPENED.release());
-        // Relaxed: as in `begin`.
+        // Relaxed: only a successful exchange is relied on.
         self.0.fetch_update(order, Relaxed, begun).is_ok()
     }
 
     #[inline]
     fn begin(&self, may: impl Fn(Look) -> bool) -> bool {
         let begun = |word| (!Look(word).is_gone() && may(Look(word))).then_some(word + LEASE);
-        // Relaxed: only the value that a successful exchange reads is relied on.
+        // Relaxed: only a successful exchange is relied on.
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 

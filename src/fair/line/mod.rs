@@ -33,7 +33,6 @@ use sweeps::Sweeps;
 use waits::Waits;
 use yields::Yields;
 
-/// The greatest weight of a queue.
 pub(crate) const MAX_WEIGHT: u64 = 1 << 32;
 
 pub(crate) struct QueuedJob {
@@ -81,14 +80,11 @@ pub(crate) struct Line {
     reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the count.
     pub(crate) litter: AtomicUsize,
-    /// The oldest job, if a sweep has come to it.
     sweeps: Sweeps<QueuedJob>,
-    /// The threads that wait until the queue may run one more task.
     pub(crate) joiners: Joiners,
     /// Notified when the queue is idle. Made when a thread first waits for that.
     pub(crate) quiet: Once<EventCount>,
-    /// The token for the end: it is cancelled when the queue is over or cancelled. Made when first
-    /// asked for.
+    /// The token for the end: it is cancelled when the queue is over or cancelled.
     pub(crate) end: End,
     pub(crate) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
@@ -96,9 +92,7 @@ pub(crate) struct Line {
     /// The token that cancels the queue, and its link to the queue. The link works even after the
     /// last handle is gone.
     pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
-    /// The queue's futures that hold a permit, or wait for one.
     pub(crate) flight: Flight,
-    /// The queue's futures that have not ended.
     pub(crate) living: Living,
     /// A `Weak<QueueHandle>` of the present or last queue, for `Serving`. Handles are built on
     /// lines, so a line does not know their type.
@@ -228,12 +222,10 @@ impl Line {
         self.pauses.load(Relaxed) != 0 && self.life.look().is_paused() // Relaxed: a hint
     }
 
-    /// Returns the reason for which the queue was cancelled, if one was given.
     pub(crate) fn reason(&self) -> Option<Text> {
         self.reason.lock().clone()
     }
 
-    /// Returns whether the queue is cancelled, or closed without a pending task.
     pub(crate) fn has_ended(&self) -> bool {
         let look = self.life.look();
         look.is_cancelled() || (look.is_closed() && look.tasks() == 0)
@@ -300,14 +292,12 @@ impl Line {
         self.yields.get().and_then(Yields::take).map(QueuedJob::of_yielded)
     }
 
-    /// Begins a lease, and takes out the jobs of ended tasks (`sweeps.rs`).
     pub(crate) fn begin_sweep(&self) -> Option<Vec<QueuedJob>> {
         let has_ended = |it: &QueuedJob| it.job.task().is_some_and(AnyTask::is_done);
         let pop = || self.jobs.pop().or_else(|| self.take_yielded());
         self.sweeps.begin(&self.life, || self.has_jobs(), pop, has_ended)
     }
 
-    /// Returns the id of the slot's present or last queue.
     #[inline]
     pub(crate) fn id(&self) -> Option<ExecutorId> {
         ExecutorId::from_number(self.id.load(Relaxed))

@@ -9,7 +9,6 @@ use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed};
 use alloc::vec::Vec;
 
-/// The job that the sweeps of a queue have kept.
 pub(crate) struct Sweeps<T> {
     /// Whether jobs are taken under the lock.
     has_kept: AtomicBool,
@@ -25,10 +24,9 @@ impl<T> Sweeps<T> {
     /// lease.
     #[inline]
     pub(crate) fn have_kept(&self) -> bool {
-        self.has_kept.load(Relaxed) // Relaxed: the life word orders it, as in `begin`
+        self.has_kept.load(Relaxed) // Relaxed: the life word orders it
     }
 
-    /// Takes the kept job or else the oldest.
     #[cold]
     pub(crate) fn take(&self, pop: impl FnOnce() -> Option<T>) -> Option<T> {
         let mut kept = self.kept.lock();

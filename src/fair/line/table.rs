@@ -6,7 +6,6 @@ use crate::sync::{GROUP, GROUPS, array_on_the_machine};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// How many queues a scheduler can have at once.
 const SLOTS: usize = GROUP * GROUPS;
 
 /// The line of each slot, in groups that are made when they are first needed. A line stays where it
@@ -28,7 +27,6 @@ impl Table {
         self.groups.get(slot / GROUP)?.get()?.0[slot % GROUP].get()
     }
 
-    /// Returns the line of a slot. Makes the line if there is none.
     pub(crate) fn make(&self, slot: usize) -> &Line {
         let group = self.groups[slot / GROUP]
             .get_or_make(|| LineGroup(array_on_the_machine![Once::empty(); GROUP]));

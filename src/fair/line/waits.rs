@@ -5,8 +5,8 @@ use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// How many buckets each power of two has. So a time that is read is at most one part in 32 too
-/// long.
+/// How many buckets each power of two has, so that a time that is read is at most one part in 32
+/// too long.
 const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 

@@ -247,7 +247,8 @@ fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
 }
 
 /// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change. A
-/// thread that raises the next floor sees this change, or this thread sees the raised floor.
+/// thread that raises the next floor sees this change, or the lowering thread sees the raised
+/// floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

@@ -6,7 +6,6 @@ use crate::fair::line::table::Table;
 use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, SUMMARY, array_on_the_machine};
 use core::fmt;
 
-/// How many words the summary has.
 pub(crate) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
@@ -35,7 +34,7 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Always sets the summary's bit as well. So a thread that clears that bit reads from the
+    /// Always sets the summary's bit as well, so that a thread that clears that bit reads from the
     /// latest insertion before, and sees its member.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;

@@ -100,7 +100,7 @@ impl Tier {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
-    /// Tells the policy that its pick was not served. The policy takes the charge in advance back.
+    /// Tells the policy that its pick was not served, so that it takes the charge in advance back.
     pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
@@ -128,7 +128,6 @@ pub(crate) struct Tiers {
     pub(crate) reserves: Reserves,
     make: MakePolicy,
     panics: PanicHandler,
-    /// How many tiers have been used.
     used: AtomicUsize,
     /// The number of picks, counted only once several tiers are used.
     picks: AtomicUsize,
@@ -162,7 +161,7 @@ impl Tiers {
         self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
     }
 
-    /// As `has_some`, but leaves out the queue in this slot.
+    /// Returns whether `has_some` holds without the queue in this slot.
     pub(crate) fn has_other_than(&self, slot: usize) -> bool {
         self.iter().any(|it| it.set.has_other_than(slot) && self.reserves.has_room(it.rank))
     }

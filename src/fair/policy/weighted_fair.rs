@@ -68,7 +68,7 @@ const LONGEST: u32 = 48;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct WeightedFair {
-    /// The virtual time at which a queue was last served.
+    /// The greatest virtual time at which a served pick started.
     now: AtomicU64,
     accounts: Box<[Once<Accounts>]>,
     least: Least,
@@ -86,7 +86,7 @@ struct Past {
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
     /// How many queues the slot has had. A late ticket takes its charge back only if this number
-    /// has not changed. Otherwise the slot has another queue.
+    /// has not changed, because the slot has another queue otherwise.
     number: AtomicU64,
 }
 
@@ -127,8 +127,7 @@ impl WeightedFair {
     }
 
     /// Raises the times and floors that are far behind, because a new age has begun. No other call
-    /// raises the time of a queue that is never ready. After half a turn that time would read as
-    /// ahead.
+    /// raises the time of a queue that is never ready, which would read as ahead after half a turn.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {

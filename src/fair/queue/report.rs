@@ -44,7 +44,8 @@ pub struct QueueMetrics {
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
-    /// Tasks that have returned, and tasks with a handle that have panicked.
+    /// Tasks that have returned, and tasks with a handle that have panicked. Tombstones do not
+    /// count.
     pub completed: u64,
     /// Detached tasks that have panicked.
     pub panicked: u64,
@@ -52,7 +53,8 @@ pub struct QueueMetrics {
     pub cancelled: u64,
     /// Jobs whose task was run or cancelled through its handle before a server reached them.
     pub tombstones: u64,
-    /// Tasks that ran on a thread that waited for them.
+    /// Tasks that ran on a thread that waited for them, outside of the queue's tasks. A task that a
+    /// task of the same queue waits for runs in that task's place, and does not count.
     pub inlined: u64,
     /// How many times the queue has polled its futures. Each future counts as one task.
     pub poll_count: u64,

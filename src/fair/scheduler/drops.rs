@@ -8,7 +8,6 @@ use crate::fair::line::life::Look;
 use crate::sync::Relaxed;
 use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
 
-/// Takes an ended task off the queue's count, and returns the new state.
 #[inline]
 pub(crate) fn end_task(line: &Line) -> Look {
     line.life.end_tasks(1)
@@ -52,7 +51,6 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
     is_ours
 }
 
-/// Sweeps the job of a task that has ended.
 pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     match job.task().filter(|it| it.is_counted()) {
         Some(task) => sweep(line, task),

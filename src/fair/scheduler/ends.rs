@@ -8,28 +8,14 @@ use crate::executor::{ExecutorId, Shutdown};
 use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::thread::per_thread;
-use crate::sync::{Arc, Relaxed, Text, Unwatched, Weak, weak};
+use crate::sync::{Arc, Relaxed, Text, waker_of, weak};
 use crate::task::CancelToken;
-use alloc::task::Wake;
 use core::cell::Cell;
 use core::ptr;
-use core::task::Waker;
 
 per_thread! {
     /// The scheduler whose queued tasks this thread is dropping.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static CANCELLING: Cell<*const Scheduler> = Cell::new(ptr::null());
-}
-
-/// Drops a scheduler's queued tasks when the executor ends, if the scheduler still exists.
-struct Gone(Weak<Scheduler>);
-
-impl Wake for Gone {
-    fn wake(self: Unwatched<Self>) {
-        if let Some(scheduler) = self.0.upgrade() {
-            end(&scheduler);
-        }
-    }
 }
 
 /// Takes a hold on the queue `id`, which then cannot be over. Returns `false` if that queue is
@@ -46,7 +32,7 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
 }
 
 /// Ends the caller's lease or hold. Frees the slot of a queue that is over. Wakes the threads that
-/// wait until the queue is idle. Sees to it that a freed place is used.
+/// wait until the queue is idle. Makes sure that a freed place is used.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let look = line.life.look();
     if look.is_closed() && look.tasks() == 0 {
@@ -59,8 +45,8 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
     // This fence lies between the end of the lease and the reads of `quiet` and of the limit. A
     // thread that lowers the limit, or waits until the queue is idle, writes first, then fences and
-    // looks at the leases. Either that thread sees that the lease has ended, or this thread sees
-    // the new limit or the waiting thread.
+    // looks at the leases. Either that thread sees that the lease has ended, or the thread that
+    // ends the lease sees the new limit or the waiting thread.
     LOOK.fence();
     // A thread that waits for a paused queue sweeps it once no lease is left.
     if look.is_idle() || look.may_be_swept() {
@@ -76,11 +62,11 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Begins the end of a task on a thread that does not serve the queue. From here on the caller has
-/// a lease.
+/// Begins the end of a task on a thread that does not serve the queue. Afterwards the caller has a
+/// lease.
 #[cold]
 pub(crate) fn begin_end(line: &Line) {
-    // Until now the task kept the queue from being over. From now on the lease does.
+    // The lease comes first: it keeps the queue from being over, as the task has done until now.
     line.life.begin_lease_anyway();
     end_task(line);
 }
@@ -120,7 +106,7 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // that wait until the queue is idle, so this call takes a hold.
     line.life.begin_lease_anyway();
     line.cancel(reason);
-    // A thread that submits a poll sees the cancellation, or this thread sees the poll.
+    // A thread that submits a poll sees the cancellation, or the canceller sees the poll.
     LOOK.fence();
     // The queued tasks go first. If the running tasks were told first, they would stop, and their
     // threads would drop queued tasks without counting them here.
@@ -150,8 +136,8 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds its queue out of the ready set, and
-    // sees to the task itself. While one member is taken out of the set, a leaving ticket may miss
-    // other members of the same group. The second round drops their tasks.
+    // looks after the task itself. While one member is taken out of the set, a leaving ticket may
+    // miss other members of the same group. The second round drops their tasks.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -160,8 +146,7 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 }
                 discard(&below.panics, line, below.cause());
                 if below.is_ended() {
-                    // Relaxed: the second round sees to futures that the first round misses, as to
-                    // jobs.
+                    // Relaxed: the second round ends the futures that the first round misses.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);
@@ -215,13 +200,15 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
 /// Asks the executor to report its end, at which the queued tasks are dropped. A paused queue needs
 /// this, because it has no ticket that the executor could drop.
 pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
-    let waker = || Waker::from(Unwatched::new(Gone(weak(scheduler))));
+    let waker = || {
+        let scheduler = weak(scheduler);
+        waker_of(move || scheduler.upgrade().iter().for_each(end))
+    };
     if scheduler.below.watch_end(waker) {
         end(scheduler);
     }
 }
 
-/// Drops all queued tasks, because the executor has ended.
 fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
     LOOK.fence();

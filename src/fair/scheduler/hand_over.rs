@@ -16,8 +16,8 @@ use crate::task::{Job, current};
 use alloc::string::ToString;
 use core::mem;
 
-/// The two outcomes of a ticket. Either the executor runs the ticket, whose thread then serves. Or
-/// the executor drops the ticket, and the tasks are dropped.
+/// The two outcomes of a ticket: the executor runs it, so that its thread serves, or drops it, so
+/// that the tasks are dropped.
 pub(crate) trait HandOver {
     /// Serves queues until the quantum is over, then hands on to the next ticket. The caller has a
     /// ticket, which searches.
@@ -39,8 +39,8 @@ impl TicketJob {
     fn run(mut self) {
         if let Some(scheduler) = self.0.take() {
             if !leave_to_submitter(&scheduler.below) {
-                // The tasks that run now may submit to this scheduler, even if an outer frame is
-                // submitting this very ticket. So the outer frame is hidden from them.
+                // The outer frame may be submitting this very ticket. It is hidden from the tasks
+                // that run now, so that they may submit to this scheduler.
                 if is_submitting(&scheduler.below) {
                     scheduler.below.note_run_at_once();
                 }
@@ -69,7 +69,6 @@ fn is_refusal(result: Result<(), Reason>) -> bool {
     matches!(result, Err(Reason::Full | Reason::Closed))
 }
 
-/// Submits a ticket if one is wanted.
 #[inline]
 pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
     if scheduler.wants_ticket() {

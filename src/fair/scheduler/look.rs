@@ -1,4 +1,4 @@
-//! Sees to a queue that a change may have made ready (I4).
+//! Makes sure that a queue is served which a change may have made ready (I4).
 
 use super::Scheduler;
 use super::hand_over::{HandOver, ensure_ticket};
@@ -6,8 +6,8 @@ use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::Arc;
 
-/// Calls `push`, which puts work into a queue, and then fences. A thread that stops serving sees
-/// the work when it looks again, or this thread sees that the other thread has stopped (`LOOK`).
+/// Calls `push`, which puts work into a queue, and then fences. A server that stops sees the work
+/// when it looks again, or the caller sees that the server has stopped (`LOOK`).
 #[inline(always)]
 pub(crate) fn put(push: impl FnOnce()) {
     push();

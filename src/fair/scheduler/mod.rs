@@ -34,7 +34,6 @@ pub(crate) struct Scheduler {
     pub(crate) tickets: Tickets,
     /// The longest time of a lease, in nanoseconds.
     pub(crate) quantum: u64,
-    /// The most tasks in a lease.
     pub(crate) tasks_per_lease: usize,
     pub(crate) context: Option<Flow>,
     /// Whether a thread was started because the executor was full, and has not begun to serve yet.

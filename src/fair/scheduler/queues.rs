@@ -10,7 +10,6 @@ use crate::fair::policy::{Pick, Reweighted, Service};
 use crate::sync::Relaxed;
 use crate::sync::lock::Mutex;
 
-/// All queues, the ready sets with their policies, and the clock that measures the queues.
 pub(crate) struct Queues {
     pub(crate) table: Table,
     pub(crate) tiers: Tiers,
@@ -61,7 +60,7 @@ impl Queues {
     }
 
     /// Takes a queue without tasks out of the ready set. Returns a task that another thread has
-    /// pushed meanwhile. Otherwise the next producer adds the queue again when its push is
+    /// pushed meanwhile. If there is none, the next producer adds the queue again when its push is
     /// complete. The caller has a lease.
     ///
     /// This takes a task instead of asking whether there is one, because the answer would count

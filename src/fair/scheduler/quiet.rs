@@ -34,7 +34,7 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
 pub(crate) fn sweep_is_due(line: &Line) {
     // Of two threads that pause the queue, leave a job or begin to wait, one sees the other.
     LOOK.fence();
-    // Otherwise the end of the last lease, or the next pause, wakes them.
+    // If it may not be swept, the end of the last lease, or the next pause, wakes them.
     if line.life.look().may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();
@@ -52,7 +52,7 @@ pub(crate) fn wait_until_quiet(
     if line.is_idle() {
         return Ok(false);
     }
-    // Preparing to wait has a fence. So the thread that ends the last lease sees `quiet`, or this
+    // Preparing to wait has a fence, so the thread that ends the last lease sees `quiet`, or this
     // thread sees that the lease has ended.
     match line.quiet().wait_until(deadline, || is_quiet(scheduler, line)) {
         true => Ok(true),

@@ -10,9 +10,7 @@ use core::ptr;
 /// The state of the ticket that this thread submits within [`keep_off`].
 #[derive(Clone, Copy)]
 enum Handing {
-    /// This thread submits no ticket.
     Nothing,
-    /// This thread submits a ticket to this executor.
     Submits(*const Below),
     /// The executor has run the ticket at once, on this thread.
     RunsHere,
@@ -26,12 +24,10 @@ struct Submitting {
 
 per_thread! {
     /// The innermost frame in which this thread submits a ticket; null if there is none.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static SUBMITTING: Cell<*const Submitting> = Cell::new(ptr::null());
 }
 
 per_thread! {
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static HANDING: Cell<Handing> = Cell::new(Handing::Nothing);
 }
 

@@ -9,7 +9,7 @@ use crate::fair::queue::handle::QueueHandle;
 use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::queues::Queues;
 use crate::sync::Weak;
-use crate::sync::thread::per_thread;
+use crate::sync::thread::{Finally, per_thread};
 use crate::task::{ExecutorId, current};
 use core::cell::{Cell, OnceCell};
 use core::ptr;
@@ -46,7 +46,6 @@ pub(crate) struct Charge {
 
 per_thread! {
     /// The innermost frame of this thread; null if there is none.
-    #[allow(clippy::missing_const_for_thread_local)] // loom's macro has no such form
     static SERVING: Cell<*const Serving> = Cell::new(ptr::null());
 }
 
@@ -109,15 +108,6 @@ impl Serving {
     }
 }
 
-/// Restores the outer frame when it is dropped, even if a destructor or a waker panics.
-struct RestoreServing(*const Serving);
-
-impl Drop for RestoreServing {
-    fn drop(&mut self) {
-        let _ = SERVING.try_with(|it| it.set(self.0));
-    }
-}
-
 /// Runs `f` as a server of this queue, and returns the service to charge. `f` returns the time at
 /// which it ends.
 pub(crate) fn serving(
@@ -154,8 +144,9 @@ pub(crate) fn charging(
         owner: Owner::new(),
         queue: OnceCell::new(),
     };
-    let back =
-        RestoreServing(SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null()));
+    let outer = SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null());
+    // A destructor or a waker may panic.
+    let back = Finally(|| _ = SERVING.try_with(|it| it.set(outer)));
     let end = f();
     drop(back);
     if let Some(forks) = line.forks.get() {
@@ -163,8 +154,8 @@ pub(crate) fn charging(
     }
     let (whole, away) = (end.saturating_sub(start), this.away.get());
     if let Some(outer) = Serving::innermost() {
-        // If this scheduler runs over the outer frame's queue, this work is that queue's work.
-        // Otherwise the outer queue was not served meanwhile.
+        // If this scheduler runs over the outer frame's queue, this work is that queue's work. If
+        // not, the outer queue was not served during it.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {

@@ -56,7 +56,6 @@ pub(crate) struct Progress {
     ran: u64,
     panicked: u64,
     tombstones: u64,
-    /// How many jobs had no task to run.
     swept: u64,
     polls: u64,
 }
@@ -201,8 +200,8 @@ pub(crate) fn run_up_to(
         if look.is_paused() || look.leases() > line.limit() {
             return None;
         }
-        // This thread leaves forks to the task that has forked them: it may hold locks that they
-        // take.
+        // Leaves forks to the task that has forked them, because the waiting thread may hold locks
+        // that they take.
         let Some(entry) = line.take_job() else { break };
         let is_it = entry.job.task().is_some_and(|it| it.is(task));
         run_entry(scheduler, line, entry, progress, None);
@@ -239,8 +238,8 @@ fn run_job(
     lane: Option<&mut Lane<'_>>,
 ) {
     let panics = &scheduler.below.panics;
-    // Relaxed: the canceller drops the jobs that it finds in the queue, and this thread drops the
-    // jobs that it takes.
+    // Relaxed: the canceller drops the jobs that it finds in the queue, and the thread of the lease
+    // drops the jobs that it takes.
     let has_run = if job.is_half() {
         // A fork runs even in a cancelled queue, because its task waits for it.
         job.run();
@@ -248,7 +247,7 @@ fn run_job(
     } else if line.is_cancelled.load(Relaxed) {
         drop_job(panics, line, job, line.cause());
         false
-    } else if job.task().is_some_and(AnyTask::wants_care) && job.is_expired() {
+    } else if job.task().is_some_and(|it| it.wants_care() && it.is_expired()) {
         drop_job(panics, line, job, Cause::Expired);
         false
     } else if job.task().is_some_and(AnyTask::is_counted) {

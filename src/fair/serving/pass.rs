@@ -104,8 +104,8 @@ impl Gate for Pass {
     }
 }
 
-/// Runs the task, unless another thread has claimed it. A destructor's panic goes to the handler
-/// and not to the waiting thread. Returns whether the task has run here.
+/// Runs the task, unless another thread has claimed it. The handler gets a destructor's panic, and
+/// the waiting thread does not. Returns whether the task has run here.
 fn run(scheduler: &Scheduler, task: &AnyTask) -> bool {
     scheduler.below.panics.take(|| task.run()).unwrap_or(true)
 }

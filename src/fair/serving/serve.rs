@@ -35,8 +35,8 @@ impl HandOver for Scheduler {
                 this.tickets.search_again();
                 continue;
             }
-            // Lets the executor run its other jobs. Meanwhile this ticket counts as running and not
-            // as searching. So a thread that makes work visible submits another ticket.
+            // Lets the executor run its other jobs. During these, this ticket counts as running and
+            // not as searching, so that a thread that makes work visible submits another ticket.
             this.below.panics.take(|| this.below.executor.yield_now());
             // The executor may have fewer threads than before.
             if this.tickets.retire(this.refresh_most_tickets()) {

@@ -8,12 +8,13 @@
 //! ```text
 //!  worker that runs it                         worker that waits for it, or for what brought it about
 //!  ───────────────────                         ──────────────────────────────────────────────────────
-//!  1  latch, word: the service is open         a  word, latch: an open service of what we wait for
+//!  1  wait, word: the service is open          a  word, wait: an open service of what we wait for
 //!  2  push what it brings about                b  look at the oldest item of the deque: not before its beginning?
 //!  3  word := 0                                c  word: as before? then claim the item
 //!  4  push what something else brings about
 //!
-//!  Never: b sees 4, and c misses 3. And the item that b has seen is there as long as no claim but ours succeeds.
+//!  Never: a helper takes an item that the server pushed after the service ended.
+//!  If b sees an item of 4, then c sees 3. If the claim succeeds, it takes the item that b saw.
 //! ```
 //!
 //! A worker that waits takes no stranger. A job of a scope that encloses the service is a stranger,
@@ -22,9 +23,9 @@
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
 //! the thief for which its thief waits. A half or scope is made in some service of the worker that
-//! waits for it. The service that ends the half or scope names the latch of that outer service: it
-//! is *within* that latch. So a worker finds all jobs that were stolen from its thief, and from
-//! that thief's thieves, before any of them waits.
+//! waits for it. The service that ends the half or scope names the wait that the outer service
+//! ends: it is *within* that wait. So a worker finds all jobs that were stolen from its thief, and
+//! from that thief's thieves, before any of them waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -37,14 +38,15 @@ use core::iter;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-/// The address of the half for which a worker waits, or of the kind of a scope's jobs.
-pub(crate) type Latch = usize;
+/// Names a wait: the address of the half for which a worker waits, or of the kind of a scope's
+/// jobs.
+pub(crate) type WaitId = usize;
 
-/// The latch of a wait that is for neither a half nor a scope.
-pub(crate) const NOTHING: Latch = 0;
+/// The id of a wait that is for neither a half nor a scope.
+pub(crate) const NOTHING: WaitId = 0;
 
-pub(crate) fn latch_of(head: *const OnStack) -> Latch {
-    head as Latch
+pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
+    head as WaitId
 }
 
 /// A service, as other workers see it.
@@ -53,9 +55,9 @@ pub(crate) struct OpenService {
     /// The low half is the deque's index at which the service began. The high half is a number that
     /// the worker's next services do not have. Zero if there is no service.
     word: AtomicU64,
-    /// The latch that the service ends: that of the half or scope whose job the worker runs.
-    latch: AtomicUsize,
-    /// The latch of the service in which the half or scope was made; zero if there was none.
+    /// The wait that the service ends: that for the half or scope whose job the worker runs.
+    wait: AtomicUsize,
+    /// The same of the service in which the half or scope was made; zero if there was none.
     within: AtomicUsize,
 }
 
@@ -82,35 +84,35 @@ pub(crate) trait Server<T> {
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
-    /// The services to visit: each a latch, and the view of the service that ends it.
-    next: Vec<(Latch, Option<usize>)>,
+    /// The services to visit: each a wait, and the view of the service that ends it.
+    next: Vec<(WaitId, Option<usize>)>,
 }
 
 /// Takes an item that an open service has spawned. Without `views`, the service is one that ends
-/// `latch`. With `views`, it may also end a latch that was made within `latch`, at any depth.
-/// `is_such` decides whether the item is taken. It gets the item's words, the latch of its service,
-/// and the number of the worker's services outside that service.
+/// `wait`. With `views`, it may also end a wait within `wait`, at any depth. `is_such` decides
+/// whether the item is taken. It gets the item's words, the wait that its service ends, and the
+/// number of the worker's services outside that service.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
-    latch: Latch,
+    wait: WaitId,
     views: Option<&mut Views>,
-    is_such: fn(&MaybeUninit<T>, Latch, usize) -> bool,
+    is_such: fn(&MaybeUninit<T>, WaitId, usize) -> bool,
 ) -> Option<T> {
     let others = seats.iter().enumerate().filter(|it| !ptr::eq(it.1.services(), own));
     let found = others.flat_map(|(seat, it)| View::all_of(seat, it.services()));
     let Some(Views { all, next }) = views else {
-        let mut direct = found.filter(|it| it.latch == latch);
+        let mut direct = found.filter(|it| it.wait == wait);
         return direct.find_map(|it| it.take(seats, false, is_such, &|| true));
     };
     all.clear();
     all.extend(found);
-    // Sorted by `within`. Services that end `latch` count as within it, so that the search begins
+    // Sorted by `within`. Services that end `wait` count as within it, so that the search begins
     // with them.
-    all.iter_mut().filter(|it| it.latch == latch).for_each(|it| it.within = latch);
+    all.iter_mut().filter(|it| it.wait == wait).for_each(|it| it.within = wait);
     all.sort_unstable_by_key(|it| it.within);
     next.clear();
-    next.push((latch, None));
+    next.push((wait, None));
     while let Some((within, parent)) = next.pop() {
         let first = all.partition_point(|it| it.within < within);
         for index in first..all.len() {
@@ -120,16 +122,16 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // If a service on the path has ended, its latch's memory may belong to a stranger now.
-            // So `take` checks that all are still open, from the innermost outwards.
+            // If a service on the path has ended, the memory of its half or scope may belong to a
+            // stranger now. So `take` checks that all are still open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, true, is_such, &is_so);
             if job.is_some() {
                 return job;
             }
-            if view.latch != within {
-                next.push((view.latch, Some(index)));
+            if view.wait != within {
+                next.push((view.wait, Some(index)));
             }
         }
     }
@@ -138,18 +140,17 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
 
 /// Returns whether an index of a deque is at or above the index at which a service began. `began`
 /// is the low half of that index.
-pub(crate) fn is_at_or_above(place: Index, began: u32) -> bool {
-    (place as u32).wrapping_sub(began) as i32 >= 0
+pub(crate) fn is_at_or_above(index: Index, began: u32) -> bool {
+    (index as u32).wrapping_sub(began) as i32 >= 0
 }
 
 impl Services {
-    /// Returns the latch of the innermost known service; zero if there is none.
-    pub(crate) fn innermost(&self) -> Latch {
+    /// Returns the wait that the innermost known service ends; zero if there is none.
+    pub(crate) fn innermost(&self) -> WaitId {
         // Relaxed: the caller is the owner, or keeps the owner from opening and closing services.
-        self.open().last().map_or(NOTHING, |it| it.latch.load(Relaxed))
+        self.open().last().map_or(NOTHING, |it| it.wait.load(Relaxed))
     }
 
-    /// Returns the services that may be open.
     fn open(&self) -> impl Iterator<Item = &OpenService> {
         // Relaxed: this is a first look. Other threads read the word again, with acquire.
         self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)
@@ -157,9 +158,9 @@ impl Services {
 }
 
 impl OpenService {
-    pub(crate) fn open(&self, latch: Latch, within: Latch, began: Index, number: u32) {
+    pub(crate) fn open(&self, wait: WaitId, within: WaitId, began: Index, number: u32) {
         self.within.store(within, SERVED.release());
-        self.latch.store(latch, SERVED.release());
+        self.wait.store(wait, SERVED.release());
         self.word.store(u64::from(number) << 32 | u64::from(began as u32), SERVED.release());
     }
 
@@ -168,15 +169,13 @@ impl OpenService {
     }
 }
 
-/// A service that was open.
 struct View {
-    /// The index of its worker's seat.
     seat: usize,
     /// How many other services of its worker the service is in.
     depth: usize,
     word: u64,
-    latch: Latch,
-    within: Latch,
+    wait: WaitId,
+    within: WaitId,
     is_seen: bool,
     /// The view from which the search came to this view.
     parent: Option<usize>,
@@ -186,9 +185,9 @@ impl View {
     fn all_of(seat: usize, services: &Services) -> impl Iterator<Item = View> {
         services.open().enumerate().filter_map(move |(depth, service)| {
             let word = service.word.load(SERVED.acquire());
-            let latch = service.latch.load(SERVED.acquire());
+            let wait = service.wait.load(SERVED.acquire());
             let within = service.within.load(SERVED.acquire());
-            let view = View { seat, depth, word, latch, within, is_seen: false, parent: None };
+            let view = View { seat, depth, word, wait, within, is_seen: false, parent: None };
             (word != 0).then_some(view)
         })
     }
@@ -200,13 +199,13 @@ impl View {
         &self,
         seats: &[S],
         raids: bool,
-        is_such: fn(&MaybeUninit<T>, Latch, usize) -> bool,
+        is_such: fn(&MaybeUninit<T>, WaitId, usize) -> bool,
         is_so: &dyn Fn() -> bool,
     ) -> Option<T> {
         let (server, began) = (&seats[self.seat], self.word as u32);
         let is_so = || self.is_still(seats) && is_so();
-        let stolen = server.stealer().steal_some(|place, words| {
-            is_at_or_above(place, began) && is_such(words, self.latch, self.depth) && is_so()
+        let stolen = server.stealer().steal_some(|index, words| {
+            is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
         // The worker's halves come from its innermost service, and so from each open service.
         stolen.or_else(|| server.take_held(raids, &is_so))
@@ -225,8 +224,8 @@ impl View {
 #[cfg(filch_loom_build)]
 impl Services {
     /// Begins a service of the deque's owner.
-    pub fn begin<T>(&self, deque: &Worker<T>, latch: usize, within: usize, number: u32) {
-        self.0[0].open(latch, within, deque.next_place(), number);
+    pub fn begin<T>(&self, deque: &Worker<T>, wait: usize, within: usize, number: u32) {
+        self.0[0].open(wait, within, deque.next_index(), number);
     }
 
     /// Ends the service.
@@ -236,24 +235,24 @@ impl Services {
 
     /// Pushes an item as `join` offers a half. Returns its index.
     pub fn offer<T>(deque: &Worker<T>, item: T) -> Index {
-        let place = deque.next_place();
+        let index = deque.next_index();
         deque.push(item);
-        place
+        index
     }
 
-    /// Takes the newest item back, whose index is `place`. Returns whether it was still there.
-    pub fn take_back<T>(deque: &Worker<T>, place: Index) -> Option<bool> {
-        deque.take_back(place)
+    /// Takes the newest item back, whose index is `index`. Returns whether it was still there.
+    pub fn take_back<T>(deque: &Worker<T>, index: Index) -> Option<bool> {
+        deque.take_back(index)
     }
 
-    /// Takes an item spawned by a service that ends a latch, or by a service within it.
-    pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
-        steal_from_servers(servers, ptr::null(), latch, Some(&mut Views::default()), |_, _, _| true)
+    /// Takes an item spawned by a service that ends a wait, or by a service within it.
+    pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], wait: usize) -> Option<T> {
+        steal_from_servers(servers, ptr::null(), wait, Some(&mut Views::default()), |_, _, _| true)
     }
 
-    /// Takes an item spawned by a service that ends a latch.
-    pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], latch: usize) -> Option<T> {
-        steal_from_servers(servers, ptr::null(), latch, None, |_, _, _| true)
+    /// Takes an item spawned by a service that ends a wait.
+    pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], wait: usize) -> Option<T> {
+        steal_from_servers(servers, ptr::null(), wait, None, |_, _, _| true)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::idle::{EventCount, Park, Searchers};
 use crate::pool::{DOZED, RESTED};
 use crate::sync::barrier::Barrier;
 use crate::sync::order::both;
+use crate::sync::thread::Finally;
 use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
@@ -22,7 +23,7 @@ const AGAIN: u64 = 1 << 32;
 pub struct Idle {
     /// Notified of jobs. A worker dozes while it is prepared or asleep here.
     pub(crate) searchers: Searchers,
-    dozers: CachePadded<Dozers>,
+    pub(crate) dozers: CachePadded<Dozers>,
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
@@ -45,7 +46,6 @@ pub enum Waited<J> {
 }
 
 impl Default for Idle {
-    /// Returns the state of a pool without workers.
     fn default() -> Self {
         Idle {
             searchers: Searchers::new(),
@@ -72,23 +72,6 @@ impl Idle {
         self.searchers.notify_one();
     }
 
-    /// Returns whether a worker dozes. A change that was made before is seen by a worker that
-    /// dozes later.
-    #[inline(always)]
-    pub(crate) fn is_any_dozing(&self) -> bool {
-        self.dozers.is_any()
-    }
-
-    /// Lets this thread doze until the result is dropped. It prepares after this call.
-    pub(crate) fn doze(&self) -> Doze<'_> {
-        self.dozers.enter()
-    }
-
-    /// Makes each notifier see the caller's earlier writes, or the caller see the notifier's change.
-    pub(crate) fn bar(&self) {
-        self.dozers.bar();
-    }
-
     /// Counts one more active worker (I4).
     pub(crate) fn activate(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
@@ -106,18 +89,12 @@ impl Idle {
     /// Runs `f`, in which the worker sleeps and is not active (I4), even if that panics. Counts the
     /// worker in `may_go` meanwhile, if it may go afterwards.
     pub(crate) fn at_rest<R>(&self, may_go: bool, f: impl FnOnce() -> R) -> R {
-        struct Again<'a>(&'a Idle, usize);
-
-        impl Drop for Again<'_> {
-            fn drop(&mut self) {
-                self.0.may_go.fetch_sub(self.1, Relaxed); // Relaxed: a hint
-                self.0.activate();
-            }
-        }
-
         self.may_go.fetch_add(usize::from(may_go), Relaxed); // Relaxed: a hint
         self.rest();
-        let _again = Again(self, usize::from(may_go));
+        let _again = Finally(|| {
+            self.may_go.fetch_sub(usize::from(may_go), Relaxed); // Relaxed: a hint
+            self.activate();
+        });
         f()
     }
 
@@ -134,7 +111,6 @@ impl Idle {
         self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Notes that such a worker goes on.
     pub(crate) fn step_back(&self) {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
@@ -169,7 +145,7 @@ impl Idle {
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
             }
-            let _doze = self.doze();
+            let _doze = self.dozers.enter();
             let resting = search.prepare();
             if let Some(waited) = look(has_slept) {
                 break (waited, resting.cancel());
@@ -184,7 +160,6 @@ impl Idle {
         waited
     }
 
-    /// Waits until there was a moment at which no worker was active and the queues were empty.
     pub(crate) fn wait_until_quiet(&self, is_nothing_queued: impl Fn() -> bool) {
         self.quiet.wait_until(None, || self.is_quiet(&is_nothing_queued));
     }
@@ -205,8 +180,20 @@ const BARRED: usize = 1;
 ///
 /// While none dozes, a notifier needs a load and no fence. For that, the first worker to doze makes
 /// all threads execute a barrier. The next ones need not: the notifiers see the first, and fence.
+///
+/// ```text
+///  dozer                                       notifier
+///  ─────                                       ────────
+///  1  word += ONE                              a  change something
+///  2  ── DOZED heavy fence ──                  b  ── DOZED light fence ──
+///     `BARRED`: ── LOOK_AGAIN fence ──
+///  3  look at everything                       c  read the word; zero: done
+///  4  nothing: sleep                              otherwise: notify by `searchers`
+///
+///  Never: c reads zero and 3 misses the change of a, so that the dozer sleeps on work.
+/// ```
 #[derive(Debug)]
-struct Dozers {
+pub(crate) struct Dozers {
     /// The count, and `BARRED`. Zero if there is none.
     word: AtomicUsize,
     barrier: Barrier,
@@ -217,14 +204,17 @@ impl Dozers {
         Dozers { word: AtomicUsize::new(0), barrier: Barrier::asymmetric() }
     }
 
+    /// Returns whether a worker dozes. A change that was made before is seen by a worker that
+    /// dozes later.
     #[inline(always)]
-    fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         DOZED.light_fence(self.barrier);
         self.word.load(Relaxed) != 0 // Relaxed: DOZED orders it
     }
 
-    /// Makes all threads execute a barrier, if notifiers do not fence. Returns whether it did.
-    fn bar(&self) -> bool {
+    /// Makes each notifier see the caller's earlier writes, or the caller see the notifier's change.
+    /// If notifiers do not fence, makes all threads execute a barrier, and returns `true`.
+    pub(crate) fn bar(&self) -> bool {
         let is_asymmetric = self.barrier.is_asymmetric();
         if is_asymmetric {
             DOZED.heavy_fence(self.barrier);
@@ -232,7 +222,8 @@ impl Dozers {
         is_asymmetric
     }
 
-    fn enter(&self) -> Doze<'_> {
+    /// Lets this thread doze until the result is dropped. It prepares after this call.
+    pub(crate) fn enter(&self) -> Doze<'_> {
         // Relaxed: the barrier, or else the fence of LOOK_AGAIN, orders it.
         let before = self.word.fetch_add(ONE, Relaxed);
         // Made before the barrier: if that panics, the drop takes this thread off the count.
@@ -244,7 +235,7 @@ impl Dozers {
     }
 }
 
-/// A worker that dozes: [`Idle::doze`].
+/// A worker that dozes: [`Dozers::enter`].
 #[must_use]
 pub(crate) struct Doze<'a>(&'a Dozers);
 

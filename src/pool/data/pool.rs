@@ -13,21 +13,13 @@ use crate::task::{End, ExecutorId, Job, Living, current};
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 
-/// The first bit of `attention`: threads are missing. At first all are missing, later those that
-/// the system has refused.
+// The bits of `attention`, which the head of `pool` explains.
 pub(crate) const MISSING: usize = 1;
-/// The pool takes no further jobs.
 pub(crate) const CLOSED: usize = 1 << 1;
-/// The queued jobs are to be dropped.
 pub(crate) const DISCARD: usize = 1 << 2;
-/// There are too many workers. The first that sees this bit goes.
 pub(crate) const SURPLUS: usize = 1 << 3;
-/// There are too many workers. A worker that has slept for `keep_alive` may go.
 pub(crate) const SPARE: usize = 1 << 4;
-/// The thread that cancels the pool may have missed jobs that were spawned or moved meanwhile. They
-/// are to be dropped.
 pub(crate) const MISSED: usize = 1 << 5;
-/// Jobs are pinned to workers. The bits from here on count these jobs.
 pub(crate) const PINNED: usize = 1 << 6;
 
 pub(crate) struct Pool {
@@ -41,9 +33,7 @@ pub(crate) struct Pool {
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
-    /// Threads that have not gone.
     pub(crate) present: AtomicUsize,
-    /// The futures to end with the pool.
     pub(crate) living: Living,
     /// The token of the pool's end, cancelled when all threads have gone for good.
     pub(crate) end: End,
@@ -67,9 +57,7 @@ pub(crate) struct Crew {
     /// The threads by index. `None` if the index has no thread, or a thread that is not to be
     /// joined.
     pub(crate) threads: Vec<Option<JoinHandle<()>>>,
-    /// Whether an index is taken.
     pub(crate) taken: Vec<bool>,
-    /// The work of the threads that have gone.
     pub(crate) gone: WorkerMetrics,
     /// Whether dropping the last handle does not wait for the threads.
     pub(crate) is_background: bool,
@@ -85,12 +73,10 @@ impl Crew {
         self.alive.saturating_sub(self.target + self.blocked)
     }
 
-    /// Returns whether more threads live than are wanted.
     pub(crate) fn is_too_large(&self) -> bool {
         self.surplus() > 0
     }
 
-    /// Returns whether fewer threads live than are wanted.
     pub(crate) fn is_too_small(&self) -> bool {
         self.alive < self.target + self.blocked
     }
@@ -112,7 +98,6 @@ impl Crew {
         index
     }
 
-    /// Returns the threads that are to be joined.
     pub(crate) fn take_threads(&mut self) -> Vec<JoinHandle<()>> {
         self.threads.iter_mut().filter_map(Option::take).collect()
     }
@@ -123,7 +108,6 @@ impl Pool {
         self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: as of some moment
     }
 
-    /// Returns whether queued jobs are dropped.
     #[inline(always)]
     pub(crate) fn is_discarding(&self) -> bool {
         self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment

@@ -19,20 +19,16 @@ pub(crate) struct Seat {
     /// workers run, another thread rings the sleeper's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
-    /// Whether the worker is a [guest](crate::pool::guest).
     pub(crate) is_guest: bool,
     /// Whether the worker takes jobs only in its waits.
     pub(crate) runs_in_waits: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
     /// The futures that have woken themselves on this worker.
     pub(crate) yielded: Stealer<AnyTask>,
-    /// Jobs for this worker and no other.
     pub(crate) pinned: Injector<Job>,
     /// Jobs that only this worker can run, and that it also runs while it waits.
     pub(crate) urgent: Injector<Job>,
-    /// The halves of `join`s that the worker holds.
     pub(crate) held: CachePadded<Held>,
-    /// The services that the worker runs, for which other workers wait.
     pub(crate) services: Services,
     /// Wakes the worker while it waits for a half of a `join`, or for a scope.
     pub(crate) bell: Waker,
@@ -51,7 +47,6 @@ impl Seat {
         !self.stealer.is_empty() || !self.yielded.is_empty()
     }
 
-    /// Takes the job of the future that has yielded first.
     pub(crate) fn take_yielded(&self) -> Option<Job> {
         self.yielded.steal_some(|_, _| true).map(Job::of_task)
     }

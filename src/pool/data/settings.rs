@@ -55,7 +55,6 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns whether the builder has set a parker.
     pub(crate) fn has_own_park(&self) -> bool {
         self.make_park.is_some()
     }
@@ -68,7 +67,6 @@ impl Settings {
     }
 }
 
-/// Returns the number of threads, or an error if it is zero.
 pub(crate) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
     let refused =
         || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");

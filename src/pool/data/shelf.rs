@@ -27,18 +27,19 @@ pub(crate) struct Shelf {
     len: AtomicUsize,
 }
 
+// Relaxed throughout: `len` is read after the fence of LOOK_AGAIN, or the caller looks again.
 impl Shelf {
     pub(crate) fn len(&self) -> usize {
-        self.len.load(Relaxed) // Relaxed: after the fence of LOOK_AGAIN, or the caller looks again
+        self.len.load(Relaxed)
     }
 
     /// Puts a job on the shelf. Returns the waker of its scope's owner, if the owner waits.
     pub(crate) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);
-        // Stored before `bell_of` looks for the owner's bell, which has a lock of its own. So an
-        // owner that has no bell there yet sees the job.
-        self.len.store(jobs.len(), Relaxed); // Relaxed: as in `len`
+        // Stored before `bell_of` takes the lock of the owner's bell, so that an owner that has no
+        // bell there yet sees the job.
+        self.len.store(jobs.len(), Relaxed);
         // The lock is held, so no thread has taken the job yet.
         jobs.back().and_then(bell_of)
     }
@@ -47,7 +48,6 @@ impl Shelf {
         self.take_such(|_| true)
     }
 
-    /// Takes the oldest job that belongs to no scope.
     pub(crate) fn take_stranger(&self) -> Option<Job> {
         self.take_such(|it| it.scope().is_none())
     }
@@ -62,7 +62,7 @@ impl Shelf {
         }
         let mut jobs = self.jobs.lock();
         let job = jobs.iter().position(is_such).and_then(|it| jobs.remove(it));
-        self.len.store(jobs.len(), Relaxed); // Relaxed: as in `len`
+        self.len.store(jobs.len(), Relaxed);
         job
     }
 }

@@ -86,7 +86,7 @@ impl<'scope> Scope<'scope, '_> {
     /// Spawns a closure that does not begin once the scope's token is cancelled.
     #[cold]
     pub(crate) fn push_unless_cut<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
-        let core = self.core();
+        let core = &self.core;
         self.push(move || match core.check() {
             Ok(()) => f(),
             Err(error) => {

@@ -6,7 +6,7 @@
 //! allocation and no fence.
 
 use super::scope::Stays;
-use crate::pool::data::helping::latch_of;
+use crate::pool::data::helping::wait_id_of;
 use crate::pool::frames::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
 use crate::pool::handle::ThreadPool;
 use crate::pool::worker::local::Local;
@@ -18,13 +18,11 @@ use core::mem;
 /// The second half, on the stack of its owner (I8).
 #[repr(C)]
 struct Half<B, R> {
-    /// The first field, so that a pointer to it is a pointer to the whole.
     link: Link,
     closure: Place<B>,
     result: Place<Result<R, thread::Payload>>,
 }
 
-/// The second closure.
 trait Second<R>: Send {
     /// Runs on the thread that called `join`.
     fn run_here(self) -> R;
@@ -76,7 +74,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
             Some(local) => {
                 // SAFETY: 1 — this thread has the half's job, so the half was offered or taken.
                 let within = unsafe { this.link.within() };
-                local.serving(latch_of(head), within, || thread::catch(|| b.run_elsewhere()))
+                local.serving(wait_id_of(head), within, || thread::catch(|| b.run_elsewhere()))
             }
             None => thread::catch(|| b.run_elsewhere()),
         };
@@ -216,36 +214,26 @@ impl Local {
         // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` end
         // before it, so the newest half is let go of first.
         unsafe { held.hold((&raw const half).cast()) };
-        if self.shared.idle.is_any_dozing() || held.is_called() {
+        if self.shared.idle.dozers.is_any() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);
         // Either no other thread has the half's job, or the half is `DONE` (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
-        match (first, is_ours) {
-            (Ok(a), true) => {
-                // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
-                let b = unsafe { half.closure.take() };
-                (a, b.run_here())
+        if is_ours {
+            // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
+            let b = unsafe { half.closure.take() };
+            match first {
+                Ok(a) => (a, b.run_here()),
+                Err(payload) => thread::resume_after(payload, b),
             }
-            (Ok(a), false) => {
-                // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
-                // uses the frame.
-                let b = unsafe { half.result.take() };
-                (a, b.unwrap_or_else(|payload| thread::resume(payload)))
-            }
-            (Err(payload), true) => {
-                // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
-                let b = unsafe { half.closure.take() };
-                thread::completes(|| drop(b));
-                thread::resume(payload)
-            }
-            (Err(payload), false) => {
-                // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
-                // uses the frame.
-                let b = unsafe { half.result.take() };
-                thread::completes(|| drop(b));
-                thread::resume(payload)
+        } else {
+            // SAFETY: I8 — the half is `DONE`, so its result is there, and only the owner still
+            // uses the frame.
+            let b = unsafe { half.result.take() };
+            match first {
+                Ok(a) => (a, b.unwrap_or_else(|payload| thread::resume(payload))),
+                Err(payload) => thread::resume_after(payload, b),
             }
         }
     }
@@ -271,7 +259,7 @@ impl Local {
         } else {
             let was_offered = link.mark() == OFFERED;
             // SAFETY: I7 — the mark says that the half was offered, so it has an index.
-            was_offered && self.take_back(&link.head, unsafe { link.place() })
+            was_offered && self.take_back(&link.head, unsafe { link.index() })
                 || !self.wait_for_half(link)
         };
         mem::forget(stays);
@@ -290,10 +278,10 @@ impl Local {
     fn offer_some(&self) {
         let within = self.seat.services.innermost();
         self.seat.held.offer(&self.seat.bell, within, |link| {
-            let place = self.deque.next_place();
+            let index = self.deque.next_index();
             // SAFETY: I7 — the half stays, since `join` waits for the end of its job.
             self.deque.push(unsafe { Job::on_stack(link.cast()) });
-            place
+            index
         });
         self.shared.idle.notify_one();
     }
@@ -301,15 +289,15 @@ impl Local {
     /// Takes the job of a half out of this deque, if it is still there, and returns whether it was.
     /// The jobs above it, which the first half has spawned, stay.
     #[inline(always)]
-    fn take_back(&self, head: &OnStack, place: Index) -> bool {
-        self.deque.take_back(place).unwrap_or_else(|| self.take_back_from_below(head, place))
+    fn take_back(&self, head: &OnStack, index: Index) -> bool {
+        self.deque.take_back(index).unwrap_or_else(|| self.take_back_from_below(head, index))
     }
 
     #[cold]
-    fn take_back_from_below(&self, head: &OnStack, place: Index) -> bool {
+    fn take_back_from_below(&self, head: &OnStack, index: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
         // Jobs below the half must not be moved. By their new indices they would seem newer (I9).
-        while self.deque.next_place() != place && !is_there {
+        while self.deque.next_index() != index && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {
                     job.forget();
@@ -327,7 +315,7 @@ impl Local {
 
     /// Waits for the thread that has the half's job. Returns whether the half has run.
     fn wait_for_half(&self, link: &Link) -> bool {
-        self.wait_for(latch_of(&link.head), || link.is_over(), || link.calls(), || ());
+        self.wait_for(wait_id_of(&link.head), || link.is_over(), || link.calls(), || ());
         link.mark() == DONE
     }
 }

@@ -26,8 +26,8 @@ use core::{fmt, mem, ptr};
 /// As in [`std::thread::scope`], `'env` is the lifetime of the borrowed values outside, and
 /// `'scope` that of the scope itself.
 pub struct Scope<'scope, 'env: 'scope> {
-    pool: &'env ThreadPool,
-    core: Core,
+    pub(crate) pool: &'env ThreadPool,
+    pub(crate) core: Core,
     /// Makes the type invariant in both lifetimes.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
@@ -109,17 +109,7 @@ impl ThreadPool {
             }
         };
         mem::forget(stays);
-        match (result, core.failures.take_first()) {
-            (Err(payload), further) => {
-                further.into_iter().for_each(JoinError::discard);
-                thread::resume(payload)
-            }
-            (Ok(_), Some(error)) => match error.try_into_panic() {
-                Ok(payload) => thread::resume(payload),
-                Err(error) => Err(error),
-            },
-            (Ok(result), None) => Ok(result),
-        }
+        core.failures.report(result)
     }
 }
 
@@ -134,14 +124,6 @@ impl Drop for Stays {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    pub(crate) fn pool(&self) -> &'env ThreadPool {
-        self.pool
-    }
-
-    pub(crate) fn core(&self) -> &Core {
-        &self.core
-    }
-
     /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates once if
     /// the closure captures more than two words. The first four closures of up to six words are
     /// free of that, if the scope's owner spawns them and is a worker.
@@ -220,13 +202,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    /// Returns the latch that a job of the scope is within if this thread runs it. On the owner's
-    /// stack this is the latch of the scope's surroundings, elsewhere the scope itself.
+    /// Returns the wait that a job of the scope is within if this thread runs it. On the owner's
+    /// stack this is the wait of the scope's surroundings, elsewhere the scope itself.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
 
-    /// Returns whether this worker is the owner.
     fn is_owners(&self, local: Option<&Local>) -> bool {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }

@@ -1,10 +1,10 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation, with the closure, the result and a mark. The first
-//! of the two to come takes the closure. A job without a handle has no result, so it needs no
-//! allocation.
+//! The job and the handle share one allocation, with the closure, the result and a mark. The job or
+//! the handle takes the closure, whichever runs first. A job without a handle has no result, so it
+//! needs no allocation.
 //!
-//! If another thread runs the job, the wait for it has a latch of its own (I9). So no other job of
+//! If another thread runs the job, the wait for it has an id of its own (I9). So no other job of
 //! the scope runs in the wait. The scope keeps a panic until a `join` returns it. At its end the
 //! scope resumes a panic that no `join` has returned, as `std::thread::scope` does. A handle may be
 //! forgotten without harm, since the scope does not rely on it.
@@ -30,12 +30,10 @@ pub struct ScopedJoinHandle<'scope, T> {
     task: Unwatched<dyn Outcome<T> + Send + Sync + 'scope>,
 }
 
-/// The data that the job and its handle share.
 struct ScopedTask<F, T>(Mutex<ScopedState<F, T>>);
 
 struct ScopedState<F, T> {
     stage: Stage<F, T>,
-    /// Wakes the thread that waits for the job.
     bell: Option<Waker>,
     /// Whether the handle has taken the closure while the job is still queued.
     is_tombstone: bool,
@@ -59,8 +57,8 @@ trait Outcome<T> {
 }
 
 impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
-    /// Returns the latch that identifies the task's error, and the service that runs the task.
-    fn latch(&self) -> usize {
+    /// Returns the id of the wait for the task. It also identifies the task's error.
+    fn wait_id(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
@@ -88,14 +86,14 @@ impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
         }
         let run = || thread::catch(f);
         let result = match Local::current() {
-            Some(local) => local.serving(self.latch(), core.around_job(), run),
+            Some(local) => local.serving(self.wait_id(), core.around_job(), run),
             None => run(),
         };
         self.end(core, result.map_err(JoinError::panic));
     }
 
     fn end(&self, core: &Core, result: Result<T, JoinError>) {
-        let result = result.map_err(|error| core.failures.keep(self.latch(), error)).ok();
+        let result = result.map_err(|error| core.failures.keep(self.wait_id(), error)).ok();
         let mut state = self.0.lock();
         state.stage = Stage::Done(result);
         let bell = state.bell.take();
@@ -180,7 +178,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        match &self.pool().shared().settings.context {
+        match &self.pool.shared().settings.context {
             None => self.push_with_handle(f),
             Some(context) => self.push_with_handle(context.around(f)),
         }
@@ -193,14 +191,14 @@ impl<'scope> Scope<'scope, '_> {
     {
         let state = ScopedState { stage: Stage::Queued(f), bell: None, is_tombstone: false };
         let task = Unwatched::new(ScopedTask(Mutex::new(state)));
-        let entry = ScopedEntry { core: self.core(), task: task.clone() };
+        let entry = ScopedEntry { core: &self.core, task: task.clone() };
         self.push(move || entry.run());
-        ScopedJoinHandle { pool: self.pool(), core: self.core(), task }
+        ScopedJoinHandle { pool: self.pool, core: &self.core, task }
     }
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    fn latch(&self) -> usize {
+    fn wait_id(&self) -> usize {
         Unwatched::as_ptr(&self.task).addr()
     }
 
@@ -242,11 +240,11 @@ impl<T> ScopedJoinHandle<'_, T> {
                     self.task.call(local.seat.bell.clone());
                     true
                 };
-                local.wait_for(self.latch(), is_over, calls, || ());
+                local.wait_for(self.wait_id(), is_over, calls, || ());
             }
             None => sleep_until(is_over, |bell| self.task.call(bell)),
         }
-        self.task.take().ok_or_else(|| self.core.failures.take_kept(self.latch()))
+        self.task.take().ok_or_else(|| self.core.failures.take_kept(self.wait_id()))
     }
 
     /// Returns whether the closure has run, or never will. Then [`join`](Self::join) does not wait.

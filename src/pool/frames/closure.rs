@@ -69,7 +69,6 @@ struct ClosureTable {
     drop: unsafe fn(*mut Words),
 }
 
-/// A closure that lies in the words themselves.
 struct InlineClosure<F>(PhantomData<F>);
 
 impl<F: FnOnce()> InlineClosure<F> {
@@ -103,7 +102,6 @@ impl<F: FnOnce()> InlineClosure<F> {
     }
 }
 
-/// A closure that lies in a room.
 struct Placed<F>(*mut F);
 
 impl<F: FnOnce()> Placed<F> {
@@ -123,7 +121,6 @@ impl<F> Drop for Placed<F> {
 }
 
 impl Closure {
-    /// Makes a `Closure` of `f`, in the words if it fits, or else in a box.
     #[inline]
     pub(crate) fn new<F: FnOnce() + Send>(f: F) -> Self {
         if InlineClosure::<F>::FITS { InlineClosure::closure(f) } else { Closure::boxed(f) }

@@ -21,6 +21,7 @@ pub struct Countdown {
     own: AtomicUsize,
 }
 
+// Relaxed, for `own`: only the owner's thread touches it.
 impl Countdown {
     /// Counts one more job, spawned by the owner's thread.
     #[inline]
@@ -36,7 +37,7 @@ impl Countdown {
 
     #[inline]
     fn count_own(&self, more: usize) {
-        self.own.store(self.own.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed, both: one thread's
+        self.own.store(self.own.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
     /// Counts one more job, spawned by another thread.
@@ -49,23 +50,23 @@ impl Countdown {
     /// job, returns the owner's bell. Calls `bell` before it counts, because the scope may be gone
     /// afterwards.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
-        let mut count = self.common.load(Relaxed); // Relaxed: compared below
+        let mut count = self.common.load(Relaxed); // Relaxed, here and below: only compared
         loop {
             // Only the owner could spawn now, and an owner that spawns is not asleep.
             let bell = (count == ONE | AWAITED).then(&bell);
             let less = count.wrapping_sub(ONE);
             match self.common.compare_exchange(count, less, JOINED.release(), Relaxed) {
                 Ok(_) => return bell,
-                Err(now) => count = now, // Relaxed: compared again
+                Err(now) => count = now,
             }
         }
     }
 
     /// Returns whether all jobs have ended, for the owner.
     pub fn is_over(&self) -> bool {
-        let own = self.own.load(Relaxed); // Relaxed: our own
+        let own = self.own.load(Relaxed);
         if own != 0 {
-            self.own.store(0, Relaxed); // Relaxed: our own
+            self.own.store(0, Relaxed);
             self.common.fetch_add(own, Relaxed); // Relaxed: a number
         }
         self.common.load(JOINED.acquire()) & !AWAITED == 0

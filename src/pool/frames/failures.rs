@@ -1,7 +1,7 @@
 //! Panics and cancellations of the jobs of a scope.
 
 use crate::sync::lock::Mutex;
-use crate::sync::{AtomicBool, Relaxed};
+use crate::sync::{AtomicBool, Relaxed, thread};
 use crate::task::{CancelledBy, JoinError};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ struct KnownFailures {
     dropped: usize,
     /// The token's error, if the token has kept jobs from beginning.
     cut: Option<JoinError>,
-    /// The failures of jobs with handles, by their latches.
+    /// The failures of jobs with handles, by the ids of the waits for them.
     kept: Vec<(usize, JoinError)>,
 }
 
@@ -42,16 +42,16 @@ impl Failures {
     }
 
     /// Keeps the error of a job that has a handle.
-    pub(crate) fn keep(&self, latch: usize, error: JoinError) {
-        self.with(|it| it.kept.push((latch, error)));
+    pub(crate) fn keep(&self, wait: usize, error: JoinError) {
+        self.with(|it| it.kept.push((wait, error)));
     }
 
     /// Returns the error of a job that has a handle, but no result.
-    pub(crate) fn take_kept(&self, latch: usize) -> JoinError {
+    pub(crate) fn take_kept(&self, wait: usize) -> JoinError {
         self.with(|KnownFailures { kept, .. }| {
             // The newest, because an earlier task at the same address may have left an error.
-            let place = kept.iter().rposition(|it| it.0 == latch);
-            kept.remove(place.expect("it was kept before the end")).1
+            let index = kept.iter().rposition(|it| it.0 == wait);
+            kept.remove(index.expect("it was kept before the end")).1
         })
     }
 
@@ -70,9 +70,26 @@ impl Failures {
         self.with(|it| it.cut = Some(error));
     }
 
+    /// Ends a scope whose closure had this result: resumes the closure's panic, or else the first
+    /// panic of a job.
+    #[inline(always)]
+    pub(crate) fn report<R>(&self, result: Result<R, thread::Payload>) -> Result<R, JoinError> {
+        match (result, self.take_first()) {
+            (Err(payload), further) => {
+                further.into_iter().for_each(JoinError::discard);
+                thread::resume(payload)
+            }
+            (Ok(_), Some(error)) => match error.try_into_panic() {
+                Ok(payload) => thread::resume(payload),
+                Err(error) => Err(error),
+            },
+            (Ok(result), None) => Ok(result),
+        }
+    }
+
     /// Returns the failure that the scope reports at its end. A panic goes before a job that has
     /// not run.
-    pub(crate) fn take_first(&self) -> Option<JoinError> {
+    fn take_first(&self) -> Option<JoinError> {
         // Relaxed: all jobs have ended, and the owner knows it.
         if self.is_any.load(Relaxed) { self.take_known() } else { None }
     }

@@ -20,18 +20,15 @@ pub(crate) struct Core {
     pub(crate) owner: usize,
     /// The number of services that the worker was in when it opened the scope.
     pub(crate) depth: usize,
-    /// The latch that the innermost of these services ends; zero if there is none.
+    /// The wait that the innermost of these services ends; zero if there is none.
     pub(crate) within: usize,
-    /// The thread that waits at its end.
     pub(crate) waiter: Waiter,
-    /// The token that ends it early.
     pub(crate) token: Option<CancelToken>,
     /// Wakes the owner, once it waits.
     pub(crate) bell: Mutex<Option<Waker>>,
     pub(crate) failures: Failures,
     /// Whether the scope's owner also runs its jobs in waits for inner scopes.
     pub(crate) runs_in_inner_waits: AtomicBool,
-    /// Room for closures that the owner spawns.
     pub(crate) room: Room,
 }
 
@@ -73,7 +70,6 @@ impl Core {
         self.countdown.call();
     }
 
-    /// Returns an error if no further job of the scope begins.
     pub(crate) fn check(&self) -> Result<(), JoinError> {
         self.token.as_ref().map_or(Ok(()), CancelToken::check)
     }

@@ -1,6 +1,6 @@
 //! Halves of `join`s that their owner holds: linked on its stack, but not in its deque yet.
 //!
-//! An item that goes through the deque costs a fence. So a worker *holds* its halves as long as no
+//! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* them by pushing all of them to its deque, oldest
 //! first. It does so when another worker sleeps, is about to sleep or has asked for halves, and
 //! before it waits or blocks itself. If the owner offers nothing for a long time, a thief *raids*
@@ -20,7 +20,7 @@
 //!  Never: c misses 1, and 3 misses a.
 //! ```
 //!
-//! Halves are offered and taken oldest first. So in the list, the older halves have marks and the
+//! Halves are offered and taken oldest first, so in the list the older halves have marks and the
 //! newer halves have none. Only the owner changes `newest`, with one exception: a raider that
 //! leaves no half behind clears it. Before the frame of a half ends, the owner takes the half off
 //! the list, marked or not. Then the owner waits for the raider.
@@ -32,12 +32,11 @@ use crate::sync::spin::relax;
 use crate::sync::{AtomicPtr, AtomicUsize, Index, Relaxed};
 use crate::task::{OnStack, StackKind};
 use core::cell::Cell;
-use core::fmt;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::task::Waker;
 
-/// A raider follows the list, or the owner offers it. The bit keeps the other thread out.
+/// A raider follows the list, or the owner offers it. Only one thread at a time does.
 const RAIDING: usize = 1;
 /// Another thread asks the owner to offer the halves that it holds.
 const CALLED: usize = 1 << 1;
@@ -50,11 +49,9 @@ const FENCED: usize = 1 << 2;
 pub(crate) const OFFERED: usize = 1;
 /// A raider has taken it.
 pub(crate) const TAKEN: usize = 2;
-/// A thief runs it.
 pub(crate) const RUNNING: usize = 3;
 /// A thief runs the half, and the owner sleeps until the thief is done.
 pub(crate) const AWAITED: usize = 4;
-/// Its result is there.
 pub(crate) const DONE: usize = 5;
 /// The job was dropped unrun, and the closure is still in the half.
 pub(crate) const RETURNED: usize = 6;
@@ -70,16 +67,15 @@ pub struct Held {
 /// The part of a half that other threads see.
 #[repr(C)]
 pub struct Link {
-    /// The first field, so that a pointer to it is a pointer to the whole.
     pub(crate) head: OnStack,
     /// The next older half while the owner holds this half. Afterwards a mark.
     pub(crate) state: AtomicPtr<Link>,
     /// The half's index in the deque, if it was offered.
-    place: Cell<MaybeUninit<Index>>,
+    index: Cell<MaybeUninit<Index>>,
     /// The bell that wakes the owner, if the owner no longer holds the half.
     bell: Cell<MaybeUninit<*const Waker>>,
-    /// The latch of the owner's service in which the half was made, if the owner no longer holds
-    /// the half.
+    /// The wait of the owner's service in which the half was made, if the owner no longer holds the
+    /// half.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
@@ -90,7 +86,7 @@ impl Link {
         Link {
             head: OnStack(kind),
             state: AtomicPtr::new(ptr::null_mut()),
-            place: Cell::new(MaybeUninit::uninit()),
+            index: Cell::new(MaybeUninit::uninit()),
             bell: Cell::new(MaybeUninit::uninit()),
             within: Cell::new(MaybeUninit::uninit()),
             watch: Watch::new(),
@@ -112,18 +108,18 @@ impl Link {
     /// # Safety
     ///
     /// 1. It was offered.
-    pub(crate) unsafe fn place(&self) -> Index {
+    pub(crate) unsafe fn index(&self) -> Index {
         // SAFETY: 1 — `offer` has written the index, on this thread.
-        unsafe { self.place.get().assume_init() }
+        unsafe { self.index.get().assume_init() }
     }
 
-    /// Returns the latch of the owner's service in which the half was made.
+    /// Returns the wait of the owner's service in which the half was made.
     ///
     /// # Safety
     ///
     /// 1. It was offered or taken.
     pub(crate) unsafe fn within(&self) -> usize {
-        // SAFETY: 1 — the thread that offered or took the half has written the latch.
+        // SAFETY: 1 — the thread that offered or took the half has written it.
         unsafe { self.within.get().assume_init() }
     }
 
@@ -207,7 +203,7 @@ impl Held {
     pub fn let_go(&self, link: &Link) -> bool {
         let older = link.state.load(Relaxed); // Relaxed: `settle` looks again if a raider was here
         if mark_of(older) != 0 {
-            // Before `settle` fences. Then a raider that comes later does not look at this frame.
+            // Before `settle` fences, so that a later raider does not look at this frame.
             self.newest.store(ptr::null_mut(), Relaxed); // Relaxed: LET_GO orders it
             return false;
         }
@@ -227,7 +223,6 @@ impl Held {
         link.mark() == 0
     }
 
-    /// Returns whether another thread asks the owner to offer.
     #[inline(always)]
     pub(crate) fn is_called(&self) -> bool {
         self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
@@ -246,7 +241,7 @@ impl Held {
     /// index in the deque.
     pub fn offer(&self, bell: &Waker, within: usize, mut push: impl FnMut(*const Link) -> Index) {
         let Some(_kept_out) = self.keep_out(true) else { return };
-        // Turns the links round on the way to the oldest half.
+        // Reverses the links on the way to the oldest half.
         let (mut newer, mut next) = (ptr::null_mut::<Link>(), self.newest.load(Relaxed));
         // SAFETY: I8 — the frames are further up this thread's stack, and it has not let go of
         // them.
@@ -261,12 +256,12 @@ impl Held {
             link.bell.set(MaybeUninit::new(bell));
             link.within.set(MaybeUninit::new(within));
             link.set_mark(OFFERED);
-            link.place.set(MaybeUninit::new(push(half)));
+            link.index.set(MaybeUninit::new(push(half)));
         }
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half that the owner holds, if `look` returns the latch of the owner's
+    /// Takes the oldest half that the owner holds, if `look` returns the wait of the owner's
     /// service. During the call the owner lets go of no half.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
@@ -359,8 +354,4 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Link { .. }")
-    }
-}
+opaque!(Link);

@@ -289,8 +289,8 @@ impl LockedShared {
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
-            // No further job comes. `running` still counts this thread. So a thread that waits for
-            // the end of the pool waits for this thread too.
+            // No further job comes. `running` still counts this thread, so that a thread that waits
+            // for the end of the pool waits for this thread too.
             drop(state);
             self.end_futures();
             state = self.state.lock();
@@ -310,7 +310,6 @@ impl LockedShared {
         self.quiet.notify_all();
     }
 
-    /// Queues a job, or refuses it if the pool is closed.
     pub(crate) fn accept(&self, job: Job) -> Result<(), Rejected> {
         let mut state = self.state.lock();
         if state.closed {
@@ -363,7 +362,6 @@ impl Drop for LockedPool {
         self.shared.close(Shutdown::Drain);
         if !self.is_current() {
             for thread in self.threads.drain(..) {
-                // An error would be a panic, and a panic ends no thread of the pool.
                 let _ = thread.join();
             }
         }

@@ -11,6 +11,7 @@ use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected, WouldDead
 use crate::executor::{RejectedBatch, TaskBuilder};
 use crate::pool::data::pool::{CLOSED, MISSING, Pool};
 use crate::pool::worker::local::Local;
+use crate::sync::thread::Finally;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{CancelToken, Flow, Job, JoinHandle};
 use core::cell::Cell;
@@ -175,21 +176,15 @@ impl ThreadPool {
         F: FnOnce() + Send + 'static,
         I: IntoIterator<Item = F>,
     {
-        /// Notifies of the jobs, also if the iterator panics.
-        struct Told<'a>(&'a Pool, Cell<usize>);
-
-        impl Drop for Told<'_> {
-            fn drop(&mut self) {
-                self.0.idle.searchers.notify_many(self.1.get());
-                self.0.notify_if_discarding();
-            }
-        }
-
-        let shared = self.shared();
-        let told = Told(shared, Cell::new(0));
+        let (shared, count) = (self.shared(), Cell::new(0));
+        // The iterator may panic.
+        let _notify = Finally(|| {
+            shared.idle.searchers.notify_many(count.get());
+            shared.notify_if_discarding();
+        });
         let context = shared.settings.context.as_ref();
         let jobs = closures.into_iter().map(|f| {
-            told.1.set(told.1.get() + 1);
+            count.set(count.get() + 1);
             Flow::job(context, f)
         });
         match Pool::door(shared) {
@@ -277,7 +272,7 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
-            // Relaxed: as in `door`.
+            // Relaxed: a worker runs the jobs that it accepts before it leaves (I2).
             Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => {
                 local.deque.push_made(job);
             }
@@ -302,7 +297,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job, behind all queued jobs. Inlined for the same reason as `accept`.
+    /// Accepts a job, behind all queued jobs. Inlined, so that the job goes from registers to the
+    /// deque.
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {

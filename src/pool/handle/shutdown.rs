@@ -235,9 +235,8 @@ impl Pool {
         });
     }
 
-    /// Runs `f` as if this were a thread of the pool. So the pool does not end before `f` has
-    /// dropped the jobs that it takes. A destructor that would wait for the pool's end gets an
-    /// error.
+    /// Runs `f` as a thread of the pool would, so that the pool does not end before `f` has dropped
+    /// the jobs that it takes. A destructor that would wait for the pool's end gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
         current::as_stranger(self.id, f);
@@ -253,7 +252,7 @@ impl Pool {
         // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
         // moving thread sees `DISCARD` after it has notified of the job. The bit of a worker that
         // dozes does not do: the moving thread may find none dozing, and then does not fence.
-        self.idle.bar();
+        self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
         self.drop_queued();
@@ -302,7 +301,6 @@ impl Pool {
         }
     }
 
-    /// Returns the token that is cancelled when the last thread has gone for good.
     pub(crate) fn end(&self) -> CancelToken {
         // Relaxed, both: the lock orders them. The last thread to go looks for the token
         // afterwards.

@@ -17,8 +17,8 @@ use std::io;
 
 impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
-    /// afterwards. Then the system has no thread to give, or another thread is closing the pool,
-    /// whose injector may still be open.
+    /// afterwards, because the system gives none, or another thread is closing the pool. The
+    /// injector of such a pool may still be open.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);
@@ -58,7 +58,7 @@ impl Pool {
             result = Pool::start_one(this, crew);
         }
         if result.is_err() {
-            this.attention.fetch_or(MISSING, Relaxed); // Relaxed: as in `start_all`
+            this.attention.fetch_or(MISSING, Relaxed); // Relaxed: written under the lock
         }
         result
     }
@@ -73,7 +73,6 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns whether the pool may start one more thread.
     fn may_start(&self, crew: &Crew) -> bool {
         crew.alive < self.settings.max_threads && !self.settings.is_hosted
     }
@@ -141,7 +140,6 @@ impl Pool {
         }
     }
 
-    /// Sets the wanted number of threads.
     pub(crate) fn resize(this: &Arc<Self>, threads: usize) -> io::Result<()> {
         let threads = at_least_one(threads)?.get();
         if this.settings.is_hosted {
@@ -170,8 +168,8 @@ impl Pool {
         result
     }
 
-    /// Discharges the calling worker if there are too many. A closing pool discharges no worker.
-    /// Its workers leave by themselves, and until then each may be the one that runs the last job.
+    /// Discharges the calling worker if there are too many. A closing pool discharges no worker:
+    /// its workers leave by themselves, and until then each may have to run the last job.
     pub(crate) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
@@ -261,9 +259,9 @@ impl Pool {
     }
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
-    /// jobs to it. Returns `false` if the worker keeps its seat, and is no longer discharged. That
-    /// is so if jobs are pinned to it. It is also so if the pool closes after the worker was
-    /// discharged, since the other workers may have left.
+    /// jobs to it. Returns `false` if the worker keeps its seat, and is no longer discharged. A
+    /// worker keeps its seat if jobs are pinned to it. A discharged worker of a closing pool keeps
+    /// it too, since the other workers may have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {

@@ -32,7 +32,6 @@ thread::per_thread! {
     static INDEX: Cell<Option<usize>> = Cell::new(None);
 }
 
-/// The state that only the worker itself uses.
 pub(crate) struct Local {
     pub(crate) shared: Arc<Pool>,
     pub(crate) seat: Arc<Seat>,
@@ -81,7 +80,6 @@ impl Local {
     /// caller must not keep the result after that job.
     #[inline]
     pub(crate) fn current<'a>() -> Option<&'a Local> {
-        // An error means that the locals of this thread have been destroyed.
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
         // SAFETY: I5 — the pointer is null, or the worker is on this thread's stack or lives as
         // long as the thread.
@@ -142,6 +140,5 @@ impl Local {
 /// ```
 #[must_use]
 pub fn worker_index() -> Option<usize> {
-    // An error means that the locals of this thread have been destroyed.
     INDEX.try_with(Cell::get).unwrap_or(None)
 }

@@ -24,6 +24,7 @@ use search::{Next, SHORT_SLEEP};
 /// The bits of `attention` for which a worker calls `attend` before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
 
+// Relaxed, where a site gives no reason: each turn reads the bits again.
 impl Local {
     /// Makes this thread a worker, until the worker leaves the pool.
     pub(crate) fn live(vacancy: Vacancy) {
@@ -97,14 +98,12 @@ impl Local {
         }
     }
 
-    /// Counts a turn.
     #[inline(always)]
     fn has_run(&self) {
         self.turn.set(self.turn.get().wrapping_add(1));
         self.seat.counters.ran();
     }
 
-    /// Runs a job as `run` does, and reports its panic.
     pub(crate) fn run_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| self.run(job)) {
             self.has_run();
@@ -117,7 +116,7 @@ impl Local {
     /// words in pairs, which waits for the stores.
     #[inline(always)]
     fn next_own(&self) -> Option<Job> {
-        let attention = self.shared.attention.load(Relaxed); // Relaxed: as in `next`
+        let attention = self.shared.attention.load(Relaxed);
         if attention & (URGENT | SPARE) != 0 || self.looks_around() {
             return None;
         }
@@ -127,7 +126,7 @@ impl Local {
     /// Returns the future that has yielded here first, if nothing else comes first.
     #[inline(always)]
     fn next_yielded(&self) -> Option<AnyTask> {
-        let attention = self.shared.attention.load(Relaxed); // Relaxed: as in `next`
+        let attention = self.shared.attention.load(Relaxed);
         if attention & (URGENT | SPARE) != 0 || self.looks_around() || self.looks_elsewhere() {
             return None;
         }
@@ -182,12 +181,10 @@ impl Local {
         false
     }
 
-    /// Takes a job for this worker that it also runs while it waits.
     pub(crate) fn take_urgent(&self) -> Option<Job> {
         self.take_from(&self.seat.urgent)
     }
 
-    /// Takes a job from one of this worker's two queues of pinned jobs.
     pub(crate) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
         let job = pinned.pop()?;
         self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
@@ -262,8 +259,8 @@ impl Local {
     }
 
     /// Leaves the seat, unless the worker has to stay after all. Returns whether the worker has
-    /// left. No job is left behind (I2). Either the worker gives its jobs away, or it keeps its
-    /// seat, where other workers find them.
+    /// left. No job is left behind (I2): the worker gives its jobs away, or it keeps its seat,
+    /// where other workers find them.
     fn gets_up(&self) -> bool {
         while let Some(job) = self.pop_own() {
             if let Err(job) = self.shared.hand_over(job) {

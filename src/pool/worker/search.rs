@@ -37,13 +37,10 @@ pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 /// A deque with fewer claimed jobs is not worth a sweep.
 const FEW: usize = 32;
 
-/// How a worker goes on.
 pub(crate) enum Next {
-    /// It runs this job.
     Run(Job),
     /// The worker begins its next turn, because it has pinned jobs, or there are too many workers.
     Turn,
-    /// It leaves the pool.
     Leave,
 }
 
@@ -102,7 +99,6 @@ impl Local {
         self.turn.get() % INJECTOR_FIRST_EVERY == 0
     }
 
-    /// Does the work of every 61st turn.
     #[cold]
     fn look_around(&self) -> Option<Job> {
         // Counted here, so that the worker does not repeat this turn if no job runs.
@@ -126,12 +122,10 @@ impl Local {
         })
     }
 
-    /// Takes the oldest job of the shelf, or else of the injector.
     pub(crate) fn take_one(&self) -> Option<Job> {
         self.shared.shelf.take().or_else(|| self.shared.injector.pop())
     }
 
-    /// Takes the oldest job of the injector. A batch of the next jobs goes to the deque.
     fn take_batch(&self) -> Option<Job> {
         // An injector never answers `Retry`.
         let job = self.shared.injector.steal_batch_and_pop(&self.deque).success()?;
@@ -190,7 +184,7 @@ impl Local {
                 search.found(|| shared.is_there_work());
                 return Next::Run(half);
             }
-            let _doze = shared.idle.doze();
+            let _doze = shared.idle.dozers.enter();
             search = match self.sleep(search.prepare()) {
                 Some(search) => search,
                 None => return Next::Leave,
@@ -253,7 +247,6 @@ impl Local {
         after.iter().chain(before).filter(|it| it.index != self.seat.index)
     }
 
-    /// Takes a single job from another worker.
     pub(crate) fn steal_one(&self) -> Option<Job> {
         let steal = |victim: &Arc<Seat>| {
             victim.stealer.steal_some(|_, _| true).or_else(|| victim.take_yielded())

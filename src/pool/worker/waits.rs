@@ -2,7 +2,9 @@
 
 use super::local::Local;
 use crate::idle::Park;
-use crate::pool::data::helping::{Latch, NOTHING, OpenService, is_at_or_above, steal_from_servers};
+use crate::pool::data::helping::{
+    NOTHING, OpenService, WaitId, is_at_or_above, steal_from_servers,
+};
 use crate::pool::data::idle::Waited;
 use crate::pool::data::pool::Pool;
 use crate::sync::spin::{Vigil, relax};
@@ -11,19 +13,19 @@ use crate::task::{Job, current};
 use core::task::Waker;
 use core::time::Duration;
 
-/// How long a waiting worker sleeps if no thread has taken its place. Then it looks again whether
-/// it can help, since it is not notified of every job.
+/// How long a waiting worker sleeps if no thread has taken its place. It is not notified of every
+/// job, so it looks again whether it can help.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 impl Local {
-    /// Runs `f`, which does not panic, as a service that ends `latch`.
-    pub(crate) fn serving<R>(&self, latch: Latch, within: Latch, f: impl FnOnce() -> R) -> R {
+    /// Runs `f`, which does not panic, as a service that ends `wait`.
+    pub(crate) fn serving<R>(&self, wait: WaitId, within: WaitId, f: impl FnOnce() -> R) -> R {
         self.with_floor(|floor| {
             let depth = self.depth.get();
             self.services.set(self.services.get().checked_add(1).unwrap_or(1));
             let service = self.seat.services.0.get(depth);
             if let Some(service) = service {
-                service.open(latch, within, floor, self.services.get());
+                service.open(wait, within, floor, self.services.get());
             }
             self.depth.set(depth + 1);
             let result = f();
@@ -37,7 +39,7 @@ impl Local {
     /// leave the items below the floor where they are.
     pub(crate) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
         self.offer_held(); // I9: it would be offered above the floor otherwise
-        let floor = self.deque.next_place();
+        let floor = self.deque.next_index();
         let outer = self.floor.replace(Some(floor));
         let result = f(floor);
         self.floor.set(outer);
@@ -54,11 +56,10 @@ impl Local {
         }
     }
 
-    /// Takes the newest job of this worker's deque, if it is at this index or above.
     #[inline(always)]
-    fn pop_above(&self, place: Index) -> Option<Job> {
-        let newest = self.deque.next_place().wrapping_sub(1);
-        if is_at_or_above(newest, place as u32) { self.deque.pop_by_words() } else { None }
+    fn pop_above(&self, index: Index) -> Option<Job> {
+        let newest = self.deque.next_index().wrapping_sub(1);
+        if is_at_or_above(newest, index as u32) { self.deque.pop_by_words() } else { None }
     }
 
     /// Helps until the wait is over, and sleeps when there is no job with which to help. `calls`
@@ -67,7 +68,7 @@ impl Local {
     #[cold]
     pub(crate) fn wait_for(
         &self,
-        latch: Latch,
+        wait: WaitId,
         is_over: impl Fn() -> bool,
         calls: impl Fn() -> bool,
         look: impl Fn(),
@@ -78,12 +79,12 @@ impl Local {
             looks += 1;
             // With many workers a look takes longer than a yield, so most rounds only yield.
             let may_help = looks.is_power_of_two();
-            if let Some(job) = may_help.then(|| self.leapfrog(latch, false)).flatten() {
+            if let Some(job) = may_help.then(|| self.leapfrog(wait, false)).flatten() {
                 self.help(job, &is_over);
             } else if vigil.goes_on() {
                 continue;
             } else if calls() {
-                self.sleep_in_wait(latch, None, |_| is_over());
+                self.sleep_in_wait(wait, None, |_| is_over());
             } else {
                 relax();
                 continue;
@@ -94,10 +95,10 @@ impl Local {
     }
 
     /// Runs a job for which another thread waits, and then the jobs of the same scope that the job
-    /// leaves. This worker lays the other jobs aside. The service is over, so no thread could take
-    /// them out of a waiting worker's deque.
+    /// leaves in this deque. Lays aside all other jobs that it leaves. The service that left them
+    /// is over, so waiting workers might not find them in the deque of this waiting worker.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
-        let (scope, before) = (job.scope(), self.deque.next_place());
+        let (scope, before) = (job.scope(), self.deque.next_index());
         // Caught, because no thread may wait for a pinned job. Then no thread would get its panic.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
@@ -110,24 +111,24 @@ impl Local {
     }
 
     /// Takes a job of the scope for which this worker waits. Otherwise takes a job that was spawned
-    /// by a service which ends the latch. With `raids`, also takes halves that the service's worker
-    /// holds, and jobs of services within the latch. Without `raids`, asks the worker for its
+    /// by a service which ends the wait. With `raids`, also takes halves that the service's worker
+    /// holds, and jobs of services within the wait. Without `raids`, asks the worker for its
     /// halves.
-    fn leapfrog(&self, latch: Latch, raids: bool) -> Option<Job> {
-        if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(latch)) {
+    fn leapfrog(&self, wait: WaitId, raids: bool) -> Option<Job> {
+        if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
             return Some(job);
         }
-        if latch == NOTHING {
+        if wait == NOTHING {
             return None;
         }
         let mut views = raids.then(|| self.views.take());
         let job = self.shared.registry.with(|seats| {
-            let is_ours = |_, words: &_| Job::are_of(words, latch);
+            let is_ours = |_, words: &_| Job::are_of(words, wait);
             let own = &raw const self.seat.services;
             seats
                 .iter()
                 .find_map(|it| it.stealer.steal_some(is_ours))
-                .or_else(|| steal_from_servers(seats, own, latch, views.as_mut(), Job::are_within))
+                .or_else(|| steal_from_servers(seats, own, wait, views.as_mut(), Job::are_within))
         });
         views.into_iter().for_each(|it| self.views.set(it));
         let job = job?;
@@ -140,14 +141,14 @@ impl Local {
     /// thread takes its place until the wait is over.
     fn sleep_in_wait(
         &self,
-        latch: Latch,
+        wait: WaitId,
         timeout: Option<Duration>,
         is_over: impl Fn(bool) -> bool,
     ) {
         let idle = &self.shared.idle;
         let mut bell = self.bell.borrow_mut();
         let work = || (self.shared.is_there_work(), current::has_ticket());
-        match idle.wait(&mut *bell, timeout, &is_over, work, || self.leapfrog(latch, true)) {
+        match idle.wait(&mut *bell, timeout, &is_over, work, || self.leapfrog(wait, true)) {
             Waited::Over => return,
             Waited::Helps(job) => {
                 drop(bell);
@@ -189,14 +190,14 @@ impl Local {
     /// are laid aside at the end of the job that left them.
     pub(crate) fn expose(&self) {
         let mut newest = None;
-        self.deque.look_through(|place, words| {
+        self.deque.look_through(|index, words| {
             if Job::are_foreign(words) {
-                newest = Some(place);
+                newest = Some(index);
             }
             !Job::are_half(words)
         });
         while let Some(newest) = newest {
-            let is_older = |place, _: &_| newest.wrapping_sub(place) >= 0;
+            let is_older = |index, _: &_| newest.wrapping_sub(index) >= 0;
             match self.seat.stealer.steal_some(is_older) {
                 Some(job) => self.shared.lay_aside(job),
                 None => break,

@@ -17,7 +17,7 @@ static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 /// Room for one `T`.
 pub(crate) struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: the value is accessed under the lock, except in `peek`, whose caller rules out writers.
+// SAFETY: I1 — accesses under one lock do not race, and while `peek` reads no thread writes.
 // `T: Send` is needed, because one thread stores an item and another takes it. `T: Sync` is not:
 // only one thread opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
@@ -27,22 +27,22 @@ impl<T> Slot<T> {
     /// the thread that grows a deque.
     pub(crate) fn row(slots: usize) -> Box<[Self]> {
         let row = Box::<[Self]>::new_uninit_slice(slots);
-        // SAFETY: a slot consists of one `MaybeUninit`, which may be uninitialised.
+        // SAFETY: I2 — a slot is one `MaybeUninit`, so uninitialised memory is an empty slot.
         unsafe { row.assume_init() }
     }
 
     /// Stores an item, and forgets the old contents without dropping them.
     #[inline(always)]
     pub(crate) fn store(&self, item: T) {
-        // SAFETY: the lock is held, so no other thread accesses the value.
+        // SAFETY: I1 — the lock is held, so no other thread accesses the value.
         locked(|| unsafe { self.0.get().cast::<T>().write(item) });
     }
 
     /// Copies the contents.
     #[inline(always)]
     pub(crate) fn copy(&self) -> Copied<T> {
-        // SAFETY: the lock is held, so no other thread accesses the value. The contents may be
-        // uninitialised, as a `MaybeUninit` may.
+        // SAFETY: I1 — the lock is held, so no other thread writes the value. I2 — what is read is
+        // a `MaybeUninit`, so it may be uninitialised.
         Copied(locked(|| unsafe { ptr::read(self.0.get()) }))
     }
 
@@ -50,16 +50,16 @@ impl<T> Slot<T> {
     /// because an item may be larger than the stack.
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
-        // SAFETY: the lock is held, so no other thread accesses either value, and the slots are
-        // distinct.
+        // SAFETY: I1 — the lock is held, so no other thread accesses either value. The callers name
+        // two distinct slots.
         locked(|| unsafe { ptr::copy_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
 
     /// Exchanges the contents of two slots that the caller owns.
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
-        // SAFETY: the lock is held, so no other thread accesses either value, and the slots are
-        // distinct.
+        // SAFETY: I1 — the lock is held, so no other thread accesses either value. The callers name
+        // two distinct slots.
         locked(|| unsafe { ptr::swap_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
 
@@ -67,11 +67,11 @@ impl<T> Slot<T> {
     ///
     /// # Safety
     ///
-    /// No thread writes the slot during the call.
+    /// 1. No thread writes the slot during the call.
     #[inline(always)]
     pub(crate) unsafe fn peek(&self) -> Copied<T> {
-        // SAFETY: the caller rules out writers, and other threads' reads do not race with this
-        // read.
+        // SAFETY: by 1 there are only reads, which do not race with this one. I2 — what is read is
+        // a `MaybeUninit`, so it may be uninitialised.
         Copied(unsafe { ptr::read(self.0.get()) })
     }
 }

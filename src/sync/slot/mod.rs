@@ -20,6 +20,18 @@
 //! does not have and Miri does not run. There a thread holds one lock of the process during each
 //! copy. Copies are never torn then, and the deque is not lock-free. `--cfg filch_locked_slots`
 //! selects this form elsewhere, so that its tests run on every machine.
+//!
+//! # Invariants
+//!
+//! - **I1** Each access to the contents of a shared slot is atomic in `words`, and under the lock
+//!   in `locked`. The only exception is `peek`, whose caller promises that no thread writes.
+//! - **I2** The contents are a `MaybeUninit`. It may hold no item, and a copy of it is no second
+//!   item before `assume_init`.
+//! - **I3** In `words`, each piece lies within a `T`, at an offset that is a multiple of its size.
+//! - **I4** In the model, no borrow of `seen` contains an operation of loom's. loom runs one thread
+//!   at a time, and switches threads only at its operations.
+//! - **I5** In the model, a payload is shared only after its item was written. Only the thread that
+//!   sets `taken` takes the item, and loom reports it if the writing does not happen before.
 
 #[cfg(loom)]
 mod model;

@@ -31,11 +31,10 @@ pub struct Slot<T> {
     seen: RefCell<Vec<Arc<WatchedItem<T>>>>,
 }
 
-// SAFETY: `payload` is atomic. `seen` is never borrowed twice at once. loom runs one thread at a
-// time and switches only at its own operations, and no borrow of `seen` contains one. A thread that
-// copies holds a handle that keeps the slot alive.
+// SAFETY: I4 — `seen` is never borrowed twice at once, since loom switches threads only between
+// the borrows. `payload` is atomic. A thread that copies holds a handle that keeps the slot alive.
 unsafe impl<T: Send> Sync for Slot<T> {}
-// SAFETY: the slot owns its payloads, and their items are `Send`.
+// SAFETY: I5 — only the taker of an item takes it out of its payload, and items are `Send`.
 unsafe impl<T: Send> Send for Slot<T> {}
 
 /// The payload that a slot pointed to when it was copied, or none.
@@ -59,9 +58,9 @@ impl<T> Copied<T> {
         let payload = self.0.expect("a slot was opened that nobody wrote");
         assert!(!payload.taken.swap(true, SeqCst), "an item was taken twice");
         payload.item.with_mut(|item| {
-            // SAFETY: loom has just checked that the item's writer is done.
+            // SAFETY: I5 — loom has just checked that the writing of the item happened before.
             let item = unsafe { ptr::read(item) };
-            // SAFETY: `taken` was false, so the item is still there.
+            // SAFETY: I5 — this thread has set `taken`, so the item was written and is still there.
             unsafe { item.assume_init() }
         })
     }
@@ -80,11 +79,11 @@ impl<T> Slot<T> {
         let payload = WatchedItem {
             item: UnsafeCell::new(MaybeUninit::uninit()),
             taken: AtomicBool::new(false),
-            // SAFETY: these words stay a `MaybeUninit`, so the item is not duplicated.
+            // SAFETY: I2 — these words stay a `MaybeUninit`, so they are no second item.
             words: unsafe { ptr::read(ptr::from_ref(&item).cast()) },
         };
         // loom reports a taker that is not ordered after this write.
-        // SAFETY: the payload is not shared yet.
+        // SAFETY: I5 — the payload is not shared yet, so no other thread uses the item.
         payload.item.with_mut(|place| unsafe { (*place).write(item) });
         self.put(Copied(Some(Arc::new(payload))));
     }

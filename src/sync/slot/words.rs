@@ -16,9 +16,9 @@ pub(crate) struct Slot<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: all shared access to `value` is atomic, except in `peek`, whose caller rules out
-// writers. `T: Send` is needed, because one thread stores an item and another takes it.
-// `T: Sync` is not: only one thread opens a copy of an item.
+// SAFETY: I1 — atomic accesses do not race, and while `peek` reads no thread writes. `T: Send` is
+// needed, because one thread stores an item and another takes it. `T: Sync` is not: only one thread
+// opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
 /// Runs the body for the offset of each piece of a `T`. Words come first, then the largest smaller
@@ -53,7 +53,7 @@ impl<T> Slot<T> {
     /// stack of the thread that grows a deque.
     pub(crate) fn row(slots: usize) -> Box<[Self]> {
         let row = Box::<[Self]>::new_uninit_slice(slots);
-        // SAFETY: a slot consists of one `MaybeUninit`, which may be uninitialised.
+        // SAFETY: I2 — a slot is one `MaybeUninit`, so uninitialised memory is an empty slot.
         unsafe { row.assume_init() }
     }
 
@@ -63,7 +63,7 @@ impl<T> Slot<T> {
     pub(crate) fn store(&self, item: T) {
         let item = MaybeUninit::new(item);
         for_each_piece!(T, |at, P| {
-            // SAFETY: `at` is the offset of a `P` within `item`.
+            // SAFETY: I3 — `for_each_piece` gives the offset of a `P` within `item`, which is ours.
             let piece = unsafe { read::<P>(item.as_ptr().cast(), at) };
             self.piece::<P>(at).store(piece, Relaxed); // Relaxed: an index publishes it
         });
@@ -76,7 +76,7 @@ impl<T> Slot<T> {
         for_each_piece!(T, |at, P| {
             // Relaxed: the claim decides whether the copy may be opened.
             let piece = self.piece::<P>(at).load(Relaxed);
-            // SAFETY: `at` is the offset of a `P` within `copy`.
+            // SAFETY: I3 — `for_each_piece` gives the offset of a `P` within `copy`, which is ours.
             unsafe { write::<P>(copy.as_mut_ptr().cast(), at, piece) };
         });
         Copied(copy)
@@ -108,11 +108,11 @@ impl<T> Slot<T> {
     ///
     /// # Safety
     ///
-    /// No thread writes the slot during the call.
+    /// 1. No thread writes the slot during the call.
     #[inline(always)]
     pub(crate) unsafe fn peek(&self) -> Copied<T> {
-        // SAFETY: the caller rules out writers, and other threads' reads do not race with this
-        // read. The contents may be uninitialised, as a `MaybeUninit` may.
+        // SAFETY: by 1 there are only reads, which do not race with this one. I2 — what is read is
+        // a `MaybeUninit`, so it may be uninitialised.
         Copied(unsafe { ptr::read(self.value.get()) })
     }
 
@@ -120,11 +120,11 @@ impl<T> Slot<T> {
     #[inline(always)]
     fn piece<P: AtomicLoad + AtomicStore>(&self, at: usize) -> &AtomicMaybeUninit<P> {
         debug_assert!(at % size_of::<P>() == 0 && at + size_of::<P>() <= size_of::<T>());
-        // SAFETY: `at` is within the slot, as asserted.
+        // SAFETY: I3 — `at` is the offset of a `P` within the slot, as asserted.
         let piece = unsafe { self.value.get().cast::<u8>().add(at) };
         debug_assert!(piece.cast::<P>().is_aligned());
-        // SAFETY: the slot is aligned for words, and `at` for `P`. The memory lives as long as
-        // `self`. Concurrent writes go through this function, so they are atomic.
+        // SAFETY: I3 — `at` is a multiple of the size of `P`, and the slot is aligned for words.
+        // The memory lives as long as `self`. I1 — concurrent accesses are atomic too.
         unsafe { AtomicMaybeUninit::from_ptr(piece.cast()) }
     }
 }
@@ -133,12 +133,12 @@ impl<T> Slot<T> {
 ///
 /// # Safety
 ///
-/// `bytes` is valid for reading a `P` at the offset; it need not be aligned or initialised.
+/// 1. `bytes` is valid for reading a `P` at the offset; it need not be aligned or initialised.
 #[inline(always)]
 unsafe fn read<P>(bytes: *const u8, at: usize) -> MaybeUninit<P> {
-    // SAFETY: the caller promises that a `P` at this offset lies within the value.
+    // SAFETY: by 1 a `P` at this offset lies within the value, so the sum stays within it.
     let piece = unsafe { bytes.add(at) };
-    // SAFETY: the caller promises valid memory; the read needs no alignment and no value.
+    // SAFETY: by 1 the memory is valid; an unaligned read of a `MaybeUninit` needs no more.
     unsafe { piece.cast::<MaybeUninit<P>>().read_unaligned() }
 }
 
@@ -146,11 +146,11 @@ unsafe fn read<P>(bytes: *const u8, at: usize) -> MaybeUninit<P> {
 ///
 /// # Safety
 ///
-/// `bytes` is valid for writing a `P` at the offset; it need not be aligned.
+/// 1. `bytes` is valid for writing a `P` at the offset; it need not be aligned.
 #[inline(always)]
 unsafe fn write<P>(bytes: *mut u8, at: usize, value: MaybeUninit<P>) {
-    // SAFETY: the caller promises that a `P` at this offset lies within the value.
+    // SAFETY: by 1 a `P` at this offset lies within the value, so the sum stays within it.
     let piece = unsafe { bytes.add(at) };
-    // SAFETY: the caller promises valid memory; the write needs no alignment.
+    // SAFETY: by 1 the memory is valid; an unaligned write needs no more.
     unsafe { piece.cast::<MaybeUninit<P>>().write_unaligned(value) }
 }

@@ -12,7 +12,7 @@ pub(super) struct Bug {
     pub(super) covered: String,
 }
 
-/// The table of DESIGN.md, and every test that is named after a bug.
+/// The table of DESIGN.md, and every test in the files `known_bugs.rs`.
 pub(super) fn known() -> Result<Vec<Bug>> {
     let design = fs::read_to_string("DESIGN.md")?;
     let section = design.split("\n## ").find(|it| it.contains("Known bugs of the field\n"));
