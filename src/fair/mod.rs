@@ -138,8 +138,8 @@
 //! - **I4** Every ready queue is in its tier's ready set. While a set is not empty, some ticket
 //!   searches, or the greatest allowed number of tickets runs. If one of these two does not hold, a
 //!   thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then sees to
-//!   both. A thread that takes a queue out of the set, or stops searching, fences (`LOOK`), then
-//!   looks again.
+//!   both. A thread that takes a queue out of the set fences (`LOOK`), then looks again. So does a
+//!   ticket that leaves, or is the last to stop searching.
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
 //!   look the thread finds a free place, or a later free place wakes the thread.
 //! - **I6** `SUBMITTING` and `SERVING` link frames further up the same thread's stack. Such a frame
@@ -156,8 +156,7 @@
 //! # Sources
 //!
 //! [`WeightedFair`] is start-time fair queuing: Goyal, Vin and Cheng, SIGCOMM 1996. Two additions
-//! are from Kubernetes' priority and fairness. A lease is charged an estimate when it begins. The
-//! charge is corrected when the lease ends.
+//! are from Kubernetes' priority and fairness (`DESIGN.md`, *Weighted fair*).
 //!
 //! # In a picture
 //!

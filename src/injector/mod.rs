@@ -45,7 +45,8 @@
 //!   points to the claimed slot's segment. A pointer that a producer reads after its claim points
 //!   to that segment or a later one.
 //! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
-//! - **I9** The items of a chunk from `next` to `len` are initialised, and are not pushed yet.
+//! - **I9** `push_batch` puts an iterator's items into a *chunk* on its stack. The items of a chunk
+//!   from `next` to `len` are initialised, and are not pushed yet.
 //! - **I10** A segment is one allocation: a header, then `SLOTS` slots, which `slot_at` points to.
 //!
 //! # Orderings

@@ -226,8 +226,9 @@ impl<T> Injector<T> {
         unsafe { slot.settle(content) }
     }
 
-    /// Moves `head` past the segment of this number, and sweeps. All slots of the segment are
-    /// claimed, and `tail` is in a later segment.
+    /// Moves `head` past the segment of this number, and sweeps. Does nothing if `head` has left
+    /// that segment already. The caller has seen all slots of the segment claimed, and `tail` in a
+    /// later one.
     #[cold]
     pub(super) fn leave_segment(&self, number: u64) {
         let visit = self.visit();

@@ -123,7 +123,7 @@ impl Tail {
 }
 
 /// A value that `tail` had, without its closed bit. The end of a segment and the start of the next
-/// are two spots.
+/// are different spots, but the same [`Position`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot(pub(super) u64);
 

@@ -14,9 +14,10 @@
 //! future that has *yielded* there. In about every eighth of these turns the injector comes first.
 //! If there is no such future either, it takes the oldest job of the injector. If that is empty
 //! too, it steals the oldest job of another worker's deque, and a batch after it. A half of a
-//! `join` or a job of a scope is stolen alone, and runs at once. Every 61st turn, the worker looks
-//! at the injector or at the futures that have yielded first. When it has found nothing for some
-//! microseconds it sleeps: [`Searchers`](crate::idle::Searchers).
+//! `join` or a job of a scope is stolen alone, and runs at once. Every 61st turn, the worker first
+//! looks at the shelf and the injector, or at the futures that have yielded. Every 16th of these
+//! turns begins at the oldest job of a random worker's deque. When the worker has found nothing for
+//! some microseconds it sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!
@@ -32,7 +33,7 @@
 //! | service | the run of a half or scope's job for which another worker waits (`data/helping.rs`) |
 //! | wait id | the address of a half or scope, which names the wait for it (`data/helping.rs`) |
 //! | stranger | a job for which the awaited half or scope does not wait |
-//! | shelf | where a worker that waits lays aside jobs of scopes (`data/shelf.rs`) |
+//! | shelf | where a worker that waits lays aside jobs of scopes, and other jobs if the injector is closed (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
 //! | pinned | of a job: for one worker and no other |
 //!

@@ -22,9 +22,9 @@
 //!
 //! There are two kinds of models. Under `--cfg loom` everything is as in the third column.
 //! `--cfg shuttle` plays random schedules of programs that are too large for loom. Atomics, locks
-//! and threads are shuttle's then, and every ordering is `SeqCst`. Orderings and memory (`order`,
-//! `slot`, `place`, `epoch`) are as on the machine, except that retired objects are never freed.
-//! Time (`park`, `clock`, `spin`, `barrier`) is as in a model.
+//! and threads are then shuttle's, which treats every ordering as `SeqCst`. The files `order`,
+//! `slot`, `place` and `epoch` are as on the machine, except that retired objects are never freed.
+//! The files `park`, `clock`, `spin` and `barrier` are as in a model.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;

@@ -297,8 +297,8 @@ pub(crate) trait Gate: Send + Sync {
     /// has claimed the task.
     fn run_inside(&self, task: &AnyTask);
 
-    /// Returns the reason for which the queue, or an executor below it, was cancelled. The queue's
-    /// token for the end may not be cancelled yet.
+    /// Returns the reason that was given when the queue, or an executor below it, was cancelled.
+    /// Answers even before the token that reports the queue's end is cancelled.
     fn end_reason(&self) -> Option<Text>;
 
     /// Takes a counted task off the count, before a thread other than the queue's server ends it.

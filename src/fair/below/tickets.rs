@@ -16,8 +16,9 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
-/// A thread that makes work visible makes sure that a ticket searches, or that `most` tickets run.
-/// A ticket that stops searching looks once more (I4).
+/// A thread that makes work visible makes sure that a ticket searches, or that as many tickets run
+/// as may (`most`). The last ticket to stop searching looks once more. So does a ticket that leaves
+/// because it found no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket

@@ -172,12 +172,11 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
 
 /// Closes a queue, because its last handle is dropped.
 pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
-    // From here on the queue may be over, and the slot may have another queue. The calls below are
-    // right for any queue.
     if line.life.let_go().is_over_now() {
         reclaim(scheduler, line);
     } else {
-        // The queue may have been paused until now.
+        // Another thread may by now have made the queue over, and the slot may have another queue.
+        // `changed` is right for any queue. The queue may have been paused until now.
         changed(scheduler, line);
     }
 }

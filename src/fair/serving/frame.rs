@@ -123,8 +123,8 @@ pub(crate) fn serving(
     })
 }
 
-/// Runs `f` in a new frame, and returns the service to charge. A thread that already serves this
-/// queue further up its stack calls this directly.
+/// Runs `f` in a new frame, and returns the service to charge. A thread that already counts
+/// as a server of this queue, further up its stack, calls this instead of `serving`.
 pub(crate) fn charging(
     scheduler: &Scheduler,
     line: &Line,

@@ -104,8 +104,9 @@ impl Gate for Pass {
     }
 }
 
-/// Runs the task, unless another thread has claimed it. The handler gets a destructor's panic, and
-/// the waiting thread does not. Returns whether the task has run here.
+/// Runs the task, unless another thread has claimed it. If a destructor panics, the scheduler's
+/// panic handler gets the panic, and the waiting thread goes on. Returns whether the task has run
+/// here.
 fn run(scheduler: &Scheduler, task: &AnyTask) -> bool {
     scheduler.below.panics.take(|| task.run()).unwrap_or(true)
 }

@@ -3,9 +3,9 @@
 //! The deque of a thread that waits for something else can hide a job of a scope from the scope's
 //! owner. So before a worker gives its place away in a wait, it lays aside the jobs of others'
 //! scopes in its deque. It also lays aside all older jobs (`expose`). When the worker has helped,
-//! it lays aside the jobs that the help has left (`help`). Jobs of scopes go to the shelf, and
-//! other jobs to the injector. If another thread spawns a job into a worker's scope, the job comes
-//! to the shelf at once.
+//! it lays aside the jobs that the help has left (`help`). Jobs of scopes go to the shelf.
+//! Other jobs go to the injector or, if that is closed, to the shelf too. If another thread spawns
+//! a job into a worker's scope, the job is put on the shelf at once.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
 //! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's

@@ -52,8 +52,7 @@ pub(crate) struct Local {
     pub(crate) depth: Cell<usize>,
     /// The number of services that the worker has begun.
     pub(crate) services: Cell<u32>,
-    /// The index in the deque at which the innermost service or scope began. Waits leave the items
-    /// below this floor where they are.
+    /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
     /// Whether another thread has this worker's place; `None` if it has not given the place away.
     pub(crate) place_is_taken: Cell<Option<bool>>,
