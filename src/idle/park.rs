@@ -6,7 +6,6 @@ use crate::sync::park::Parker;
 use crate::sync::thread::per_thread;
 #[cfg(feature = "std")]
 use core::cell::Cell;
-#[cfg(feature = "std")]
 use core::task::Waker;
 use core::time::Duration;
 
