@@ -1,7 +1,9 @@
 //! A trace: the mark by which a model sees that a closure has run.
 
 use loom::cell::UnsafeCell;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 
 /// How often a closure has run. A look that is not ordered after the closure fails the model.
 #[derive(Clone)]
@@ -22,6 +24,20 @@ impl Trace {
     pub fn job(&self) -> impl FnOnce() + Send + use<> {
         let trace = self.clone();
         move || trace.leave()
+    }
+
+    /// Returns a future that wakes itself so many times, and then leaves a trace.
+    pub fn yields(&self, times: usize) -> impl Future<Output = ()> + Send + use<> {
+        let (mut left, trace) = (times, self.clone());
+        poll_fn(move |context| {
+            if left == 0 {
+                trace.leave();
+                return Poll::Ready(());
+            }
+            left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
     }
 
     pub fn leave(&self) {

@@ -26,7 +26,7 @@ use filch::fair::{FairScheduler, WeightedFair};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use loom::thread;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -275,20 +275,6 @@ fn two_queues_made_at_once_are_both_there() {
     });
 }
 
-/// A future that wakes itself so many times, and then leaves the trace.
-fn yields(times: usize, trace: &Trace) -> impl Future<Output = ()> + Send + use<> {
-    let (mut left, mut job) = (times, Some(trace.job()));
-    poll_fn(move |context| {
-        if left == 0 {
-            job.take().into_iter().for_each(|it| it());
-            return Poll::Ready(());
-        }
-        left -= 1;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-}
-
 /// A task may need another thread to poll what has yielded in the task's own lease. The other
 /// server then finds the future, or the lease has seen that the other has left.
 #[test]
@@ -297,7 +283,7 @@ fn a_future_that_yields_meets_a_queue_that_runs_dry() {
         let tray = Tray::new(2);
         let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
         let (queue, trace) = (fair.default_queue().clone(), Trace::new());
-        let future = Arc::new(queue.spawn_future(yields(3, &trace)));
+        let future = Arc::new(queue.spawn_future(trace.yields(3)));
         let ticket = tray.take().unwrap();
         let is_busy = Arc::new(AtomicBool::new(false));
         let (main, same_tray) = (thread::current().id(), tray.clone());

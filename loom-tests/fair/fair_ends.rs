@@ -9,9 +9,9 @@ use crate::common::tray::{First, Tray, scheduler, submit};
 use crate::common::{Bound::*, model, spawn};
 use filch::fair::FairScheduler;
 use filch::task::Cancel;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 #[test]
 fn a_task_is_accepted_before_the_close_or_refused() {
@@ -224,15 +224,7 @@ fn cancel_meets_a_future_that_yields() {
         let tray = Tray::new(1);
         let fair = FairScheduler::builder(tray.clone()).policy(|| First).build();
         let queue = fair.queue("q").build().unwrap();
-        let mut left = 1;
-        let future = queue.spawn_future(poll_fn(move |context| {
-            if left == 0 {
-                return Poll::Ready(());
-            }
-            left -= 1;
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }));
+        let future = queue.spawn_future(Trace::new().yields(1));
         let worker = {
             let tray = tray.clone();
             spawn(move || tray.run_one())

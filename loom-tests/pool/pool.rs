@@ -19,8 +19,6 @@ use filch::executor::Shutdown;
 use filch::pool::Start;
 use loom::sync::{Arc, Condvar, Mutex};
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
-use std::task::Poll;
 
 /// Makes a pool of up to `threads` modelled threads.
 fn pool(threads: usize) -> ThreadPool {
@@ -106,26 +104,12 @@ fn waiting_includes_what_a_job_spawned() {
     });
 }
 
-/// A future that wakes itself so many times, and then leaves the trace.
-fn yields(times: usize, trace: &Trace) -> impl Future<Output = ()> + Send + use<> {
-    let (mut left, mut job) = (times, Some(trace.job()));
-    poll_fn(move |context| {
-        if left == 0 {
-            job.take().into_iter().for_each(|it| it());
-            return Poll::Ready(());
-        }
-        left -= 1;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-}
-
 /// The second time, the worker takes the future back without asking the future's executor.
 #[test]
 fn waiting_includes_a_future_that_yields() {
     model("waiting_includes_a_future_that_yields", Slow(0), || {
         let (pool, trace) = (pool(1), Trace::new());
-        drop(pool.spawn_future(yields(2, &trace)));
+        drop(pool.spawn_future(trace.yields(2)));
         pool.wait_idle().unwrap();
         assert_eq!(trace.runs(), 1, "it was polled to its end");
     });
@@ -135,7 +119,7 @@ fn waiting_includes_a_future_that_yields() {
 fn a_future_that_yields_ends_or_is_dropped_with_its_pool() {
     model("a_future_that_yields_ends_or_is_dropped_with_its_pool", Slow(0), || {
         let (pool, trace) = (pool(1), Trace::new());
-        let task = pool.spawn_future(yields(1, &trace));
+        let task = pool.spawn_future(trace.yields(1));
         pool.shutdown(Shutdown::Cancel).unwrap();
         assert_eq!(task.join().is_ok(), trace.runs() == 1);
     });

@@ -11,6 +11,7 @@ pub(crate) mod simulated;
 pub(crate) mod tally;
 pub(crate) mod users;
 pub(crate) mod waiting;
+pub(crate) mod yields;
 
 use std::collections::hash_map::RandomState;
 use std::env;

@@ -1,8 +1,8 @@
 //! Waits with a timeout of a minute, so that a hang fails.
 
-use filch::JoinHandle;
 use filch::task::JoinError;
-use std::sync::{Condvar, Mutex};
+use filch::{Executor, Job, JoinHandle};
+use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
@@ -36,6 +36,18 @@ pub(crate) fn wait_for(condition: impl Fn() -> bool) {
         assert!(Instant::now() < end, "it hangs");
         std::thread::yield_now();
     }
+}
+
+/// Occupies a thread of the executor until the sender is dropped, and returns when it has begun.
+pub(crate) fn occupied(executor: &impl Executor) -> mpsc::Sender<()> {
+    let ((release, released), (tell, begun)) = (mpsc::channel(), mpsc::channel());
+    let job = Job::new(move || {
+        tell.send(()).unwrap();
+        let _ = released.recv_timeout(MINUTE);
+    });
+    executor.execute(job).unwrap();
+    begun.recv_timeout(MINUTE).unwrap();
+    release
 }
 
 /// So many threads come together, or it fails.

@@ -2,13 +2,14 @@
 //! when the queue is paused, cancelled, limited or over.
 
 use crate::common::simulated::us;
-use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
+use crate::common::yields::{Polls, yields};
 use filch::executor::{Inline, Shutdown, spawn_future};
 use filch::fair::{FairScheduler, Queue};
 use filch::sim::{self, Stepper};
 use filch::task::{Cancel, CancelToken, CancelledBy};
 use filch::{JoinHandle, ThreadPool, pool};
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
@@ -16,24 +17,6 @@ use std::time::Duration;
 
 /// So often a future or a closure takes its turn before it gives up.
 const MOST: usize = 200_000;
-
-type Polls = Arc<AtomicUsize>;
-
-/// A future that wakes itself in each poll and counts the polls, until `is_over` says so.
-fn yields(
-    polls: &Polls,
-    is_over: impl Fn(usize) -> bool + Send + 'static,
-) -> impl Future<Output = usize> + Send + 'static {
-    let polls = Arc::clone(polls);
-    poll_fn(move |context| {
-        let so_far = polls.fetch_add(1, SeqCst) + 1;
-        if is_over(so_far) {
-            return Poll::Ready(so_far);
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-}
 
 /// A job that spawns itself again until `ends`, so that the queue's injector is never empty.
 fn go_on(queue: Queue, ends: Arc<AtomicBool>, turns: Arc<AtomicUsize>, most: usize) {
@@ -80,18 +63,6 @@ fn below_a_closure(queue: &Queue, futures: usize, token: &CancelToken) -> Below 
     let futures = done(all);
     begun.recv_timeout(MINUTE).unwrap();
     Below { futures, polls, ends, release }
-}
-
-/// Occupies a worker of the pool until the sender is dropped.
-fn occupied(pool: &ThreadPool) -> mpsc::Sender<()> {
-    let ((release, released), (tell, begun)) = (mpsc::channel(), mpsc::channel());
-    let job = move || {
-        tell.send(()).unwrap();
-        let _ = released.recv_timeout(MINUTE);
-    };
-    pool.spawn_detached(job).unwrap();
-    begun.recv_timeout(MINUTE).unwrap();
-    release
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests which jobs `shutdown(Cancel)` drops, and on which threads.
 
-use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
 use filch::FairScheduler;
 use filch::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
@@ -30,25 +30,12 @@ fn job_that_drops(f: impl FnMut() + Send + 'static) -> impl FnOnce() + Send + 's
     move || std::mem::forget(captured)
 }
 
-/// Occupies the only worker of a pool until the sender is dropped.
-fn occupy(pool: &impl Executor) -> mpsc::Sender<()> {
-    let (release, wait) = mpsc::channel::<()>();
-    let (begins, begun) = mpsc::channel();
-    let busy = filch::Job::new(move || {
-        begins.send(()).unwrap();
-        let _ = wait.recv();
-    });
-    pool.execute(busy).unwrap();
-    begun.recv().unwrap();
-    release
-}
-
 /// The thread counts as one of the pool's as long as it drops the pool's jobs.
 #[test]
 fn a_destructor_that_waits_for_the_pool_which_drops_it_is_told_so() {
     in_a_minute(|| {
         let pool = ThreadPool::new(1).unwrap();
-        let release = occupy(&pool);
+        let release = occupied(&pool);
         let other = ThreadPool::new(1).unwrap();
         let (same, scheduler) = (pool.clone(), FairScheduler::over(pool.clone()));
         let (send, said) = mpsc::channel();
@@ -74,7 +61,7 @@ fn a_destructor_that_waits_for_the_pool_which_drops_it_is_told_so() {
 fn a_destructor_that_waits_for_the_locked_pool_which_drops_it_is_told_so() {
     in_a_minute(|| {
         let pool = Arc::new(LockedPool::new(1).unwrap());
-        let release = occupy(&*pool);
+        let release = occupied(&*pool);
         let (same, (send, said)) = (pool.clone(), mpsc::channel());
         let asks = job_that_drops(move || {
             send.send([same.wait_idle(), same.shutdown(Shutdown::Drain)]).unwrap();
@@ -92,7 +79,7 @@ fn a_destructor_that_waits_for_the_locked_pool_which_drops_it_is_told_so() {
 fn a_destructor_joins_a_task_that_is_to_be_dropped_after_it() {
     in_a_minute(|| {
         let pool = ThreadPool::new(1).unwrap();
-        let release = occupy(&pool);
+        let release = occupied(&pool);
         let (hand, handle) = mpsc::channel::<filch::JoinHandle<()>>();
         let handle = Mutex::new(handle);
         let joins = job_that_drops(move || {
@@ -202,7 +189,7 @@ fn a_join_from_outside_whose_job_is_dropped_runs_on_its_caller() {
     in_a_minute(|| {
         for has_token in [false, true] {
             let pool = ThreadPool::new(1).unwrap();
-            let release = occupy(&pool);
+            let release = occupied(&pool);
             let (same, token) = (pool.clone(), CancelToken::new());
             let caller = thread::spawn(move || {
                 let here = || thread::current().id();

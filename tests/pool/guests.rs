@@ -1,7 +1,7 @@
 //! Tests of threads that take part in a pool for a while, and of a thread that is a worker for life
 //! but runs jobs only in its waits.
 
-use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied};
 use filch::executor::{Inline, Reason, Shutdown, TaskBuilder, WouldDeadlock};
 use filch::pool::{self, LockedPool, Start, Yield};
 use filch::sim::{self, Stepper};
@@ -9,7 +9,7 @@ use filch::task::{self, CancelToken};
 use filch::{FairScheduler, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -20,19 +20,6 @@ fn here() -> ThreadId {
 
 fn add_one(count: &AtomicUsize) {
     count.fetch_add(1, SeqCst);
-}
-
-/// Occupies the one thread of a pool until the sender goes.
-fn occupied(pool: &ThreadPool) -> Sender<()> {
-    let (release, inbox) = channel::<()>();
-    let (begun, started) = channel();
-    pool.spawn_detached(move || {
-        begun.send(()).unwrap();
-        let _ = inbox.recv();
-    })
-    .unwrap();
-    started.recv().unwrap();
-    release
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Tests of futures that wake themselves: who polls them next, and what becomes of them when a
 //! worker or the pool ends.
 
-use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
+use crate::common::yields::yields;
 use crate::turns::go_on;
 use filch::executor::Shutdown;
 use filch::fair::FairScheduler;
@@ -13,35 +14,6 @@ use std::task::Poll;
 
 fn pool_of(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
-}
-
-/// Occupies a worker until the sender is dropped, and returns when it has begun.
-fn occupied(pool: &ThreadPool) -> mpsc::Sender<()> {
-    let ((release, released), (tell, begun)) = (mpsc::channel(), mpsc::channel());
-    let job = move || {
-        tell.send(()).unwrap();
-        let _ = released.recv_timeout(MINUTE);
-    };
-    pool.spawn_detached(job).unwrap();
-    begun.recv_timeout(MINUTE).unwrap();
-    release
-}
-
-/// Spawns a future that wakes itself in each poll and counts the polls, until `is_over` says so.
-fn yields(
-    pool: &ThreadPool,
-    polls: &Arc<AtomicUsize>,
-    is_over: impl Fn(usize) -> bool + Send + 'static,
-) -> JoinHandle<usize> {
-    let polls = Arc::clone(polls);
-    pool.spawn_future(poll_fn(move |context| {
-        let so_far = polls.fetch_add(1, SeqCst) + 1;
-        if is_over(so_far) {
-            return Poll::Ready(so_far);
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    }))
 }
 
 /// A worker has a future that has yielded there, and runs a job until the sender is dropped.
@@ -58,7 +30,7 @@ fn yielded_below_a_job(
             let _ = released.recv_timeout(2 * MINUTE); // after a test that hangs has failed
         };
         same.spawn_detached(blocks).unwrap();
-        yields(&same, &count, |polls| polls == 2)
+        same.spawn_future(yields(&count, |polls| polls == 2))
     });
     let future = done(both);
     begun.recv_timeout(MINUTE).unwrap();
@@ -71,7 +43,8 @@ fn what_comes_from_outside_does_not_wait_for_each_future_that_yields() {
     let (pool, runs) = (pool_of(1), Arc::new(AtomicUsize::new(0)));
     let release = occupied(&pool);
     let (polls, all) = (Arc::default(), Arc::clone(&runs));
-    let task = yields(&pool, &polls, move |polls| all.load(SeqCst) == JOBS || polls > 100 * JOBS);
+    let is_over = move |polls| all.load(SeqCst) == JOBS || polls > 100 * JOBS;
+    let task = pool.spawn_future(yields(&polls, is_over));
     for _ in 0..JOBS {
         let runs = Arc::clone(&runs);
         pool.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).unwrap();
@@ -87,7 +60,7 @@ fn a_future_that_yields_has_its_turn_though_the_deque_is_never_empty() {
     let (tell, begun) = mpsc::sync_channel(1);
     go_on(&pool, &ends, &tell);
     begun.recv_timeout(MINUTE).unwrap();
-    let result = ended(yields(&pool, &Arc::default(), |polls| polls == 100));
+    let result = ended(pool.spawn_future(yields(&Arc::default(), |polls| polls == 100)));
     ends.store(true, SeqCst);
     assert_eq!(result.unwrap(), 100);
 }
@@ -119,7 +92,7 @@ fn a_worker_that_waits_for_a_future_that_has_yielded_gives_its_place_away() {
     let (same, (give, taken)) = (pool.clone(), mpsc::channel::<JoinHandle<usize>>());
     let waits = pool.spawn(move || {
         let waits = same.spawn(move || ended(taken.recv_timeout(MINUTE).unwrap()).unwrap());
-        give.send(yields(&same, &Arc::default(), |polls| polls == 2)).unwrap();
+        give.send(same.spawn_future(yields(&Arc::default(), |polls| polls == 2))).unwrap();
         waits
     });
     assert_eq!(done(done(waits)), 2);
@@ -142,12 +115,12 @@ fn a_future_that_yields_in_a_closed_pool_is_dropped() {
     for last in [1, 2, 50] {
         let (pool, polls) = (pool_of(1), Arc::default());
         let same = pool.clone();
-        let task = yields(&pool, &polls, move |polls| {
+        let task = pool.spawn_future(yields(&polls, move |polls| {
             if polls == last {
                 same.shutdown_background(Shutdown::Drain);
             }
             false
-        });
+        }));
         assert!(ended(task).unwrap_err().is_cancelled());
         assert_eq!(polls.load(SeqCst), last);
     }
@@ -158,7 +131,7 @@ fn a_future_that_has_yielded_goes_on_elsewhere_when_its_worker_leaves() {
     let pool = pool_of(1);
     let release = occupied(&pool);
     let task = pool.take_part(|| {
-        let task = yields(&pool, &Arc::default(), |polls| polls == 3);
+        let task = pool.spawn_future(yields(&Arc::default(), |polls| polls == 3));
         assert_eq!(pool::yield_now(), Some(pool::Yield::Executed));
         assert_eq!(pool::yield_local(), Some(pool::Yield::Executed));
         task

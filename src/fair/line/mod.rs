@@ -42,10 +42,15 @@ pub(crate) struct QueuedJob {
 }
 
 impl QueuedJob {
-    /// Returns the job of a future that waited in a lane.
+    /// Returns a fork, or the job of a future that waited in a lane. No wait is measured for it.
+    #[inline(always)]
+    fn untimed(job: Job) -> Self {
+        QueuedJob { job, since: 0 }
+    }
+
     #[inline(always)]
     pub(crate) fn of_yielded(task: AnyTask) -> Self {
-        QueuedJob { job: Job::of_task(task), since: 0 }
+        QueuedJob::untimed(Job::of_task(task))
     }
 }
 
@@ -272,8 +277,7 @@ impl Line {
 
     #[inline]
     pub(crate) fn take_fork(&self) -> Option<QueuedJob> {
-        let fork = self.forks.get().and_then(Forks::take);
-        fork.map(|job| QueuedJob { job, since: 0 })
+        self.forks.get().and_then(Forks::take).map(QueuedJob::untimed)
     }
 
     /// Takes the oldest job of the injector, or else a yielded future.

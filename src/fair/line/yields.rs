@@ -48,9 +48,9 @@ impl Yields {
             let full = free.iter().position(|it| !it.is_empty());
             return Some(free.swap_remove(full.unwrap_or(last)));
         }
-        let place = self.lanes.iter().find(|it| it.get().is_none())?;
+        let unmade = self.lanes.iter().find(|it| it.get().is_none())?;
         let lane = Worker::new_fifo();
-        place.get_or_make(|| lane.stealer());
+        unmade.get_or_make(|| lane.stealer());
         Some(lane)
     }
 

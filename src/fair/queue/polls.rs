@@ -6,6 +6,7 @@ use super::handle::LineRef;
 use crate::fair::line::Line;
 use crate::fair::line::counters::add;
 use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
+use crate::fair::scheduler::drops::cause_to_drop;
 use crate::fair::scheduler::submit::{accept, push_poll};
 use crate::task::current;
 use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
@@ -60,11 +61,7 @@ impl Polling for Polls {
     }
 
     fn is_over(&self) -> Option<Cause> {
-        if self.line().life.look().is_cancelled() {
-            return Some(self.line().cause());
-        }
-        let below = &self.queue.scheduler.below;
-        below.is_ended().then(|| below.cause()) // Relaxed: `push_poll` has a fence
+        cause_to_drop(&self.queue.scheduler, self.line())
     }
 
     fn accept(&self) -> Result<u64, Reason> {

@@ -1,6 +1,7 @@
 //! Drops queued tasks unrun. Each caller has a lease of the queue or a hold (`ends.rs`), so the
 //! queue is not over meanwhile.
 
+use super::Scheduler;
 use crate::executor::PanicHandler;
 use crate::fair::line::Line;
 use crate::fair::line::counters::tell;
@@ -11,6 +12,17 @@ use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
 #[inline]
 pub(crate) fn end_task(line: &Line) -> Look {
     line.life.end_tasks(1)
+}
+
+/// Returns why the queue's jobs must be dropped, if the queue is cancelled or the executor has
+/// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). So it sees the
+/// end, or the thread that ends the queue sees the job.
+#[inline(always)]
+pub(crate) fn cause_to_drop(scheduler: &Scheduler, line: &Line) -> Option<Cause> {
+    if line.life.look().is_cancelled() {
+        return Some(line.cause());
+    }
+    scheduler.below.is_ended().then(|| scheduler.below.cause())
 }
 
 /// Drops the queued tasks. Returns how many of them this call has ended.

@@ -8,7 +8,7 @@ use crate::fair::LOOK;
 use crate::fair::line::yields::Yields;
 use crate::fair::line::{Line, QueuedJob};
 use crate::fair::scheduler::Scheduler;
-use crate::fair::scheduler::drops::discard;
+use crate::fair::scheduler::drops::{cause_to_drop, discard};
 use crate::fair::scheduler::look::look_after;
 use crate::fair::scheduler::submit::push_poll;
 use crate::sync::Arc;
@@ -97,16 +97,11 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Drops the jobs of a cancelled queue or an ended executor. The caller has put a job into the
-    /// queue, and has fenced since. So it sees the end, or the thread that ends the queue sees the
-    /// job.
+    /// Drops the queue's jobs if the queue is over. The caller has fenced, as for [`cause_to_drop`].
     #[inline(always)]
     fn drop_if_over(&self) {
-        let (below, line) = (&self.scheduler.below, self.line);
-        if line.life.look().is_cancelled() {
-            discard(&below.panics, line, line.cause());
-        } else if below.is_ended() {
-            discard(&below.panics, line, below.cause());
+        if let Some(cause) = cause_to_drop(self.scheduler, self.line) {
+            discard(&self.scheduler.below.panics, self.line, cause);
         }
     }
 

@@ -1,0 +1,24 @@
+//! A future that wakes itself, as one that gives way to others does.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::Poll;
+
+pub(crate) type Polls = Arc<AtomicUsize>;
+
+/// A future that wakes itself in each poll and counts the polls, until `is_over` says so.
+pub(crate) fn yields(
+    polls: &Polls,
+    is_over: impl Fn(usize) -> bool + Send + 'static,
+) -> impl Future<Output = usize> + Send + 'static {
+    let polls = Arc::clone(polls);
+    poll_fn(move |context| {
+        let so_far = polls.fetch_add(1, SeqCst) + 1;
+        if is_over(so_far) {
+            return Poll::Ready(so_far);
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
