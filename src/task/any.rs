@@ -287,6 +287,13 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
+    /// Returns the number of threads that serve it, which is above `places` for a while if the limit
+    /// has been lowered.
+    fn leases(&self) -> usize;
+
+    /// Returns the gate of the executor on whose threads the tasks run, if it has one.
+    fn below(&self) -> Option<Limited>;
+
     fn has_place(&self) -> bool;
 
     /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if no

@@ -7,6 +7,7 @@ use super::cell::{Counted, Task, TaskCore, go_on};
 use super::context::Captured;
 use super::current;
 use super::error::{CancelledBy, Cause, JoinError, Reason};
+use super::group::PolledAt;
 use super::handle::JoinHandle;
 use super::job::Job;
 use super::membership::Membership;
@@ -48,6 +49,7 @@ struct Body<F> {
     future: F,
     context: Option<Captured>,
     member: Option<Membership>,
+    _polled: Option<PolledAt>,
 }
 
 pub(crate) struct NewFuture<'a> {
@@ -86,7 +88,9 @@ impl NewFuture<'_> {
             cause: Mutex::default(),
             body: Place::empty(),
         };
-        let body = Body { future, context, member };
+        let polled = member.as_ref().zip(cell.core.limited.as_ref());
+        let _polled = polled.map(|(member, gate)| member.group.is_polled_at(gate));
+        let body = Body { future, context, member, _polled };
         // SAFETY: I9 — no other thread has it, and `body` is forgotten in the next line.
         unsafe { cell.body.put(&body) };
         mem::forget(body);
@@ -250,7 +254,7 @@ where
         let Common { state, home, .. } = self.common();
         // SAFETY: I4 — the caller's reference keeps the task, and this waker is not dropped.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(waker::raw(self)) });
-        let poll = |Body { future, context, member }: &mut Body<F>| {
+        let poll = |Body { future, context, member, .. }: &mut Body<F>| {
             // SAFETY: I9 — a polled future is never moved, and is dropped in place.
             let future = unsafe { Pin::new_unchecked(future) };
             let poll = || future.poll(&mut Context::from_waker(&waker));

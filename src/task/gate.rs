@@ -9,10 +9,12 @@ use super::{current, id::ExecutorId};
 use crate::idle::{Park, ThreadPark};
 use crate::sync::spin::Vigil;
 use crate::sync::thread::{self, Finally, per_thread};
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use core::cell::Cell;
-use core::ptr;
 use core::task::Waker;
 use core::time::Duration;
+use core::{iter, ptr};
 
 /// A worker's own queue. A worker that is about to claim a task takes the task's job out of it.
 pub(crate) trait Own {
@@ -199,4 +201,38 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
 /// thread and threads that wait for it have them all.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
+}
+
+/// Returns whether no thread polls a future of this gate before this thread continues. The poll
+/// needs a place of this gate, and one of each gate below.
+pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
+    iter::successors(Some(limited.clone()), |it| it.0.below()).any(|it| {
+        // A thread that does not wait for this one may still serve above a lowered limit.
+        is_hopeless(&it) && current::places_of_waiters(it.0.home()) >= it.0.leases()
+    })
+}
+
+/// The gates of a group's futures, each with the number of those futures.
+#[derive(Default)]
+pub(super) struct PollGates(BTreeMap<Option<ExecutorId>, (Limited, usize)>);
+
+impl PollGates {
+    pub(super) fn add(&mut self, limited: &Limited) {
+        let gate = self.0.entry(limited.0.home()).or_insert_with(|| (limited.clone(), 0));
+        gate.1 += 1;
+    }
+
+    /// Takes one future off. The caller keeps its gate, whose drop may free a scheduler.
+    pub(super) fn remove(&mut self, limited: &Limited) {
+        if let Entry::Occupied(mut gate) = self.0.entry(limited.0.home()) {
+            gate.get_mut().1 -= 1;
+            if gate.get().1 == 0 {
+                gate.remove();
+            }
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Limited> {
+        self.0.values().map(|it| &it.0)
+    }
 }

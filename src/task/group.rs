@@ -4,7 +4,7 @@
 use super::any::{AnyTask, Kin, Limited};
 use super::context::Flow;
 use super::error::JoinError;
-use super::gate::{self, Bed, Here, Watched};
+use super::gate::{self, Bed, Here, PollGates, Watched};
 use super::{GROUP, current, depth};
 use crate::idle::{EventCount, Park, until};
 use crate::sync::clock::{self, Instant};
@@ -63,6 +63,8 @@ struct GroupRest {
     /// Tasks that an executor has accepted, and that may not have begun. A worker that waits for
     /// the group runs them.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
+    /// The gates at which members that are futures are polled.
+    polled: PollGates,
     /// The first failure since a wait last returned an error.
     first: Option<JoinError>,
 }
@@ -116,8 +118,8 @@ impl TaskGroup {
     ///
     /// - The thread runs a member of the group. Or it runs a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
-    /// - A closure of the group can begin only in places of its queue, and the threads in these
-    ///   places wait for the caller.
+    /// - A closure of the group can begin, or a future of the group be polled, only in places of
+    ///   its queue, and the threads in these places wait for the caller.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
     /// The group then stays as it is.
@@ -223,6 +225,14 @@ impl Group {
         self.0.ends.notify_all();
     }
 
+    /// Notes, until the result is dropped, that a member is a future which is polled in places of
+    /// this gate.
+    pub(super) fn is_polled_at(&self, limited: &Limited) -> PolledAt {
+        self.0.rest.lock().polled.add(limited);
+        self.0.ends.notify_all();
+        PolledAt(self.clone(), limited.clone())
+    }
+
     fn wait(&self) -> Result<(), JoinError> {
         loop {
             if self.is_too_deep() {
@@ -258,22 +268,24 @@ impl Group {
     /// it when a place becomes free.
     fn watch_places(&self, waker: Waker) -> Vec<Watched> {
         let rest = self.0.rest.lock();
-        let limited: Vec<_> = rest.waiting.values().filter_map(|it| limit(it)).cloned().collect();
+        let closures = rest.waiting.values().filter_map(|it| limit(it));
+        let limited: Vec<_> = closures.chain(rest.polled.iter()).cloned().collect();
         drop(rest);
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Returns whether some task of the group can begin only in a place that stays taken until this
-    /// thread goes on.
+    /// Returns whether some task of the group can begin, or be polled, only in a place that stays
+    /// taken until this thread goes on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
-        rest.waiting.values().any(|tasks| {
-            // Checked first, because a task that this thread may run at once may have come since
-            // the last look.
-            !may_run_here(tasks)
-                && limit(tasks).is_some_and(gate::is_hopeless)
-                && !tasks.iter().all(AnyTask::is_claimed)
-        })
+        rest.polled.iter().any(gate::is_hopeless_to_poll)
+            || rest.waiting.values().any(|tasks| {
+                // Checked first, because a task that this thread may run at once may have come since
+                // the last look.
+                !may_run_here(tasks)
+                    && limit(tasks).is_some_and(gate::is_hopeless)
+                    && !tasks.iter().all(AnyTask::is_claimed)
+            })
     }
 
     /// Returns whether only a lack of stack keeps this thread from running a task.
@@ -356,6 +368,15 @@ impl Group {
 
     pub(super) fn as_ptr(&self) -> *const () {
         ptr::from_ref(&*self.0).cast()
+    }
+}
+
+/// A member that is a future, and the gate in whose places the future is polled.
+pub(super) struct PolledAt(Group, Limited);
+
+impl Drop for PolledAt {
+    fn drop(&mut self) {
+        self.0.0.rest.lock().polled.remove(&self.1);
     }
 }
 

@@ -77,7 +77,8 @@ impl<T> JoinHandle<T> {
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task needs a place of its queue, and all places belong to the caller and to threads
     ///   that wait for the caller. The task is then a future, or the caller is a job of their
-    ///   [scope](crate::ThreadPool::scope).
+    ///   [scope](crate::ThreadPool::scope). A future of a scheduler over a queue needs a place of
+    ///   that queue, too.
     /// - The thread would run the task, but nested tasks have taken half of its stack.
     ///
     /// # Panics
@@ -115,11 +116,13 @@ impl<T> JoinHandle<T> {
                 return Err(JoinError::would_deadlock());
             }
             let here = self.any().run_here();
-            if here == Here::NoPlace || self.any().is_future() {
-                let is_hopeless = self.core().limited.as_ref().is_some_and(gate::is_hopeless);
-                if is_hopeless && !self.any().is_claimed() {
-                    return Err(JoinError::would_deadlock());
-                }
+            let is_hopeless = match here {
+                Here::NoPlace => gate::is_hopeless,
+                _ if self.any().is_future() => gate::is_hopeless_to_poll,
+                _ => |_: &_| false,
+            };
+            if self.core().limited.as_ref().is_some_and(is_hopeless) && !self.any().is_claimed() {
+                return Err(JoinError::would_deadlock());
             }
             if here == Here::NoPlace {
                 self.wait_for_place();

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 
 /// A membership in a group. It ends when it is dropped.
 pub(crate) struct Membership {
-    group: Group,
+    pub(super) group: Group,
     /// Whether the group knows the outcome of the task.
     is_settled: bool,
 }

@@ -441,6 +441,98 @@ fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_is_refused() {
     assert_eq!(runs.load(SeqCst), 2, "the futures run later");
 }
 
+/// A group with such a future is no better: whether the future joins the group before the wait or
+/// during it.
+#[test]
+fn a_wait_for_a_group_whose_future_needs_the_place_of_the_waiter_is_refused() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let queue = fair.queue("one").max_parallel(1).build().unwrap();
+    for joins_late in [false, true] {
+        let (group, spawner, waiter) = (TaskGroup::new(), queue.clone(), queue.clone());
+        let runs = Arc::new(AtomicUsize::new(0));
+        let (same, counts) = (group.clone(), runs.clone());
+        let spawn = move || {
+            let future = async move { _ = counts.fetch_add(1, SeqCst) };
+            drop(spawner.task().group(&same).spawn_future(future));
+        };
+        let same = group.clone();
+        let task = waiter.spawn(move || {
+            let keeps_it_waiting = same.job(|| ());
+            let late = if joins_late {
+                Some(thread::spawn(move || {
+                    thread::sleep(Duration::from_millis(5));
+                    spawn();
+                }))
+            } else {
+                spawn();
+                None
+            };
+            let outcome = same.wait();
+            late.into_iter().for_each(|it| it.join().unwrap());
+            keeps_it_waiting.run();
+            outcome
+        });
+        assert!(done(task).unwrap_err().is_deadlock());
+        group.wait().unwrap();
+        assert_eq!(runs.load(SeqCst), 1, "the future runs later");
+    }
+}
+
+/// A thread that serves above a lowered limit still polls what it has begun, and no more.
+#[test]
+fn a_wait_for_a_group_goes_on_while_a_thread_above_the_limit_polls() {
+    for has_another in [false, true] {
+        let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+        let queue = fair.queue("two").max_parallel(2).build().unwrap();
+        let group = TaskGroup::new();
+        let (begins, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let polls = async move {
+            begins.send(()).unwrap();
+            released.recv_timeout(MINUTE).unwrap();
+        };
+        drop(queue.task().group(&group).spawn_future(polls));
+        begun.recv_timeout(MINUTE).unwrap();
+        let (waits, waiting) = mpsc::channel();
+        let (same, queue_of_it) = (group.clone(), queue.clone());
+        let task = queue.spawn(move || {
+            queue_of_it.set_max_parallel(1).unwrap();
+            if has_another {
+                drop(queue_of_it.task().group(&same).spawn_future(async {}));
+            }
+            waits.send(()).unwrap();
+            same.wait()
+        });
+        waiting.recv_timeout(MINUTE).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        release.send(()).unwrap();
+        let outcome = done(task);
+        assert_eq!(outcome.is_err_and(|it| it.is_deadlock()), has_another);
+        group.wait().unwrap();
+    }
+}
+
+/// The queue's own places are free, but all places of the queue below belong to the waiter.
+#[test]
+fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_in_the_queue_below_is_refused() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let below = fair.queue("below").max_parallel(1).build().unwrap();
+    let (upper, group) = (FairScheduler::over(below), TaskGroup::new());
+    let (same, members) = (upper.clone(), group.clone());
+    let task = upper.spawn(move || {
+        let other = same.queue("other").build().unwrap();
+        drop(other.task().group(&members).spawn_future(async {}));
+        let closure = other.spawn(|| 6).join();
+        (members.wait(), same.spawn_future(async { 5 }).join(), closure)
+    });
+    let (of_the_group, of_the_future, closure) = done(task);
+    assert!(of_the_group.unwrap_err().is_deadlock());
+    assert!(of_the_future.unwrap_err().is_deadlock());
+    assert_eq!(closure.unwrap(), 6, "a closure runs on the thread that waits");
+    group.wait().unwrap();
+    upper.wait_idle().unwrap();
+}
+
 /// An executor that gives what it gets to a queue that comes later.
 fn to(later: &Arc<Mutex<Option<Queue>>>) -> impl Executor + use<> {
     let later = later.clone();

@@ -6,7 +6,7 @@ use super::tickets::MOST_TICKETS;
 use crate::executor::{Executor, ExecutorId, PanicHandler, WouldDeadlock};
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, current};
+use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, Limited, current};
 use alloc::boxed::Box;
 use core::task::Waker;
 
@@ -114,13 +114,14 @@ impl Below {
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
         let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        // A cancelled queue drops its jobs before it cancels the token. A scheduler, too, has a
-        // gate here, which is that of the queue whose task this thread runs.
-        let below = || {
-            let asked = || (self.executor.limited(), self.executor.id());
-            let (limited, id) = self.panics.take(asked)?;
-            limited.filter(|it| it.0.home() == id)?.0.end_reason()
-        };
-        told.or_else(below)
+        // A cancelled queue drops its jobs before it cancels the token.
+        told.or_else(|| self.limited()?.0.end_reason())
+    }
+
+    /// Returns the gate of the executor, if it is a queue.
+    pub(crate) fn limited(&self) -> Option<Limited> {
+        let (limited, id) = self.panics.take(|| (self.executor.limited(), self.executor.id()))?;
+        // A scheduler, too, has a gate: that of the queue whose task this thread runs.
+        limited.filter(|it| it.0.home() == id)
     }
 }

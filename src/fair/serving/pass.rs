@@ -32,6 +32,14 @@ impl Gate for Pass {
         self.0.line().limit()
     }
 
+    fn leases(&self) -> usize {
+        self.0.line().life.look().leases()
+    }
+
+    fn below(&self) -> Option<Limited> {
+        self.0.scheduler.below.limited()
+    }
+
     fn has_place(&self) -> bool {
         let line = self.0.line();
         let look = line.life.look();
