@@ -118,8 +118,8 @@ impl TaskGroup {
     ///
     /// - The thread runs a member of the group. Or it runs a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
-    /// - A closure of the group can begin, or a future of the group be polled, only in places of
-    ///   its queue, and the threads in these places wait for the caller.
+    /// - A closure of the group can begin only in places of its queue, or a future of the group
+    ///   can be polled only there. The threads in these places wait for the caller.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
     /// The group then stays as it is.

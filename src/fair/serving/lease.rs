@@ -164,7 +164,9 @@ fn run_tasks(
         run_entry(scheduler, line, entry, progress, Some(&mut lane));
         loop {
             let time = progress.now - progress.start;
-            let is_over = progress.tasks >= most || time >= scheduler.quantum || line.is_halted();
+            // With a quantum of zero, a lease that has met only tombstones still runs a task.
+            let is_spent = time >= scheduler.quantum && (time > 0 || progress.tasks > 0);
+            let is_over = progress.tasks >= most || is_spent || line.is_halted();
             if is_over || !is_roomy || progress.is_worth_telling() {
                 let look = progress.tell(line);
                 if is_over || look.is_paused() || look.leases() > line.limit() {
