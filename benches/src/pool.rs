@@ -46,6 +46,8 @@ pub fn all() -> Vec<(Scenario, &'static str)> {
         row!("recursive, 20 × 10,000", 0.4, "best", 200_000, few_large),
         fib("fib 27 by join, one thread", 1, false),
         fib("fib 27 by join, two threads", 2, false),
+        // More threads than cores, so some of them always sleep.
+        fib("fib 27 by join, eight threads", 8, false),
         fib("fib 27 from outside, one thread", 1, true),
         fib("fib 27 from outside, two threads", 2, true),
         row!("round trip on one CPU", 1.3, "LockedPool", 2_000, round_trip),

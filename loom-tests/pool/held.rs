@@ -6,10 +6,12 @@
 //! | `LET_GO` | `settle`, `raid` | `a_held_half_is_run_once_by_its_owner_or_by_a_raider` |
 //! | `HELD` | `hold`, `raid` | the same |
 //! | `KEPT_OUT` | `drop`, `settle` | the same |
+//! | `STOCKED` | `finds_empty` | `a_half_is_offered_or_the_thief_of_the_last_item_sees_it` |
 //! | `JOINED` | `end`, `is_over` | `an_owner_that_waits_for_a_half_is_woken_and_sees_its_result` |
 
 use crate::common::{Bound::*, model, spawn};
-use filch::idle::{Park, ThreadPark};
+use filch::Worker;
+use filch::idle::{Park, Searchers, ThreadPark};
 use filch::pool::for_models::{Held, Link};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -198,5 +200,33 @@ fn an_owner_that_waits_for_a_half_is_woken_and_sees_its_result() {
         half.link.gone();
         assert_eq!(runs(owner)[0], 1);
         thief.join().unwrap();
+    });
+}
+
+/// An owner offers no half while its deque has an item. Then the thief of the last item must see
+/// the half before it ends its search.
+#[test]
+fn a_half_is_offered_or_the_thief_of_the_last_item_sees_it() {
+    let name = "a_half_is_offered_or_the_thief_of_the_last_item_sees_it";
+    model(name, Exhaustive, || {
+        let (owner, deque) = (Arc::new(Owner::new()), Worker::new_lifo());
+        let (same, stealer) = (owner.clone(), deque.stealer());
+        let thief = spawn(move || {
+            let (searchers, mut sees_it) = (Searchers::new(), false);
+            let search = searchers.search();
+            let takes = stealer.steal().is_success();
+            search.found(|| {
+                sees_it = same.held.is_any();
+                false
+            });
+            takes && !sees_it
+        });
+        deque.push(());
+        let half = &owner.halves[0];
+        owner.hold(half);
+        let is_offered = Held::finds_empty(&deque);
+        let misses_it = thief.join().unwrap();
+        assert!(is_offered || !misses_it);
+        assert!(owner.let_go(half));
     });
 }

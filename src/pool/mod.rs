@@ -172,6 +172,10 @@ const KEPT_OUT: Pair = Pair::named("pool::KEPT_OUT");
 /// the halves. At least one of the two sees the other's write.
 const LET_GO: FencePair = FencePair::named("pool::LET_GO");
 
+/// An owner holds a half, then looks whether its deque has an item. A thief takes an item, then
+/// looks for halves. At least one of the two sees the other's write.
+const STOCKED: FencePair = FencePair::named("pool::STOCKED");
+
 /// A thread that sees a write from inside a service sees that the service has begun. A thread that
 /// sees a later write sees that the service has ended.
 const SERVED: Pair = Pair::named("pool::SERVED");

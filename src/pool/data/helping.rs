@@ -89,21 +89,23 @@ pub(crate) struct Views {
 }
 
 /// Takes an item that an open service has spawned. Without `views`, the service is one that ends
-/// `wait`. With `views`, it may also end a wait within `wait`, at any depth. `is_such` decides
-/// whether the item is taken. It gets the item's words, the wait that its service ends, and the
-/// number of the worker's services outside that service.
+/// `wait`. With `views`, it may also end a wait within `wait`, at any depth. With `raids`, also
+/// takes a half that the service's worker holds. Without `raids`, asks the worker for its halves.
+/// `is_such` decides whether the item is taken. It gets the item's words, the wait that its service
+/// ends, and the number of the worker's services outside that service.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
     wait: WaitId,
     views: Option<&mut Views>,
+    raids: bool,
     is_such: fn(&MaybeUninit<T>, WaitId, usize) -> bool,
 ) -> Option<T> {
     let others = seats.iter().enumerate().filter(|it| !ptr::eq(it.1.services(), own));
     let found = others.flat_map(|(seat, it)| View::all_of(seat, it.services()));
     let Some(Views { all, next }) = views else {
         let mut direct = found.filter(|it| it.wait == wait);
-        return direct.find_map(|it| it.take(seats, false, is_such, &|| true));
+        return direct.find_map(|it| it.take(seats, raids, is_such, &|| true));
     };
     all.clear();
     all.extend(found);
@@ -126,7 +128,7 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             // stranger now. So `take` checks that all are still open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
-            let job = view.take(seats, true, is_such, &is_so);
+            let job = view.take(seats, raids, is_such, &is_so);
             if job.is_some() {
                 return job;
             }
@@ -247,12 +249,19 @@ impl Services {
 
     /// Takes an item spawned by a service that ends a wait, or by a service within it.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], wait: usize) -> Option<T> {
-        steal_from_servers(servers, ptr::null(), wait, Some(&mut Views::default()), |_, _, _| true)
+        steal_from_servers(
+            servers,
+            ptr::null(),
+            wait,
+            Some(&mut Views::default()),
+            true,
+            |_, _, _| true,
+        )
     }
 
     /// Takes an item spawned by a service that ends a wait.
     pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], wait: usize) -> Option<T> {
-        steal_from_servers(servers, ptr::null(), wait, None, |_, _, _| true)
+        steal_from_servers(servers, ptr::null(), wait, None, false, |_, _, _| true)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::scope::Stays;
 use crate::pool::data::helping::wait_id_of;
-use crate::pool::frames::held::{DONE, Link, OFFERED, RETURNED, RUNNING};
+use crate::pool::frames::held::{DONE, Held, Link, OFFERED, RETURNED, RUNNING};
 use crate::pool::handle::ThreadPool;
 use crate::pool::worker::local::Local;
 use crate::sync::place::Place;
@@ -238,12 +238,17 @@ impl Local {
         }
     }
 
-    /// Offers the half that was just held. No panic may leave the frame of the half, so a guard
-    /// ends the process. The guard is here, since in `join` it would cost instructions.
+    /// Offers the half that was just held, if another worker asks or can find nothing else in this
+    /// deque. Otherwise the worker that takes the last item there asks for halves.
+    ///
+    /// No panic may leave the frame of the half, so a guard ends the process. The guard is here,
+    /// since in `join` it would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
-        self.offer_held();
+        if self.seat.held.is_called() || Held::finds_empty(&self.deque) {
+            self.offer_held();
+        }
         mem::forget(stays);
     }
 

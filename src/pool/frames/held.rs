@@ -2,8 +2,8 @@
 //!
 //! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* them by pushing all of them to its deque, oldest
-//! first. It does so when another worker sleeps, is about to sleep or has asked for halves, and
-//! before it waits or blocks itself. If the owner offers nothing for a long time, a thief *raids*
+//! first. It does so when another worker has asked for halves, and before it waits or blocks
+//! itself. It also does so while its deque is empty and another worker sleeps or is about to. If the owner offers nothing for a long time, a thief *raids*
 //! it: the thief takes the oldest half that the owner holds. During the raid the owner lets go of
 //! no half.
 //!
@@ -25,7 +25,8 @@
 //! leaves no half behind clears it. Before the frame of a half ends, the owner takes the half off
 //! the list, marked or not. Then the owner waits for the raider.
 
-use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO};
+use crate::deque::Worker;
+use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO, STOCKED};
 use crate::sync::barrier::Barrier;
 use crate::sync::place::Watch;
 use crate::sync::spin::relax;
@@ -178,8 +179,15 @@ impl Held {
 
     /// Returns whether the owner may hold halves.
     #[inline]
-    pub(crate) fn is_any(&self) -> bool {
+    pub fn is_any(&self) -> bool {
         !self.newest.load(Relaxed).is_null() // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look
+    }
+
+    /// Returns whether the owner's deque is empty. Called after `hold`. If this returns `false`, a
+    /// thief that searches sees the half once it finds the deque empty.
+    pub fn finds_empty<T>(deque: &Worker<T>) -> bool {
+        STOCKED.fence();
+        deque.is_empty()
     }
 
     /// Adds a half that the owner holds.

@@ -7,7 +7,7 @@ use crate::pool::data::helping::{
 };
 use crate::pool::data::idle::Waited;
 use crate::pool::data::pool::Pool;
-use crate::sync::spin::{Vigil, relax};
+use crate::sync::spin::{Vigil, again, give_way, relax};
 use crate::sync::{Index, Relaxed};
 use crate::task::{Job, current};
 use core::task::Waker;
@@ -16,6 +16,10 @@ use core::time::Duration;
 /// How long a waiting worker sleeps if no thread has taken its place. It is not notified of every
 /// job, so it looks again whether it can help.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+
+/// How often a worker that waits yields at least before it sleeps, while there is no job anywhere.
+/// If many threads share a core, the time of a vigil is only a yield or two. The number is rayon's.
+const LEAST_YIELDS: u32 = 32;
 
 impl Local {
     /// Runs `f`, which does not panic, as a service that ends `wait`.
@@ -77,11 +81,16 @@ impl Local {
         let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
             looks += 1;
-            // With many workers a look takes longer than a yield, so most rounds only yield.
+            // With many workers a look takes longer than a yield, so most rounds only yield. Before
+            // its first yield the worker looks at every depth, because the yield may take long.
             let may_help = looks.is_power_of_two();
-            if let Some(job) = may_help.then(|| self.leapfrog(wait, false)).flatten() {
+            let is_deep = looks == 1 && again(|| self.shared.is_there_work());
+            if let Some(job) = may_help.then(|| self.leapfrog(wait, is_deep, false)).flatten() {
                 self.help(job, &is_over);
             } else if vigil.goes_on() {
+                continue;
+            } else if looks < LEAST_YIELDS && again(|| !self.shared.is_there_work()) {
+                give_way();
                 continue;
             } else if calls() {
                 self.sleep_in_wait(wait, None, |_| is_over());
@@ -111,24 +120,23 @@ impl Local {
     }
 
     /// Takes a job of the scope for which this worker waits. Otherwise takes a job that was spawned
-    /// by a service which ends the wait. With `raids`, also takes halves that the service's worker
-    /// holds, and jobs of services within the wait. Without `raids`, asks the worker for its
-    /// halves.
-    fn leapfrog(&self, wait: WaitId, raids: bool) -> Option<Job> {
+    /// by a service which ends the wait. If `is_deep`, the service may also end a wait within the
+    /// wait. With `raids`, also takes halves that the service's worker holds. Without `raids`, asks
+    /// the worker for its halves.
+    fn leapfrog(&self, wait: WaitId, is_deep: bool, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
             return Some(job);
         }
         if wait == NOTHING {
             return None;
         }
-        let mut views = raids.then(|| self.views.take());
+        let mut views = is_deep.then(|| self.views.take());
         let job = self.shared.registry.with(|seats| {
             let is_ours = |_, words: &_| Job::are_of(words, wait);
             let own = &raw const self.seat.services;
-            seats
-                .iter()
-                .find_map(|it| it.stealer.steal_some(is_ours))
-                .or_else(|| steal_from_servers(seats, own, wait, views.as_mut(), Job::are_within))
+            seats.iter().find_map(|it| it.stealer.steal_some(is_ours)).or_else(|| {
+                steal_from_servers(seats, own, wait, views.as_mut(), raids, Job::are_within)
+            })
         });
         views.into_iter().for_each(|it| self.views.set(it));
         let job = job?;
@@ -148,7 +156,7 @@ impl Local {
         let idle = &self.shared.idle;
         let mut bell = self.bell.borrow_mut();
         let work = || (self.shared.is_there_work(), current::has_ticket());
-        match idle.wait(&mut *bell, timeout, &is_over, work, || self.leapfrog(wait, true)) {
+        match idle.wait(&mut *bell, timeout, &is_over, work, || self.leapfrog(wait, true, true)) {
             Waited::Over => return,
             Waited::Helps(job) => {
                 drop(bell);
