@@ -126,3 +126,26 @@ fn a_worker_that_waits_gives_its_place_away_for_a_stranger() {
         thief.join().unwrap();
     });
 }
+
+/// One of two must run. Each may see that the other runs, and each then steps aside.
+#[test]
+fn of_two_workers_that_one_suffices_for_not_both_sleep() {
+    model("of_two_workers_that_one_suffices_for_not_both_sleep", Preemptions(3), || {
+        let idle = Arc::new(Idle::default());
+        idle.activate();
+        idle.activate();
+        let works = |idle: &Idle| {
+            if idle.running() > 1 {
+                let resting = idle.spares.search().prepare();
+                let is_needed = || idle.running() < 1;
+                let _ = idle.sleep(resting, &mut ThreadPark::new(), None, is_needed);
+            }
+            idle.step_aside();
+            idle.notify_of_place();
+        };
+        let same = idle.clone();
+        let other = spawn(move || works(&same));
+        works(&idle);
+        other.join().unwrap();
+    });
+}

@@ -167,7 +167,7 @@ impl Pool {
             contexts.resize_with(workers, capture);
         };
         bells.into_iter().for_each(Waker::wake);
-        self.idle.searchers.notify_all();
+        self.idle.notify_all();
         Ok(())
     }
 }

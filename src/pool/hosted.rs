@@ -211,7 +211,7 @@ impl Drop for WorkerLife {
         }
         shared.vacate(seat, false);
         shared.rest_for_good();
-        shared.idle.notify_one();
+        shared.idle.notify_of_place();
         shared.idle.quiet.notify_all();
     }
 }

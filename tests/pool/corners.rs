@@ -4,6 +4,7 @@
 //! Nothing here is timed. A lost job or wake-up shows as a test that does not end.
 
 use crate::common::bomb::Bomb;
+use crate::common::waiting::MINUTE;
 use crate::heap;
 use filch::executor::{Shutdown, ShutdownError};
 use filch::idle::{Park, ThreadPark};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::Waker;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
@@ -279,6 +280,43 @@ fn a_thread_to_spare_leaves_though_nobody_tells_it() {
     }
     drop(release);
     assert_eq!(pool.spawn(|| 7).join().unwrap(), 7, "the other stays");
+}
+
+#[test]
+fn no_job_wakes_a_thread_to_spare_while_enough_others_run() {
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2).keep_alive(AN_HOUR);
+    let pool = builder.build().unwrap();
+    let release = make_one_spare(&pool);
+    let parks = || pool.metrics().workers.iter().map(|it| it.park_count).sum::<u64>();
+    while parks() == 0 {
+        thread::yield_now();
+    }
+    let before = parks();
+    let tasks = (0..100).map(|n| {
+        // So that who is woken is asleep again.
+        thread::sleep(Duration::from_micros(100));
+        pool.spawn(move || n)
+    });
+    let tasks: Vec<_> = tasks.collect();
+    // The wake-ups that need no reason.
+    assert!(parks() - before < 10, "{} of 100 jobs", parks() - before);
+    drop(release);
+    assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq(0..100));
+}
+
+#[test]
+fn a_thread_to_spare_leaves_while_jobs_keep_coming() {
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
+    let pool = builder.keep_alive(Duration::from_millis(100)).build().unwrap();
+    let release = make_one_spare(&pool);
+    let start = Instant::now();
+    while pool.metrics().num_workers > 1 {
+        pool.spawn_detached(|| ()).unwrap();
+        thread::sleep(Duration::from_millis(1));
+        assert!(start.elapsed() < MINUTE, "each job wakes it");
+    }
+    drop(release);
+    pool.wait_idle().unwrap();
 }
 
 /// Says what it is asked for.

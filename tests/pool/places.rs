@@ -15,10 +15,16 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
+/// A pool whose threads all stay. A job that none is woken for waits for an hour.
+fn patient(threads: usize) -> ThreadPool {
+    let hour = Duration::from_secs(3600);
+    ThreadPool::builder().num_threads(threads).keep_alive(hour).build().unwrap()
+}
+
 #[test]
 fn on_a_pool_others_run_while_two_wait() {
     for form in EVERYWHERE.into_iter().chain(ON_A_POOL) {
-        let pool = ThreadPool::new(4).unwrap();
+        let pool = patient(4);
         let executor: Arc<dyn Executor> = Arc::new(pool.clone());
         (0..10).for_each(|_| others_run_while_two_wait(form, &executor, &pool));
         drop(executor);
@@ -29,7 +35,7 @@ fn on_a_pool_others_run_while_two_wait() {
 #[test]
 fn in_a_queue_over_a_pool_others_run_while_two_wait() {
     for form in EVERYWHERE.into_iter().chain(ON_A_POOL).chain(IN_A_QUEUE) {
-        let pool = ThreadPool::new(4).unwrap();
+        let pool = patient(4);
         let fair = FairScheduler::over(pool.clone());
         let queue: Arc<dyn Executor> = Arc::new(fair.queue("theirs").build().unwrap());
         (0..10).for_each(|_| others_run_while_two_wait(form, &queue, &pool));
@@ -40,7 +46,7 @@ fn in_a_queue_over_a_pool_others_run_while_two_wait() {
 #[test]
 fn in_a_queue_of_a_queue_others_run_while_two_wait() {
     for form in EVERYWHERE.into_iter().chain(ON_A_POOL).chain(IN_A_QUEUE) {
-        let pool = ThreadPool::new(4).unwrap();
+        let pool = patient(4);
         let outer = FairScheduler::over(pool.clone());
         let inner = FairScheduler::over(outer.queue("outer").build().unwrap());
         let queue: Arc<dyn Executor> = Arc::new(inner.queue("inner").build().unwrap());

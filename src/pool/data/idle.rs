@@ -3,8 +3,13 @@
 //! `activity` counts the active workers (I4), and how often a worker became active. A worker
 //! becomes active before it takes a job. Suppose that two reads show the same count and no active
 //! worker, and that the injector was empty in between. Then the pool was idle at that moment.
+//!
+//! A worker that finds no job sleeps in `searchers`. If enough others run, it sleeps in `spares`,
+//! where no job wakes it, and may leave after `keep_alive`. It sleeps only if enough others run even
+//! without it: else it takes the place of one that has stepped aside. One that steps aside later
+//! notifies a spare worker. So no two can leave one place empty.
 
-use crate::idle::{EventCount, Park, Searchers};
+use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
 use crate::sync::barrier::Barrier;
 use crate::sync::order::both;
@@ -23,6 +28,9 @@ const AGAIN: u64 = 1 << 32;
 pub struct Idle {
     /// Notified of jobs. A worker dozes while it is prepared or asleep here.
     pub(crate) searchers: Searchers,
+    /// Notified if one worker less runs. Here sleeps a worker while enough others run. No job wakes
+    /// it.
+    pub spares: Searchers,
     pub(crate) dozers: CachePadded<Dozers>,
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
@@ -49,6 +57,7 @@ impl Default for Idle {
     fn default() -> Self {
         Idle {
             searchers: Searchers::new(),
+            spares: Searchers::new(),
             dozers: CachePadded::new(Dozers::new()),
             activity: CachePadded::new(AtomicU64::new(0)),
             aside: AtomicUsize::new(0),
@@ -72,8 +81,21 @@ impl Idle {
         self.searchers.notify_one();
     }
 
+    /// Notifies a spare worker that one worker less runs, and another of the jobs that this one
+    /// leaves.
+    pub fn notify_of_place(&self) {
+        self.spares.notify_many(1);
+        self.notify_one();
+    }
+
+    /// Notifies all workers.
+    pub(crate) fn notify_all(&self) {
+        self.searchers.notify_all();
+        self.spares.notify_all();
+    }
+
     /// Counts one more active worker (I4).
-    pub(crate) fn activate(&self) {
+    pub fn activate(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
         self.activity.fetch_add(ACTIVE + AGAIN, order);
     }
@@ -86,20 +108,32 @@ impl Idle {
         }
     }
 
-    /// Runs `f`, in which the worker sleeps and is not active (I4), even if that panics. Counts the
-    /// worker in `may_go` meanwhile, if it may go afterwards.
-    pub(crate) fn at_rest<R>(&self, may_go: bool, f: impl FnOnce() -> R) -> R {
+    /// Lets the worker sleep, unless it is needed. It is not active meanwhile (I4), even if this
+    /// panics. A worker that sleeps with a timeout counts in `may_go`. Returns whether the worker
+    /// was told to go on.
+    pub fn sleep<'a>(
+        &self,
+        resting: Resting<'a>,
+        park: &mut dyn Park,
+        timeout: Option<Duration>,
+        is_needed: impl FnOnce() -> bool,
+    ) -> (Search<'a>, bool) {
+        let may_go = timeout.is_some();
         self.may_go.fetch_add(usize::from(may_go), Relaxed); // Relaxed: a hint
         self.rest();
         let _again = Finally(|| {
             self.may_go.fetch_sub(usize::from(may_go), Relaxed); // Relaxed: a hint
             self.activate();
         });
-        f()
+        // Only now, as other workers may have decided at the same moment that they are not needed.
+        if is_needed() {
+            return (resting.cancel(), true);
+        }
+        resting.commit_in(park, timeout)
     }
 
     /// Returns how many active workers run a job, or look for one.
-    pub(crate) fn running(&self) -> usize {
+    pub fn running(&self) -> usize {
         // Relaxed, both: LOOK_AGAIN orders them against a thread that steps aside and then
         // notifies.
         let aside = self.aside.load(Relaxed);
@@ -107,7 +141,7 @@ impl Idle {
     }
 
     /// Notes that an active worker runs nothing.
-    pub(crate) fn step_aside(&self) {
+    pub fn step_aside(&self) {
         self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
     }
 

@@ -227,7 +227,7 @@ impl Pool {
             self.injector.close();
             let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
             self.attention.fetch_or(CLOSED | discard, CALLED.release());
-            self.idle.searchers.notify_all();
+            self.idle.notify_all();
             if how == Shutdown::Cancel {
                 self.discard();
                 self.end_futures();

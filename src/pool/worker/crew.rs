@@ -164,7 +164,7 @@ impl Pool {
         if is_too_large {
             this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: checked under the lock
         }
-        this.idle.searchers.notify_all();
+        this.idle.notify_all();
         result
     }
 
@@ -206,8 +206,7 @@ impl Pool {
             this.recall();
         }
         if !is_started {
-            // Wakes a worker that may sleep because enough other workers ran.
-            this.idle.notify_one();
+            this.idle.notify_of_place();
         }
         is_taken
     }

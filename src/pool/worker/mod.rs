@@ -197,14 +197,14 @@ impl Local {
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there may be a job. In the last look before the sleep, each queue that is not
-    /// certainly empty counts as having a job. Returns `None` if the worker has to leave.
-    pub(crate) fn sleep<'a>(&self, resting: Resting<'a>) -> Option<Search<'a>> {
+    /// Sleeps until there may be a job; a spare worker, until too few others run. In the last look
+    /// before the sleep, each queue that is not certainly empty counts as having a job. Returns
+    /// `None` if the worker has to leave.
+    pub(crate) fn sleep<'a>(&self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
         // Before the look, because an injector that is closed and empty stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        let is_surplus = shared.run_enough(1);
-        if !is_surplus && shared.is_there_work() || self.is_called() {
+        if !is_spare && shared.is_there_work() || self.is_called() {
             let search = resting.cancel();
             relax();
             return Some(search);
@@ -221,13 +221,10 @@ impl Local {
         }
         let since = self.note_end_of_work();
         let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
-        let (search, is_told) = shared.idle.at_rest(timeout.is_some(), || {
-            if is_surplus && !shared.run_enough(0) {
-                // Other workers may have decided to leave at this moment, too.
-                return (resting.cancel(), true);
-            }
-            resting.commit_in(&mut **self.park.borrow_mut(), timeout)
-        });
+        let mut park = self.park.borrow_mut();
+        let is_needed = || is_spare && !shared.run_enough(0);
+        let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
+        drop(park);
         let slept = self.note_begin_of_work(since);
         self.hook(&shared.settings.on_thread_unpark);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
@@ -279,7 +276,7 @@ impl Local {
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
         // This worker may have taken a notification that was meant for a sleeping worker.
-        shared.idle.notify_one();
+        shared.idle.notify_of_place();
         shared.go();
     }
 

@@ -179,15 +179,22 @@ impl Local {
             if self.is_called() {
                 return Next::Turn;
             }
-            let raided = if shared.run_enough(1) { None } else { self.raid() };
-            if let Some(half) = raided {
+            search = if shared.run_enough(1) {
+                search.found(|| shared.is_there_work());
+                match self.sleep(shared.idle.spares.search().prepare(), true) {
+                    Some(search) => search.found(|| false),
+                    None => return Next::Leave,
+                }
+                shared.idle.searchers.search()
+            } else if let Some(half) = self.raid() {
                 search.found(|| shared.is_there_work());
                 return Next::Run(half);
-            }
-            let _doze = shared.idle.dozers.enter();
-            search = match self.sleep(search.prepare()) {
-                Some(search) => search,
-                None => return Next::Leave,
+            } else {
+                let _doze = shared.idle.dozers.enter();
+                match self.sleep(search.prepare(), false) {
+                    Some(search) => search,
+                    None => return Next::Leave,
+                }
             };
         }
     }
