@@ -187,7 +187,7 @@ pub fn costs(rounds: usize) -> Vec<Cost> {
 pub const READY: [(usize, Option<f64>); 5] =
     [(2, Some(150.0)), (64, None), (1024, None), (16_384, Some(600.0)), (65_535, Some(800.0))];
 
-/// What a lease of one task costs, with so many queues ready all the time: by round robin, and
+/// The cost of a lease of one task beside the ready queues of [`READY`]: by round robin, and
 /// weighted fair.
 #[must_use]
 pub fn leases(rounds: usize) -> Vec<(usize, Option<f64>, [f64; 2])> {

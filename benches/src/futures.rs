@@ -170,7 +170,7 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-/// Pends so many times, woken each time.
+/// Returns a future that is pending `times` times, and wakes itself each time.
 fn yields(times: u64) -> impl Future<Output = u64> + Send {
     let mut left = times;
     poll_fn(move |context| {

@@ -81,7 +81,7 @@ fn run_twice<T: Sync + 'static>(shared: T, operation: fn(&T)) -> Run {
     })
 }
 
-/// A notifier that finds nobody.
+/// A notification while no thread is prepared or asleep.
 fn fence_and_load(word: &AtomicU64) {
     fence(SeqCst);
     black_box(word.load(Relaxed));

@@ -56,7 +56,7 @@ pub fn all() -> Vec<(Scenario, &'static str)> {
     ]
 }
 
-/// Counts tasks down; the last wakes whoever waits.
+/// Counts tasks down; the last wakes the waiting thread.
 struct Countdown {
     left: AtomicUsize,
     waiter: Thread,

@@ -13,7 +13,7 @@ pub trait Pool: Clone + Send + Sync + 'static {
     const NAME: &'static str;
     /// A pool of this many threads.
     fn new(threads: usize) -> Self;
-    /// Has a closure run that nobody waits for.
+    /// Spawns a closure without a handle.
     fn spawn<F: FnOnce() + Send + 'static>(&self, f: F);
 }
 

@@ -77,7 +77,7 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-/// Push one, pop one, with so many items below.
+/// Pushes one item and pops one, with `below` items below.
 fn pair<T: Item, D: Deque<T>>(deque: D, below: usize) -> Run {
     (0..below).for_each(|it| deque.push(T::make(it)));
     Box::new(move |items| {

@@ -1,5 +1,5 @@
-//! An event count on one thread: nobody who must be told sleeps; `tests/programs/event_count.rs`
-//! says more.
+//! An event count on one thread: no thread that must be told sleeps. The model is in
+//! `tests/programs/event_count.rs`.
 #![no_main]
 
 #[path = "../../tests/programs/event_count.rs"]

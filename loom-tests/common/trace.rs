@@ -26,7 +26,7 @@ impl Trace {
         move || trace.leave()
     }
 
-    /// Returns a future that wakes itself so many times, and then leaves a trace.
+    /// Returns a future that wakes itself `times` times, and then leaves a trace.
     pub fn yields(&self, times: usize) -> impl Future<Output = ()> + Send + use<> {
         let (mut left, trace) = (times, self.clone());
         poll_fn(move |context| {

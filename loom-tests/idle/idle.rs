@@ -210,7 +210,7 @@ fn a_notification_during_a_timeout_harms_nothing() {
         put_and_notify(&board);
         sleeper.join().unwrap();
         assert!(board.items.load(Relaxed) < 2);
-        board.events.notify_one(); // nobody is there any more
+        board.events.notify_one(); // no thread is prepared any more
     });
 }
 

@@ -95,7 +95,7 @@ fn a_worker_that_waits_wakes_up_at_the_end() {
     });
 }
 
-/// Nobody else can run it.
+/// No other worker can run the job.
 #[test]
 fn a_worker_that_waits_wakes_up_for_a_job_that_it_can_run() {
     model("a_worker_that_waits_wakes_up_for_a_job_that_it_can_run", Preemptions(3), || {

@@ -71,7 +71,7 @@ fn what_was_done_before_a_wake_is_seen_by_a_poll() {
         let other = spawn(first);
         second();
         other.join().unwrap();
-        // Nobody wakes it any more.
+        // No thread wakes it any more.
         assert!(task.is_finished(), "a wake was lost");
         task.join().unwrap();
         assert!(trace.is_there());

@@ -217,10 +217,11 @@
 //!
 //! # Promises and their limits
 //!
-//! The weighted service of two continuously backlogged queues differs by a bounded amount: the time
-//! of their longest tasks and one quantum on all threads. [`fair`](crate::fair#the-promise) has the
-//! formula. A queue is *backlogged* while it is ready and below its limit. The promise is about
-//! *shares*, and holds only under `WeightedFair`. There is no promise
+//! A queue is *backlogged* while it is ready and below its limit. Take two queues from the moment
+//! at which both are backlogged. Their weighted service differs by at most the time of their
+//! longest tasks and one quantum on all threads. Between two later moments the bound is twice as
+//! large. [`fair`](crate::fair#the-promise) has the formula. The promise is about *shares*, and
+//! holds only under `WeightedFair`. There is no promise
 //!
 //! - about how soon a task ends: a queue that becomes ready waits for the current leases, and for
 //!   queues with less virtual time;

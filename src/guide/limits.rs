@@ -128,7 +128,7 @@
 //! | tasks in a queue | 2⁴⁰ − 2, or its [`capacity`](crate::fair::QueueBuilder::capacity) | `fair/line/life.rs`, `MAX_TASKS` | refused as [`Full`](crate::executor::Reason::Full) |
 //! | tasks of a queue that run at once | 65,535, or its [`max_parallel`](crate::fair::QueueBuilder::max_parallel) | `fair/line/life.rs`, `MAX_LEASES` | further tasks wait |
 //! | priorities | 5; a lower one gets every 64th pick | `fair/policy/tiers.rs` | – |
-//! | cancelled tasks in a queue with a capacity | 4,096 | `fair/serving/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
+//! | tombstones in a queue with a capacity: tasks that were cancelled, or run by a waiting thread | 4,096 | `fair/serving/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | half of ε in [the promise](crate::fair#the-promise) |
 //! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | longer times are charged as that |
 //! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |

@@ -255,8 +255,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Takes this thread off the count of prepared threads. Returns whether it took a signal along.
-    /// It does so if every other prepared thread has one of its own.
+    /// Takes this thread off the count of prepared threads. If there are then more signals than
+    /// prepared threads, also takes one signal. Returns whether it took one.
     fn leave(&self) -> bool {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {

@@ -155,7 +155,7 @@ impl Searchers {
     /// ```
     /// let searchers = filch::idle::Searchers::new();
     /// let search = searchers.search();
-    /// searchers.notify_one(); // wakes nobody
+    /// searchers.notify_one(); // wakes no thread
     /// search.found(|| false);
     /// ```
     #[inline]

@@ -203,9 +203,9 @@ impl<T> Injector<T> {
     /// Claims the first orphan in the list whose slot is marked. Returns `None` if every marked
     /// orphan has a taker already. The caller is a visitor.
     ///
-    /// For the order of items, any marked orphan would do. For the answer Empty, it must be the
-    /// first. An orphan may be filled after this thread has passed it. The next call then takes
-    /// that orphan before those behind it (proofs/orderings.md, *Orphans*).
+    /// The order of items permits any marked orphan. The answer Empty requires the first one. If an
+    /// orphan is filled after this thread has passed it, the next call takes that orphan before
+    /// those behind it (proofs/orderings.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

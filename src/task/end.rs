@@ -9,9 +9,11 @@ use crate::sync::{Text, thread};
 pub(crate) struct End(Mutex<Option<CancelToken>>);
 
 impl End {
-    /// Returns the token, and cancels it if `has_ended` returns `true`. A thread that ends the
-    /// executor calls [`tell`](Self::tell) afterwards. Since `has_ended` is called under the lock,
-    /// one of the two calls cancels the token. `reason` says why the executor has ended.
+    /// Returns the token, and cancels it if `has_ended` returns `true`. `reason` says why the
+    /// executor has ended.
+    ///
+    /// A thread that ends the executor calls [`tell`](Self::tell) afterwards. `has_ended` is called
+    /// under the lock. So if it returns `false`, that call of `tell` finds the token.
     pub(crate) fn token(
         &self,
         has_ended: impl FnOnce() -> bool,

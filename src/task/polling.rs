@@ -45,7 +45,7 @@ pub(crate) trait Polling: Send + Sync {
         false
     }
 
-    /// Called after a future has ended whose first job was not kept any more.
+    /// Called after a future has ended, unless `forget` returned `true`.
     fn ended(&self, _number: u64) {}
 
     /// Returns the executor whose tasks the futures are.

@@ -165,7 +165,7 @@ fn a_queue_that_is_over_frees_its_slot() {
     assert!(slots.contains(&1), "{slots:?}");
 }
 
-/// It is of the queue whose task spawns it, or of the default queue, whoever waits for it.
+/// The task belongs to the queue whose task spawns it, or to the default queue.
 #[test]
 fn a_task_of_the_scheduler_runs_in_its_queues_places() {
     let stepper = Stepper::new(1, 1);

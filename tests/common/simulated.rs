@@ -12,7 +12,7 @@ pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Spawns so many tasks that take so long each.
+/// Spawns tasks that take the same time each.
 pub(crate) fn fill(queue: &Queue, tasks: usize, cost: Duration) {
     (0..tasks).for_each(|_| queue.spawn_detached(move || sim::work(cost)).unwrap());
 }

@@ -89,7 +89,7 @@ fn padding_is_no_part_of_an_item() {
     all_come_back(|number| if number % 3 == 0 { Ok(number as u8) } else { Err(number as u128) });
 }
 
-/// Nobody reads what was never written, here the item itself.
+/// No thread reads bytes that were never written, such as those of this item.
 #[test]
 fn items_may_be_uninitialised() {
     for flavor in FLAVORS {
@@ -192,9 +192,9 @@ fn items_of_no_size_are_dropped() {
     }
 }
 
-/// An item passes through the stack of whoever pushes it or gets it: about four times, optimised as
-/// tests are (twenty and more if not). Growing, shrinking and batches do not touch the stack. So
-/// the stack is for five items, and far too small for the buffer that holds twenty.
+/// An item passes through the stack of the thread that pushes or takes it: about four times,
+/// optimised as tests are (twenty and more if not). Growing, shrinking and batches do not touch the
+/// stack. So the stack is for five items, and far too small for the buffer that holds twenty.
 #[test]
 fn large_items_need_room_for_a_few_on_the_stack() {
     const LARGE: usize = 32 << 10;

@@ -210,7 +210,7 @@ fn a_leaked_drain_leaves_the_deque_usable() {
     }
 }
 
-/// Row 11: a thief died halfway through a steal, and nobody could steal again.
+/// Row 11: a thief died halfway through a steal, and no thread could steal again.
 #[test]
 fn a_thief_that_dies_leaves_the_deque_usable() {
     for flavor in FLAVORS {

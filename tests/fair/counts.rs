@@ -52,7 +52,7 @@ fn a_scheduler_goes_with_its_tombstones() {
     assert_eq!(Arc::strong_count(&alive), 1, "the scheduler is still there");
 }
 
-/// The count falls before the handle says that the task is done; who waits for the queue comes
+/// The count falls before the handle reports the end; a thread that waits for the queue wakes up
 /// after both.
 #[test]
 fn a_queue_is_idle_when_the_handles_say_so() {
@@ -97,8 +97,8 @@ fn a_cancelled_queue_counts_the_tasks_that_it_has_dropped() {
     }
 }
 
-/// A task that blocks where tickets run at once: nobody can take its place, and least of all its
-/// own stack.
+/// A task that blocks where tickets run at once: no thread can take its place, least of all one on
+/// its own stack.
 #[test]
 fn a_thread_that_blocks_serves_nothing_meanwhile() {
     let fair = FairScheduler::over(Inline);
@@ -204,7 +204,7 @@ fn a_scheduler_over_a_scheduler_is_told_of_its_end() {
     }
 }
 
-/// A queue whose task was run where it was waited for is over before anybody has come to the job.
+/// A queue is over once a waiting thread has run its task, though no server has come to the job.
 #[test]
 fn a_queue_that_is_over_is_not_ready() {
     let pool = ThreadPool::new(1).unwrap();

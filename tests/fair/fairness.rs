@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Two queues with these weights and costs, backlogged for so long; the share of the first.
+/// Returns the share of the first of two queues with these weights and costs, backlogged for
+/// `time`.
 fn share(
     settings: impl Fn(Builder) -> Builder,
     weights: (u64, u64),
@@ -138,7 +139,7 @@ pub(crate) fn kept() -> impl Strategy<Value = usize> {
     prop_oneof![Just(0), 1_usize..6]
 }
 
-/// A scheduler of which so many threads are kept for the highest priority.
+/// Returns a scheduler that keeps `kept` threads for the highest priority.
 pub(crate) fn keeping(kept: usize, builder: Builder) -> FairScheduler {
     match kept {
         0 => builder.build(),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// An executor, how somebody else submits to it, and what keeps it.
+/// An executor, a closure that submits a foreign job to it, and the value that keeps it alive.
 fn shared<E: Executor + 'static>(executor: E) -> (Arc<E>, impl FnOnce(Job) + Clone, ()) {
     let executor = Arc::new(executor);
     let same = Arc::clone(&executor);

@@ -119,7 +119,7 @@ fn scoped_tree(queue: &Queue, load: &Load, depth: u32, leaf: Duration) {
 
 type Tree = fn(&Queue, &Load, u32, Duration);
 
-/// Runs one tree on a stepper with so many threads, and returns what it was.
+/// Runs one tree on a stepper with `threads` threads, and returns its result.
 fn run_tree(threads: usize, limit: Option<usize>, tree: Tree, depth: u32) -> Arc<Load> {
     let stepper = Stepper::new(1, threads);
     let fair = stepper.scheduler().build();
@@ -151,7 +151,8 @@ fn a_limit_holds_with_forks_and_all_its_places_work() {
     }
 }
 
-/// Whoever waits for the second half, and had none to run, runs what that forks afterwards.
+/// A thread that waits for the second half, and found no fork, runs the forks that the half makes
+/// later.
 #[test]
 fn a_thread_that_sleeps_in_its_wait_is_woken_for_what_comes_of_it() {
     for threads in [2, 3] {
@@ -210,7 +211,7 @@ fn a_queue_that_forks_gets_the_share_of_its_weight() {
     }
 }
 
-/// All three threads have something to do, one of them only to wait, and nobody has begun the half
+/// All three threads are busy, one of them with a wait, and no thread has begun the half
 /// of a stranger.
 #[test]
 fn a_sleeping_thread_leaves_the_forks_of_strangers() {

@@ -111,7 +111,7 @@ fn a_queue_in_a_slot_that_was_used_has_an_id_of_its_own() {
     assert_ne!(second.id(), id);
 }
 
-/// Somebody's executor that does what a queue does, and counts.
+/// A user's executor that does what a queue does, and counts.
 struct Wrapper {
     queue: filch::fair::Queue,
     accepted: Arc<Mutex<usize>>,

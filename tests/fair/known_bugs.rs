@@ -350,7 +350,7 @@ fn after_the_end_there_is_one_answer() {
     }
 }
 
-/// B15: whoever awaited an item went on inside the worker, and held its place.
+/// B15: a thread that awaited an item went on inside the worker, and held its place.
 #[test]
 fn who_awaits_an_item_goes_on_outside_its_place() {
     let fair = over_a_pool(2);

@@ -51,7 +51,7 @@ fn tasks_that_block_in_an_inner_scheduler_let_others_go_on() {
     one_waits_for_the_other(&outer.queue("other").build().unwrap(), &queues[0]);
 }
 
-/// Somebody's own executor around a pool, which forwards what it must.
+/// A user's executor around a pool, which forwards the required methods.
 struct Around(ThreadPool);
 
 impl Executor for Around {

@@ -16,7 +16,7 @@ queues_over! {
     thread_pool: ThreadPool::new(3).unwrap();
 }
 
-/// Whoever submits runs; so a task that waits for another thread is not for this one.
+/// The submitter runs the job itself. So a task that waits for another thread must not come here.
 #[test]
 fn promises_hold_over_inline() {
     let make = || Box::new(|| Box::new(Inline) as Box<dyn filch::Executor>);
@@ -29,7 +29,7 @@ fn promises_hold_over_inline() {
     suite::shutting_down_drains_or_cancels(fair(), make());
 }
 
-/// A ticket submits itself again; whoever runs it at once must not go one deeper for each.
+/// A ticket submits itself again. An executor that runs it at once must not recurse for each.
 #[test]
 fn a_ticket_that_runs_at_once_does_not_nest() {
     let fair = FairScheduler::builder(Inline).quantum(Duration::ZERO).build();
@@ -49,7 +49,7 @@ fn promises_hold_over_a_thread_per_ticket() {
 }
 
 /// Thread 1 takes the only place of `narrow` by waiting for a task of it; thread 2 waits for that
-/// place. Then thread 1 waits for what thread 2 is to run there, so that nobody else can come.
+/// place. Then thread 1 waits for the task that thread 2 must run there: no third thread can come.
 #[test]
 fn a_thread_that_waits_for_a_place_hears_when_it_is_free() {
     for _ in 0..10 {

@@ -17,7 +17,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Panics at some calls of a name: from one, so many times.
+/// Panics at some calls of a name: from the first of them, a given number of times.
 #[derive(Clone)]
 struct Fuse(Arc<Mutex<Lit>>);
 

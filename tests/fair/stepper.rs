@@ -108,8 +108,8 @@ fn seeds_differ_in_who_goes_first() {
     assert_eq!(orders.len(), 24, "every order comes");
 }
 
-/// Whoever has it go on takes the turn, and gave it to a thread that another was about to give a
-/// job.
+/// The thread that continues takes the turn. It once gave the turn to a thread that was about to
+/// get a job.
 #[test]
 fn threads_that_step_take_turns() {
     for round in 0..20 {

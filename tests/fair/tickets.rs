@@ -71,7 +71,7 @@ fn spawn_a_look(queue: &Queue, tray: &Arc<Tray>, seen: &Arc<Mutex<Vec<usize>>>) 
     queue.spawn_detached(move || seen.lock().unwrap().push(tray.len())).unwrap();
 }
 
-/// The ticket that finds work is the one on which whoever pushed the rest relies.
+/// The submitter of the other tasks relies on the ticket that finds work.
 #[test]
 fn whoever_begins_calls_for_help_if_there_is_more_to_do() {
     let tray = Arc::new(Tray::new(2));
@@ -139,7 +139,7 @@ fn a_full_executor_refuses_nothing_while_a_ticket_is_there() {
 }
 
 /// Waits until the scheduler's own thread serves no more. A task that is pushed while it serves
-/// needs no ticket, or brings one that nobody runs.
+/// needs no ticket, or brings one that no thread runs.
 fn wait_for_the_last_ticket(fair: &FairScheduler) {
     while !format!("{fair:?}").contains("tickets: 0") {
         thread::yield_now();

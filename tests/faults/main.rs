@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Has no memory to give while `EMPTY` says so, but for the small blocks of whoever reports that.
+/// Fails while `EMPTY` is set, but for the small blocks of the thread that reports the failure.
 struct Miser;
 
 static EMPTY: AtomicBool = AtomicBool::new(false);
@@ -81,8 +81,8 @@ fn starve(what: &str) {
     println!("it went on");
 }
 
-/// As everywhere in Rust: whoever cannot go on without memory ends the process, with nothing half
-/// done.
+/// As everywhere in Rust, a thread that cannot go on without memory ends the process, with nothing
+/// half done.
 #[test]
 fn a_process_without_memory_is_aborted() {
     if let Ok(what) = std::env::var("FILCH_STARVE") {
@@ -153,8 +153,8 @@ impl<const IN_CAPTURE: bool> ContextFlow for Fragile<IN_CAPTURE> {
 
 #[test]
 fn contexts_that_panic_lose_nothing() {
-    // `capture` is called by whoever spawns, who gets the panic; `enter` by the worker, and it is
-    // the task's.
+    // The spawning thread calls `capture` and gets its panic. The worker calls `enter`; its panic
+    // is the task's.
     let captures = ThreadPool::builder().num_threads(1).context(Fragile::<true>).build().unwrap();
     let enters = ThreadPool::builder().num_threads(1).context(Fragile::<false>).build().unwrap();
     PANICS.store(true, SeqCst);

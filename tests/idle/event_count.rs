@@ -48,7 +48,7 @@ impl Park for Counting {
     }
 }
 
-/// Wakes nobody.
+/// Wakes no thread.
 fn silent() -> Waker {
     struct Silent;
     impl Wake for Silent {
@@ -191,7 +191,7 @@ fn a_park_of_ones_own_returns_for_its_own_reasons() {
     park.inner.unparker().wake();
     assert!(!events.prepare().commit_in(&mut park, None));
     assert_eq!(park.parked, 1);
-    // It has left the list: nobody is woken.
+    // It has left the list, so no thread is woken.
     events.notify_one();
     assert_eq!(park.unparked.load(SeqCst), 0);
 }
@@ -401,7 +401,7 @@ fn wait_until(reached: impl Fn() -> bool) {
 
 #[test]
 fn places_are_used_again_however_sleep_ends() {
-    /// Whoever parks here is told at once.
+    /// Tells each thread that parks here at once.
     struct Told<'a>(&'a EventCount, ThreadPark);
 
     impl Park for Told<'_> {

@@ -117,7 +117,7 @@ fn lost_notifications_are_found_out() {
     let lost = |history: &[Operation]| lost(history).0;
     let waits = |is_told, call, end| Operation { what: What::Waits { is_told }, call, end };
     let notifies = |call, end| Operation { what: What::Notifies, call, end };
-    // Nobody was told, though one was there.
+    // No thread was told, though one was prepared.
     assert!(lost(&[waits(false, 0, 9), notifies(3, 4)]).is_some());
     // One thread answers two notifications, even one that prepared after them.
     assert!(

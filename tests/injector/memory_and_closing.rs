@@ -189,7 +189,7 @@ fn an_item_pushed_during_a_close_is_refused_or_there() {
     }
 }
 
-/// Row 13 of the list of known bugs. The item to be pushed lies on the stack of whoever pushes it,
+/// Row 13 of the list of known bugs. The item to be pushed lies on the stack of its producer,
 /// and passes it about three times, optimised as tests are; a segment must not come there too.
 #[test]
 fn a_large_item_is_pushed_from_a_small_stack() {

@@ -352,7 +352,7 @@ fn a_sleeping_pool_is_woken_every_time<P: Pool>() {
     }
 }
 
-/// A job blocks its worker until others have run what it spawned: nobody may sleep on that.
+/// A job blocks its worker until others have run the jobs that it spawned: they must not sleep.
 fn a_job_may_wait_for_jobs_that_it_spawned<P: Pool>() {
     let pool = P::of(2);
     for _ in 0..2_000 {

@@ -40,7 +40,7 @@ fn occupy(pool: &ThreadPool, first: impl FnOnce() + Send + 'static) -> mpsc::Sen
     release
 }
 
-/// Until each worker that lives has gone to sleep so often.
+/// Waits until each living worker has gone to sleep `count` times.
 fn wait_for_parks(pool: &ThreadPool, count: u64) {
     let is_alive = |it: &&WorkerMetrics| it.index.is_some();
     while pool.metrics().workers.iter().filter(is_alive).any(|it| it.park_count < count) {
@@ -134,7 +134,7 @@ fn a_pool_that_was_never_used_leaves_nothing_behind() {
     assert_eq!(bytes_of_one(), 0);
 }
 
-/// Whoever asks for the metrics has the lock under which threads come and go.
+/// A call for the metrics holds the lock under which threads come and go.
 #[test]
 fn a_job_is_accepted_and_run_whoever_has_the_lock_of_the_threads() {
     let pool = pool(1);

@@ -303,7 +303,7 @@ fn a_task_of_another_executor_takes_part_and_stays_a_task() {
     assert_eq!(inline.join().unwrap(), 8);
 }
 
-/// Runs `f` on a thread that is a worker of a pool of so many threads for life.
+/// Runs `f` on a thread that is a worker, for life, of a pool of `threads` threads.
 fn with_own_thread<R: Send>(threads: usize, f: impl FnOnce(ThreadPool) -> R + Send) -> R {
     let run = || {
         let mut mine = None;

@@ -55,7 +55,7 @@ fn whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
         });
         assert_eq!(pool.metrics().num_workers, 0);
     }
-    // The system has no such stack to give, so there is never a thread: nobody relies on one.
+    // The system has no such stack to give, so there is never a thread, and no call relies on one.
     let none = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7).build().unwrap();
     for _ in 0..3 {
         let refused = none.task().try_spawn(|| 7).expect_err("nobody would run it");
@@ -77,7 +77,7 @@ fn what_is_spawned_into_another_pool_runs_there() {
         });
         (name(), inner)
     });
-    // Nobody waits on a worker here, so each runs where it was sent.
+    // No worker waits here, so each job runs where it was sent.
     let (first, inner) = names.join().unwrap();
     let (second, innermost) = inner.join().unwrap();
     assert_eq!([first, second, innermost.join().unwrap()], ["here-0", "there-0", "here-0"]);
@@ -204,7 +204,7 @@ fn a_panic_of_a_detached_job_ends_nothing() {
     assert_eq!((pool.metrics().panic_count, pool.metrics().num_workers), (10, 1));
 }
 
-/// dotnet/runtime#112796, async-executor#64: jobs that nobody could get at, behind a worker that
+/// dotnet/runtime#112796, async-executor#64: jobs that no thread could reach, behind a worker that
 /// blocks.
 #[test]
 fn jobs_behind_a_worker_that_blocks_are_stolen() {
@@ -262,8 +262,8 @@ fn no_job_is_slept_on() {
     }
 }
 
-/// tikv, divviup/janus#3118: nobody can see how much waits; and what a full or closed queue refuses
-/// is gone.
+/// tikv, divviup/janus#3118: the backlog cannot be seen, and a task that a full or closed queue
+/// refuses is gone.
 #[test]
 fn what_waits_is_counted_and_what_is_refused_comes_back() {
     let pool = pool(1);

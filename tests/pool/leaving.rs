@@ -15,7 +15,7 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-/// Keeps a pool for as long as nobody says otherwise, uses it once more, and lets go of it.
+/// Keeps a pool until it is told otherwise, uses it once more, and drops its handle.
 struct Last<P> {
     released: Receiver<()>,
     pool: P,
@@ -311,7 +311,7 @@ fn an_index_has_one_owner_at_a_time() {
     pool.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// An iterator that panics after so many.
+/// An iterator that panics after a number of items.
 fn bad(count: usize, runs: &Sender<()>) -> impl Iterator<Item = impl FnOnce() + Send + 'static> {
     let runs = runs.clone();
     (0..=count).map(move |number| {

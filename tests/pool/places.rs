@@ -72,7 +72,7 @@ impl Executor for Narrow {
     }
 }
 
-/// The pool has nothing to run, and the queue nobody to serve it but the thread that waits.
+/// The pool has no job. Only the waiting thread can serve the queue.
 #[test]
 fn a_queue_goes_on_while_its_only_server_waits() {
     let pool = ThreadPool::new(3).unwrap();
@@ -137,7 +137,7 @@ fn on_a_locked_pool_no_stranger_runs_in_a_wait() {
     }
 }
 
-/// A tree of so many leaves, some of which sleep, each branch a task of its own.
+/// A tree of `leaves` leaves, some of which sleep. Each branch is a task of its own.
 fn grow(pool: &ThreadPool, leaves: usize, random: u64) -> JoinHandle<usize> {
     let same = pool.clone();
     pool.spawn(move || {

@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Tests keep pools in statics, since their jobs use them, and shut them down: LeakSanitizer does not
-/// always look at the stacks of threads that are left at the end.
+/// Tests keep pools in statics, since their jobs use them, and shut them down: LeakSanitizer does
+/// not always look at the stacks of threads that are left at the end.
 fn pool(threads: usize, most: usize) -> ThreadPool {
     ThreadPool::builder().num_threads(threads).max_threads(most).build().unwrap()
 }
@@ -50,8 +50,8 @@ fn who_helped_leaves_no_job_of_a_scope_behind() {
     POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// How a job waits for a task: by itself, within a scope of its own, and in a way that nobody knows
-/// of.
+/// How a job waits for a task: by itself, within a scope of its own, and in a way that filch does
+/// not know of.
 const WAITS: [fn(&ThreadPool, JoinHandle<()>) -> bool; 3] = [
     |_, task| task.join().is_ok(),
     |pool, task| pool.scope(|_| task.join().is_ok()),

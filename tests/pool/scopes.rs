@@ -24,7 +24,7 @@ fn holding<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A job that nobody may run who holds something.
+/// A job that no thread may run while it holds a lock.
 fn stranger(ran: &AtomicUsize) {
     assert!(!HOLDS.get(), "a stranger runs in a wait");
     ran.fetch_add(1, SeqCst);

@@ -19,7 +19,7 @@ fn pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
-/// Keeps so many workers busy until the sender goes.
+/// Keeps this many workers busy until the sender goes.
 fn occupy(pool: &ThreadPool, workers: usize) -> mpsc::Sender<()> {
     let (release, wait) = mpsc::channel::<()>();
     let (wait, together) = (Arc::new(Mutex::new(wait)), Arc::new(Barrier::new(workers + 1)));

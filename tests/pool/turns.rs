@@ -66,7 +66,7 @@ fn neither_end_of_the_queues_starves_the_others() {
     }
 }
 
-/// Counts the turns of each of several futures, which end when one has had so many.
+/// Counts the turns of each of several futures, which end when one has had the given number.
 mod yielding {
     use super::{Arc, AtomicUsize, SeqCst, done, pool_of};
     use crate::common::waiting::MINUTE;

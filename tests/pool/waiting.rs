@@ -187,7 +187,7 @@ fn look_for_strangers(node: u64) {
     STRANGERS.fetch_add(usize::from(is_stranger), SeqCst);
 }
 
-/// A tree of so many leaves, of which some spawn jobs. Returns its sum.
+/// Returns the sum of a tree's leaves, some of which spawn jobs.
 fn grow(pool: &ThreadPool, node: u64, leaves: usize, random: u64) -> usize {
     look_for_strangers(node);
     let next =
@@ -221,7 +221,7 @@ fn grow(pool: &ThreadPool, node: u64, leaves: usize, random: u64) -> usize {
     a + b
 }
 
-/// A job that has been taken by somebody else than who waits for it, or that nobody waits for,
+/// A job that another thread than the waiting one has taken, or that no thread waits for,
 /// might want a lock that the waiting job holds.
 #[test]
 fn no_stranger_runs_in_a_wait() {

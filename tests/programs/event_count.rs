@@ -62,8 +62,8 @@ struct Known {
     items: usize,
     /// Whether each of those who have prepared and have not come back must be told by now.
     present: Vec<bool>,
-    /// How many may be woken at most. To be told is less: whoever has prepared while a sleeper
-    /// leaves is told, too.
+    /// The most threads that may be woken. More may be told: a thread that has prepared while a
+    /// sleeper leaves is told, too.
     credit: usize,
     woken: usize,
 }
@@ -174,7 +174,7 @@ impl Run {
             Back::Takes => known.items = known.items.saturating_sub(1),
             Back::Untold => {
                 assert!(!must_be_told, "everybody was notified, and this one was not");
-                // Each item came with a notification, which is with somebody who is still there.
+                // Each item came with a notification, which a thread that is still there has.
                 assert!(known.items <= known.present.len(), "a notification was lost");
             }
         }

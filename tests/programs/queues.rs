@@ -215,7 +215,7 @@ pub(crate) fn check(program: Program) {
                     queues.push(queue);
                 }
             }
-            // A queue that nobody can resume would keep its tasks.
+            // A queue that no handle can resume would keep its tasks.
             Step::DropQueue(which) if pick(which) > 0 => {
                 let queue = queues.swap_remove(pick(which));
                 queue.resume();

@@ -59,7 +59,7 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Vec<Program>> {
     prop::collection::vec(step().prop_map(Program), 0..end)
 }
 
-/// A step, whose kinds are nobody else's business.
+/// A step. Its kinds are private to this file.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Program(Step);
@@ -241,7 +241,7 @@ impl Run {
         });
         match catch_unwind(run) {
             Ok(ran) => assert!(!tries || ran == was_waiting, "a job runs if nobody has it"),
-            // Nobody waits for it, and no group takes it.
+            // No thread waits for it, and no group takes it.
             Err(_) => {
                 let is_alone = !kind.in_group && self.handles.iter().all(|it| it.id != kind.id);
                 assert!(was_waiting && kind.panics && is_alone, "a panic goes on");
@@ -291,7 +291,7 @@ impl Run {
                 builder =
                     if let Some(it) = token { builder.token(&self.tokens[it]) } else { builder };
                 let accepted = builder.spawn_detached(move || _ = body());
-                // A task of a cancelled token is cancelled at once, and nobody is asked.
+                // A task of a cancelled token is cancelled at once, before any executor is asked.
                 let is_asked = !self.is_token_cancelled(token);
                 assert_eq!(accepted.is_err(), is_asked && self.is_refused());
                 self.handed_over(kind);

@@ -1,14 +1,14 @@
 //! Real threads, many items: each item is taken once, and whole.
 //!
 //! An item is a box whose contents the taker checks, so that a sanitizer can match each read with
-//! its write. `FILCH_STRESS=10` makes everything ten times as long; `FILCH_SEED` repeats the choices of
-//! a run, though not its interleaving.
+//! its write. `FILCH_STRESS=10` makes everything ten times as long; `FILCH_SEED` repeats the
+//! choices of a run, though not its interleaving.
 //!
-//! The standard library is not instrumented, and ThreadSanitizer knows no fences. So each thread
-//! is joined by hand, results travel through `join`, and the last handle of a deque goes after the
+//! The standard library is not instrumented, and ThreadSanitizer knows no fences. So each thread is
+//! joined by hand, results travel through `join`, and the last handle of a deque goes after the
 //! threads have been joined. Then a report is about filch, or about the channel by which libtest
-//! itself returns a result. The canaries at the end are planted bugs that a sanitizer must report; without
-//! them its silence would mean nothing.
+//! itself returns a result. The canaries at the end are planted bugs that a sanitizer must report;
+//! without them its silence would mean nothing.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../common/mod.rs"]
@@ -30,7 +30,7 @@ use std::thread;
 use std::time::Duration;
 use thieves::{Item, Owner, Taken, Ways, each_item_is_taken_once, item, warm_up};
 
-/// Trees of jobs and of halves, with what they write read by whoever waited.
+/// Trees of jobs and of halves. The threads that wait for them read their writes.
 ///
 /// Handles are not waited for: what unparks a thread is an `Arc`, whose count ends with a fence.
 #[test]
@@ -74,7 +74,7 @@ fn stress_an_ordered_queue_runs_one_task_at_a_time() {
     struct Ordered(UnsafeCell<Vec<usize>>);
     // SAFETY: only tasks of the ordered queue touch it, one at a time.
     unsafe impl Sync for Ordered {}
-    // Statics: what they hold is not leaked, and nobody lets go of it.
+    // Statics: their contents are not leaked, and never dropped.
     static FAIR: OnceLock<FairScheduler> = OnceLock::new();
     static QUEUES: OnceLock<[Queue; 3]> = OnceLock::new();
     static ORDERED: Ordered = Ordered(UnsafeCell::new(Vec::new()));

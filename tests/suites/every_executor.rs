@@ -65,7 +65,7 @@ pub(crate) fn a_panic_goes_to_the_handle(executor: Shared) {
     let error = task.join().unwrap_err();
     assert!(error.is_panic() && !error.is_cancelled());
     assert_eq!(error.into_panic().downcast_ref(), Some(&"expected"));
-    // And harms nobody.
+    // And harms no other task.
     assert_eq!(TaskBuilder::on(&executor).spawn(|| 7).join().unwrap(), 7);
 }
 

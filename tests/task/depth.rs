@@ -91,7 +91,7 @@ fn a_chain_of_groups_does_not_overflow_the_stack() {
     done(waits).unwrap();
 }
 
-/// Nobody has told the library how large the stack of this thread is.
+/// The library does not know the size of this thread's stack.
 #[test]
 fn a_chain_on_a_small_stack_of_the_users_does_not_overflow_it() {
     let (send, inbox) = mpsc::channel::<Job>();

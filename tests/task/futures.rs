@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// Pending so many times; each time it has been woken by another thread.
+/// Is pending a number of times; each time another thread has woken it.
 async fn wait(times: usize) {
     let mut left = times;
     poll_fn(move |context| {
@@ -169,7 +169,7 @@ fn a_future_that_ends_makes_room_for_the_next() {
     }
 }
 
-/// Nobody wakes the one that is under way.
+/// No thread wakes the item that is under way.
 #[test]
 fn futures_that_wait_for_a_place_are_dropped_by_a_cancel() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());

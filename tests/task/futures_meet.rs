@@ -29,7 +29,7 @@ impl Drop for Tells {
     }
 }
 
-/// A future that nobody wakes, and where one hears of its drop.
+/// A future that no thread wakes, and a channel that tells of its drop.
 pub(crate) fn sleeps() -> (impl Future<Output = ()> + Send + 'static, mpsc::Receiver<ThreadId>) {
     let (drops, dropped) = mpsc::channel();
     let tells = Tells(drops);
@@ -152,7 +152,7 @@ fn a_future_that_nobody_wakes_ends_with_its_pool() {
     }
 }
 
-/// The pool below a scheduler ends: nobody is left to poll, whatever stands where.
+/// The pool below a scheduler ends: no thread is left to poll, wherever each future stands.
 #[test]
 fn futures_of_queues_end_with_the_pool_below() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -192,7 +192,7 @@ fn a_future_that_is_being_polled_ends_with_the_poll() {
 }
 
 /// async-task frees the task without dropping the future if its handle goes during a poll after
-/// which nobody can wake it.
+/// which no waker is left.
 #[test]
 fn a_future_that_nobody_can_wake_is_dropped() {
     let pool = ThreadPool::new(1).unwrap();
@@ -395,7 +395,7 @@ fn destructors_that_panic_leave_nobody_untold() {
     assert_eq!(panics.load(SeqCst), 3);
 }
 
-/// async-task ends the process if the waker of whoever waits panics.
+/// async-task ends the process if the waker of a waiting future panics.
 #[test]
 fn a_waker_that_panics_ends_nothing() {
     struct Panics;

@@ -80,7 +80,7 @@ impl Drop for Waiting {
 }
 
 /// The group's list has the last reference to a scheduler. What its executor does when it goes
-/// holds up nobody.
+/// holds up no waiting thread.
 #[test]
 fn a_group_tells_those_who_wait_before_it_forgets_tasks() {
     keep_quiet(&["expected"]);
@@ -104,7 +104,7 @@ fn a_group_tells_those_who_wait_before_it_forgets_tasks() {
         scope.spawn(|| {
             IS_WAITER.set(true);
             group.wait_timeout(2 * MINUTE).expect("it hangs").unwrap();
-            let _ = says.send(()); // nobody listens if this thread has dropped it
+            let _ = says.send(()); // no thread listens if this one has dropped it
         });
         thread::sleep(Duration::from_millis(20)); // for it to fall asleep
         held.run_all();
@@ -138,7 +138,7 @@ fn a_destructor_that_waits_for_its_own_group_is_refused() {
     assert!(group.wait().unwrap_err().is_cancelled());
 }
 
-/// The same of a job that nobody runs, and of the payload that its group does not keep.
+/// The same of a job that never runs, and of the payload that its group does not keep.
 #[test]
 fn a_destructor_of_a_groups_job_that_waits_for_the_group_is_refused() {
     keep_quiet(&["expected"]);

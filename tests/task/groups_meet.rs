@@ -44,7 +44,7 @@ impl Held {
 impl Executor for Held {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         if self.refuses.load(SeqCst) {
-            // Time for somebody to run it.
+            // Time for another thread to run it.
             thread::sleep(Duration::from_millis(20));
             return Err(Rejected { item: job, reason: Reason::Closed });
         }
@@ -95,7 +95,7 @@ fn what_is_refused_has_not_run() {
     assert_eq!((ran.load(SeqCst), group.pending()), (0, 0));
 }
 
-/// What an executor accepts while it is being closed runs, and what it refuses does not, whoever
+/// A task that a closing executor accepts runs, and one that it refuses does not, whichever thread
 /// waits for the group.
 fn meets_closing<E: Executor + Sync>(executor: &E, close: impl FnOnce() + Send) {
     let (group, start, ran) = (TaskGroup::new(), Barrier::new(2), Arc::new(AtomicUsize::new(0)));

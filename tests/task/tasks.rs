@@ -333,7 +333,7 @@ fn a_task_cannot_wait_for_itself() {
 
 thread_local!(static USER: Cell<&'static str> = const { Cell::new("nobody") });
 
-/// Captured and entered: who is served.
+/// Captured and entered: the name of the tenant.
 struct User;
 
 impl ContextFlow for User {
@@ -374,7 +374,7 @@ fn context_flows_with_tasks() {
     assert_eq!(pool.task().without_context().spawn(|| USER.get()).join().unwrap(), "nobody");
 }
 
-/// Without a sanitizer: whoever is the last to let go of a task frees it.
+/// Without a sanitizer: the last thread that releases a task frees it.
 #[test]
 fn tasks_leave_no_memory_behind() {
     let tasks = || {
@@ -418,7 +418,7 @@ fn a_group_is_waited_for_until_all_is_done_or_the_time_is_up() {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| group.wait_timeout(Duration::from_secs(600)).is_some());
         for _ in 0..50 {
-            // Whoever waits looks again when there is more, and goes on waiting.
+            // The waiting thread looks again when there is more, and goes on waiting.
             drop(TaskBuilder::on(&Inline).group(&group).spawn(|| ()));
             thread::sleep(Duration::from_millis(1));
         }
@@ -429,7 +429,7 @@ fn a_group_is_waited_for_until_all_is_done_or_the_time_is_up() {
     });
 }
 
-/// On one thread: whoever waits runs it, or nobody does.
+/// On one thread: the waiting thread runs it, or none does.
 #[test]
 fn a_bare_job_may_wait_for_a_task_of_its_pool() {
     let pool = ThreadPool::new(1).unwrap();

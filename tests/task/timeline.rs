@@ -24,7 +24,7 @@ fn named<'a>(slices: &'a [Slice], name: &str) -> Vec<&'a Slice> {
     slices.iter().filter(|it| &*it.name == name).collect()
 }
 
-/// The picture, as whoever opens it reads it.
+/// The picture, as its viewer reads it.
 fn picture(timeline: &Timeline) -> Vec<Value> {
     let mut text = Vec::new();
     timeline.write_chrome(&timeline.take(), &mut text).unwrap();

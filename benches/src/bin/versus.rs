@@ -44,7 +44,7 @@ struct Row {
     /// Whom the goal is about.
     against: &'static str,
     to_rival: f64,
-    /// To somebody else, where the table has one.
+    /// To a second rival, where the table has one.
     to_other: Option<f64>,
     /// The second rival for which there is a goal: its name, the ratio, and the goal.
     to_second: Option<(&'static str, f64, f64)>,

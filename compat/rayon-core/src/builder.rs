@@ -169,7 +169,7 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// What gets the panics of jobs that nobody waits for, and of the other handlers. Without it,
+    /// Called with the panics of detached jobs and of the other handlers. Without it,
     /// such a panic ends the process; so does a panic of this handler.
     #[must_use]
     pub fn panic_handler<H>(mut self, panic_handler: H) -> Self
@@ -278,7 +278,7 @@ fn wanted(threads: usize) -> usize {
     }
 }
 
-/// A panic that nobody waits for.
+/// The panic of a detached job.
 fn handle(handler: Option<&PanicHandler>, payload: Box<dyn std::any::Any + Send>) {
     let aborts = AbortIfPanic;
     match handler {

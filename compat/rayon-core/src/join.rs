@@ -48,8 +48,8 @@ where
     RA: Send,
     RB: Send,
 {
-    // filch drops the second if the first panics and nobody has begun it. rayon's programs rely on
-    // both.
+    // filch drops the second if the first panics and the second has not begun. rayon's programs
+    // rely on both.
     let a = || catch_unwind(AssertUnwindSafe(oper_a));
     let b = || catch_unwind(AssertUnwindSafe(oper_b));
     let results = Here::with(|here| match here {

@@ -168,7 +168,7 @@ impl Registry {
         }
     }
 
-    /// Spawns a job that nobody waits for.
+    /// Spawns a detached job.
     pub(crate) fn spawn(self: &Arc<Self>, f: impl FnOnce() + Send + 'static) {
         let open = Open::new(self);
         let job = move || {

@@ -94,7 +94,7 @@ struct World {
     pools: Vec<ThreadPool>,
     /// How often each effect has happened, and what it should be, once it is known.
     effects: Vec<[AtomicUsize; 2]>,
-    /// Jobs that nobody waits for.
+    /// Detached jobs.
     pending: AtomicUsize,
 }
 

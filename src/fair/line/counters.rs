@@ -64,8 +64,9 @@ impl QueueCounters {
         }
     }
 
-    /// Returns how many tasks have been accepted: never too many, never fewer than an earlier call.
-    /// The number is exact when no task is about to end. `pending` reads how many have not ended.
+    /// Returns how many tasks have been accepted. `pending` returns how many of them have not ended.
+    /// The result never falls, and never exceeds the truth. It is exact while no task is about to
+    /// end.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is read last, so a task that ends in between counts at most once.
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];

@@ -66,7 +66,7 @@ impl Look {
     pub fn leases(self) -> usize {
         (self.0 / LEASE) as usize & MAX_LEASES
     }
-    /// Returns whether a thread that waits for the queue may sweep it: nobody serves it.
+    /// Returns whether a thread that waits for the queue may sweep it, because no thread serves it.
     #[inline]
     pub fn may_be_swept(self) -> bool {
         self.is_paused() && self.leases() == 0

@@ -100,10 +100,10 @@ pub trait Policy: Send + Sync + 'static {
     /// Is called after the picked queue was served, with a service of zero if the queue had no
     /// task.
     ///
-    /// There are two more kinds of calls, with a note of 0. The first is for a task that ran on a
-    /// thread that waited for the task. The second is for a thread that sleeps in a wait: before
-    /// each sleep, with the service since the last call. The first call for a lease has the pick's
-    /// note.
+    /// The first call for a lease has the pick's note. Two more kinds of calls have a note of 0:
+    ///
+    /// - a thread waited for a task, and has run it itself;
+    /// - a task of the queue is about to sleep in a wait. The service is that since the last call.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }

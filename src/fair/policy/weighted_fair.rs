@@ -22,7 +22,8 @@ use core::fmt;
 /// A nanosecond at weight 1 is 2^`UNITS` units of virtual time. A queue of weight 2³² is charged 24
 /// units for 100 µs.
 const UNITS: u32 = 20;
-/// Where virtual time begins: 100 ms before its wrap, so that every user crosses it.
+/// Where virtual time begins: 100 ms before it wraps, so that every program that runs for longer
+/// tests the wrap.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// The farthest that a queue may be ahead of `now`, which is a quarter of a turn: 73 minutes at
 /// weight 1.

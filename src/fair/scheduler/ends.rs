@@ -80,8 +80,8 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     closes
 }
 
-/// Cancels the token for the end of the queue. The queue is over or cancelled, or its executor has
-/// ended. In the first two cases the caller keeps the slot from getting another queue.
+/// Cancels the token that reports the queue's end, since the queue is over or cancelled, or its
+/// executor has ended. In the first two cases the caller keeps the slot from getting another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);

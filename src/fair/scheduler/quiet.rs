@@ -1,5 +1,5 @@
-//! Waits until no task is pending. `end_lease` notifies the waiting threads. Nobody serves a paused
-//! queue, so `sweep_is_due` notifies them too, and they sweep it.
+//! Waits until no task is pending. `end_lease` notifies the waiting threads. No ticket serves a
+//! paused queue, so `sweep_is_due` notifies them too, and they sweep it.
 
 use super::Scheduler;
 use super::drops::sweep_job;

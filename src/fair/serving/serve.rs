@@ -56,7 +56,7 @@ impl HandOver for Scheduler {
     }
 }
 
-/// Submits another ticket if one is wanted and there is more work than this lease.
+/// Submits another ticket, if there may be one more and this lease is not all the work.
 #[inline]
 fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
     let queues = &scheduler.queues;

@@ -3,9 +3,9 @@
 //! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* them by pushing all of them to its deque, oldest
 //! first. It does so when another worker has asked for halves, and before it waits or blocks
-//! itself. It also does so while its deque is empty and another worker sleeps or is about to. If the owner offers nothing for a long time, a thief *raids*
-//! it: the thief takes the oldest half that the owner holds. During the raid the owner lets go of
-//! no half.
+//! itself. It also does so while its deque is empty and another worker sleeps or is about to. If
+//! the owner offers nothing for a long time, a thief *raids* it: the thief takes the oldest half
+//! that the owner holds. During the raid the owner lets go of no half.
 //!
 //! ```text
 //!  owner                                        raider
@@ -14,7 +14,7 @@
 //!  let_go    a  newest := the next older one    2  ── LET_GO heavy fence ──
 //!            b  ── LET_GO light fence ──        3  follow newest to the oldest half without a mark
 //!            c  call = 0: the half is ours      4  mark it as taken
-//!               else wait until nobody raids,   5  call: CALLED
+//!               else wait for the raiders,      5  call: CALLED
 //!               and look at the half's mark
 //!
 //!  Never: c misses 1, and 3 misses a.
@@ -73,9 +73,9 @@ pub struct Link {
     pub(crate) state: AtomicPtr<Link>,
     /// The half's index in the deque, if it was offered.
     index: Cell<MaybeUninit<Index>>,
-    /// The bell that wakes the owner, if the owner no longer holds the half.
+    /// The bell that wakes the owner. Set once the owner no longer holds the half.
     bell: Cell<MaybeUninit<*const Waker>>,
-    /// The wait of the owner's service in which the half was made, if the owner no longer holds the
+    /// The wait that the owner served when it made the half. Set once the owner no longer holds the
     /// half.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,

@@ -82,7 +82,8 @@ impl Local {
         }
     }
 
-    /// Polls a future that has yielded here. Its reference goes on with it if it yields again.
+    /// Polls a future that has yielded here. If it yields again, its entry keeps the reference of
+    /// this one.
     #[inline(always)]
     fn poll_again(&self, task: AnyTask) {
         let (polled, task) = task.poll_again();

@@ -17,8 +17,8 @@ use core::time::Duration;
 /// job, so it looks again whether it can help.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
-/// How often a worker that waits yields at least before it sleeps, while there is no job anywhere.
-/// If many threads share a core, the time of a vigil is only a yield or two. The number is rayon's.
+/// The least number of yields of a waiting worker before it sleeps, while there is no job anywhere.
+/// If many threads share a core, one yield may take as long as a vigil. The number is rayon's.
 const LEAST_YIELDS: u32 = 32;
 
 impl Local {
@@ -103,9 +103,9 @@ impl Local {
         }
     }
 
-    /// Runs a job for which another thread waits, and then the jobs of the same scope that the job
-    /// leaves in this deque. Lays aside all other jobs that it leaves. The service that left them
-    /// is over, so waiting workers might not find them in the deque of this waiting worker.
+    /// Runs a job for which another thread waits. Of the jobs that it leaves in this deque, runs
+    /// those of the same scope, and lays the others aside. Their service is over, so the threads
+    /// that wait for them might not look into the deque of this worker, which itself waits.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
         // Caught, because no thread may wait for a pinned job. Then no thread would get its panic.

@@ -71,7 +71,7 @@ impl Expected {
         }
     }
 
-    /// Drops the items if nobody can reach them any more.
+    /// Drops the items if no handle can reach them any more.
     fn settle(&mut self) {
         if !self.has_worker && self.stealers == 0 {
             self.items.clear();

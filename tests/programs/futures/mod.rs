@@ -97,7 +97,7 @@ enum End {
 #[derive(Clone, Debug)]
 enum Act {
     Yield,
-    /// Until the gate is open. A gate that is forgotten wakes nobody.
+    /// Until the gate is open. A forgotten gate wakes no future.
     Await(Gate),
     /// For the oldest future that has its handle with the program.
     AwaitOther,
@@ -424,7 +424,7 @@ impl Run {
         self.world.is_closed.store(true, SeqCst);
         if let Some((_, queue)) = &self.on.queue {
             self.world.queue_ends.fetch_or(cancels, SeqCst);
-            // A future that nobody wakes keeps it.
+            // A future that no thread wakes keeps it.
             let _ = queue.shutdown_timeout(how, Duration::from_millis(1));
             return;
         }

@@ -32,7 +32,7 @@ pub(crate) struct Ground {
     pub(crate) ends: bool,
 }
 
-/// Makes a ground of this kind, with so many threads, if that is for us to choose.
+/// Makes a ground of this kind, with `threads` threads if the kind has a choice.
 pub(crate) type Make = fn(kind: u8, threads: usize, number: u64, faults: &Arc<Faults>) -> Ground;
 
 impl Ground {

@@ -17,7 +17,7 @@ pub(super) fn on_ground(number: u64) {
     GROUND.set(number);
 }
 
-/// What a program is doing, for whoever finds that it does not end.
+/// The current step of a program, for a report that it does not end.
 #[derive(Default, Debug)]
 pub(super) struct Progress {
     pub(super) step: Mutex<String>,
@@ -77,7 +77,7 @@ pub(super) struct Account {
     pub(super) ground: u64,
     /// How many tasks it was given, refused ones included.
     pub(super) given: AtomicU64,
-    /// The largest `submitted` that anybody has seen.
+    /// The largest `submitted` that any thread has seen.
     submitted: AtomicU64,
     running: AtomicUsize,
     /// The most that may run at once.

@@ -145,7 +145,7 @@ enum Step {
     Release,
     /// A task that spawns itself again and again.
     Backlog(Which),
-    /// A job of somebody else, on the same threads.
+    /// A foreign job, on the same threads.
     Foreign,
     /// Several, in one go, from an iterator that panics at its end, or does not.
     ForeignBatch(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] usize, bool),

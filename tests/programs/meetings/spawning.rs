@@ -78,7 +78,7 @@ pub(super) fn spawn_in_turn(world: &mut World, on: Which) {
         if world.pending.len() == before {
             return;
         }
-        // Not by its handle: whoever sleeps comes late.
+        // Not by its handle: a sleeping thread comes late.
         while world.pending.last().is_some_and(|it| !it.handle.is_finished()) {
             thread::yield_now();
         }
@@ -124,7 +124,7 @@ pub(super) fn spawn_batch(world: &mut World, on: Which, count: usize, panics: bo
 pub(super) fn spawn_future(world: &mut World, on: Which) {
     let on = world.pick(on);
     if world.tenants[on].capacity.is_some() {
-        // Nobody says how many are inside.
+        // No promise says how many are inside.
         return;
     }
     world.tenants[on].account.given.fetch_add(1, SeqCst);
@@ -135,7 +135,7 @@ pub(super) fn spawn_future(world: &mut World, on: Which) {
         let _ = &counted;
         polls += 1;
         match kind {
-            // Nobody can wake it any more.
+            // No thread can wake it any more.
             0 => {}
             // Only itself.
             1 => kept = Some(context.waker().clone()),

@@ -144,7 +144,7 @@ pub(super) fn run(world: &mut World, step: Step) {
         Step::Arm(fault) => {
             world.cancels();
             if matches!(fault, Fault::Execute | Fault::ExecuteLast) {
-                // That costs a ticket: what others hold, nobody comes for.
+                // That costs a ticket: no thread comes for the tasks that others hold.
                 world.release();
                 world.has_lost_tickets = true;
             }
@@ -224,7 +224,7 @@ fn drop_queue(world: &mut World, on: Which) {
     // A default queue goes with its scheduler.
     if world.tenants[on].account.name.is_some() {
         if world.schedulers.iter().any(|it| it.on == Some(on)) {
-            world.resume([on]); // nobody else could
+            world.resume([on]); // no other thread could
         }
         world.tenants[on].queue = None;
     }

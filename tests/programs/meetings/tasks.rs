@@ -33,7 +33,7 @@ pub(super) enum Plan {
     /// Spawns a task and waits until it has ended.
     Wait(Target, How, Box<Task>),
     Detach(Target, Box<Task>),
-    /// Waits for a task that somebody else has spawned.
+    /// Waits for a task that another step has spawned.
     Join(JoinHandle<()>, How),
     /// Says that it has begun, and goes on when it is told to.
     Hold {

@@ -1,5 +1,5 @@
-//! Random programs of queue operations on a virtual clock, where the checks are exact: a task runs if
-//! and only if it may, and the same program runs the same way twice.
+//! Random programs of queue operations on a virtual clock, where the checks are exact: a task runs
+//! if and only if it may, and the same program runs the same way twice.
 //!
 //! `tests/fair/virtual_time.rs` writes them with proptest, the fuzz target of the same name with
 //! libFuzzer. Tasks panic, spawn themselves again, fork and wait for tasks of other queues; futures
@@ -304,7 +304,7 @@ impl Run {
                 self.add_scheduler(builder, Some(account));
             }
             Step::DropQueue(which) => {
-                // A queue that nobody can resume would keep its tasks.
+                // A queue that no handle can resume would keep its tasks.
                 self.step(threads, &Step::Resume(which));
                 let which = usize::from(which) % self.tenants.len();
                 drop(self.tenants.swap_remove(which));

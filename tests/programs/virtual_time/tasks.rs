@@ -23,7 +23,7 @@ pub(super) enum Body {
     Panic,
     /// Panics when it drops something, which it also does if it is dropped before it runs.
     Explode,
-    /// Spawns itself again, so many times.
+    /// Spawns itself again, the given number of times.
     Respawn(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] u8),
     /// Spawns a task of another queue and waits for it; by a group or a handle.
     Wait {
@@ -37,8 +37,8 @@ pub(super) enum Body {
         by_scope: bool,
         panics: bool,
     },
-    /// A future that wakes itself so often, and then sleeps for ever or ends. When it is dropped,
-    /// it may panic.
+    /// A future that wakes itself a few times, and then sleeps for ever or ends. When it is
+    /// dropped, it may panic.
     Poll {
         #[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))]
         times: u8,
@@ -72,7 +72,7 @@ pub(super) struct Maker {
     pub(super) counts: Arc<Counts>,
 }
 
-/// Runs for so long.
+/// Runs for the given time.
 fn work(micros: u64) {
     sim::work(Duration::from_micros(micros));
 }

@@ -202,7 +202,7 @@ impl Report {
         Ok(())
     }
 
-    /// Returns the sites that nobody judges.
+    /// Returns the sites that no model and no list judges.
     fn unwitnessed(&mut self, orderings: &[Row], litmus: &[Row]) -> Vec<String> {
         self.head("Orderings that no model judges (`cargo xtask litmus`)");
         self.line(
