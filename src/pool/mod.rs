@@ -26,7 +26,7 @@
 //! | `Local` | the data that only the worker touches: its deques, where it sleeps, its turns, its depth in services (`worker/local.rs`) |
 //! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
 //! | crew | the threads of a pool, under a lock: how many live, block, are wanted (`data/pool.rs`) |
-//! | doze | of a worker: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
+//! | doze | of a worker that is not spare: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
 //! | guest | a thread outside that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: linked on its owner's stack, and not yet in its deque (`frames/held.rs`) |
 //! | offer, raid | the owner pushes its held halves to its deque; a thief takes the oldest held half |
@@ -35,6 +35,7 @@
 //! | stranger | a job for which the awaited half or scope does not wait |
 //! | shelf | where a worker that waits lays aside jobs of scopes, and other jobs if the injector is closed (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
+//! | spare | of a worker: it sleeps because enough others run, and no job wakes it (`data/idle.rs`) |
 //! | pinned | of a job: for one worker and no other |
 //!
 //! Each worker reads the word `attention` before its turn. Its bits (`data/pool.rs`):

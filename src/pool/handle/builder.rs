@@ -155,8 +155,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long a thread beyond `num_threads` stays without a job before it ends. The default
-    /// is ten seconds.
+    /// Sets how long a thread beyond `num_threads` stays without a job before it ends. No job wakes
+    /// such a thread while enough others run. The default is ten seconds.
     ///
     /// # Examples
     ///

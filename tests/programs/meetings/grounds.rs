@@ -105,10 +105,10 @@ impl Drop for Ends {
 
 fn stealing(threads: usize, has_hooks: bool, number: u64, faults: &Arc<Faults>) -> Ground {
     let spawns = Arc::new(Spawns::default());
-    let mut builder = ThreadPool::builder()
-        .num_threads(threads)
-        .max_threads(MOST_THREADS)
-        .keep_alive(Duration::from_millis(1));
+    // With the longer time a lost wake-up stays lost.
+    let keep_alive = Duration::from_millis([1, 3_600_000][number as usize % 2]);
+    let mut builder =
+        ThreadPool::builder().num_threads(threads).max_threads(MOST_THREADS).keep_alive(keep_alive);
     if has_hooks {
         // The first of each panics, and the next ones spawn.
         let hook = || {
