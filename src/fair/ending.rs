@@ -32,11 +32,12 @@ impl Queue {
     }
 
     /// Closes the queue, drops the tasks that have not begun, and asks the running tasks to
-    /// [stop](crate::task::is_cancelled). Returns the number of dropped tasks; their handles report
-    /// that they were cancelled. Also cancels [`token`](Self::token).
+    /// [stop](crate::task::is_cancelled). Returns the number of tasks that this call has dropped;
+    /// their handles report that they were cancelled. Also cancels [`token`](Self::token).
     ///
     /// During the call, other threads may spawn tasks and wake futures. If this call misses such a
-    /// task, the other thread or the queue's next server drops it.
+    /// task, the other thread or the queue's next server drops it. A server that looks for work
+    /// during the call may drop tasks, too. The call does not count those.
     ///
     /// # Examples
     ///

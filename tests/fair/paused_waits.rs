@@ -237,8 +237,11 @@ fn a_paused_queue_full_of_tombstones_is_idle() {
 /// ended.
 #[test]
 fn a_job_that_a_sweep_has_met_is_not_lost() {
-    let fair = over_a_pool();
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
     for turn in 0..6 {
+        // Else a ticket may still look for work, and drop a task of the cancelled queue.
+        pool.wait_idle().unwrap();
         let (queue, others) = (paused(&fair)[turn].clone(), CancelToken::new());
         let tasks = tasks(&queue, &others);
         let waits = spawn_future(Inline, fair.drained());
