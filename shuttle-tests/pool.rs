@@ -8,6 +8,7 @@ use shuttle::sync::Barrier;
 use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 fn pool(threads: usize) -> ThreadPool {
     ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()
@@ -159,6 +160,55 @@ fn a_place_is_given_away_while_the_pool_closes() {
         });
         pool.shutdown(Shutdown::Drain).unwrap();
         task.join().unwrap();
+    });
+}
+
+/// In the first round two more threads start. They sleep as spare threads before the second round,
+/// in which again all four must run.
+#[test]
+fn spare_threads_take_the_places_of_two_that_block() {
+    explore("spare_threads_take_the_places_of_two_that_block", || {
+        let builder = ThreadPool::builder().num_threads(2).max_threads(4);
+        let pool = builder.keep_alive(Duration::MAX).build().unwrap();
+        for _ in 0..2 {
+            let meeting = Arc::new(Barrier::new(4));
+            for _ in 0..2 {
+                let (same, [blocks, runs]) = (pool.clone(), [meeting.clone(), meeting.clone()]);
+                let blocks = move || {
+                    same.spawn_detached(move || _ = runs.wait()).unwrap();
+                    filch::pool::blocking(|| blocks.wait());
+                };
+                pool.spawn_detached(blocks).unwrap();
+            }
+            pool.wait_idle().unwrap();
+        }
+    });
+}
+
+/// Two tasks wait for two others, which end when two more run with them.
+#[test]
+fn others_run_while_two_wait() {
+    explore("others_run_while_two_wait", || {
+        let builder = ThreadPool::builder().num_threads(4).max_threads(6);
+        let pool = builder.keep_alive(Duration::MAX).build().unwrap();
+        for _ in 0..2 {
+            let all = Arc::new(Barrier::new(4));
+            let tasks = [(); 2].map(|()| {
+                let (same, all) = (pool.clone(), all.clone());
+                pool.spawn(move || {
+                    let (begun, ends) = (Arc::new(Barrier::new(2)), all.clone());
+                    let begins = begun.clone();
+                    let task = same.spawn(move || {
+                        begins.wait();
+                        ends.wait();
+                    });
+                    begun.wait();
+                    same.spawn_detached(move || _ = all.wait()).unwrap();
+                    task.join().unwrap();
+                })
+            });
+            tasks.into_iter().for_each(|it| it.join().unwrap());
+        }
     });
 }
 

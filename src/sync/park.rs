@@ -80,6 +80,8 @@ mod model {
 
         pub(crate) fn park(&self, timeout: Option<Duration>) {
             let mut has_token = self.0.has_token.lock();
+            // All other timeouts end at once.
+            let timeout = timeout.filter(|it| *it < Duration::MAX);
             if timeout.is_none() {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);
             }
