@@ -6,8 +6,8 @@ use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
 use crate::sync::lock::{Mutex, TakeOnce};
-use crate::task::{self, CancelLink, CancelToken, CancelledBy, Cause, Flow, JoinHandle, NewFuture};
-use crate::task::{TaskGroup, TaskSettings};
+use crate::task::{self, AnyTask, CancelLink, CancelToken, CancelledBy, Cause, Flow, Job};
+use crate::task::{JoinHandle, NewFuture, TaskGroup, TaskSettings};
 use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
@@ -143,11 +143,8 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
     {
         let (rejected, handle) = self.submit(f);
-        if let Some(Rejected { item: job, reason }) = rejected {
-            // `cancel` comes first, because dropping the job would resolve the handle without the
-            // reason.
-            handle.any().cancel(Cause::Refused(reason));
-            drop(job);
+        if let Err(rejected) = rejected {
+            refused(&handle.any(), rejected);
         }
         handle
     }
@@ -201,7 +198,7 @@ impl<'a> TaskBuilder<'a> {
         }
         let (rejected, handle) = self.submit(f);
         drop(handle);
-        rejected.map_or(Ok(()), Err)
+        rejected
     }
 
     /// Spawns a future. A job polls it, and each wake submits another job that polls it again.
@@ -289,34 +286,37 @@ impl<'a> TaskBuilder<'a> {
         let theirs = ours.clone();
         let (rejected, handle) =
             self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
-        let Some(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
+        let Err(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
         let value = ours.take().expect("a refused task has not run");
         handle.any().hand_back();
         drop(job);
         Err((value, reason))
     }
 
-    fn submit<T, F>(&self, f: F) -> (Option<Rejected>, JoinHandle<T>)
+    #[inline]
+    fn submit<T, F>(&self, f: F) -> (Result<(), Rejected>, JoinHandle<T>)
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        if self.token.is_none() && self.context.is_none() {
-            return self.hand_over((f, None));
+        if self.token.is_some() || self.context.is_some() {
+            return self.submit_boxed(Box::new(f));
         }
-        let mut f: Box<dyn FnOnce() -> T + Send> = Box::new(f);
+        let (job, handle) = task::task_of(f, self.settings());
+        if self.token.is_none() && self.group.is_none() {
+            return (self.executor.execute(job), handle);
+        }
+        (self.hand_over(job, None), handle)
+    }
+
+    /// Submits a closure in its context. The closure drops its link to the token when it has run.
+    fn submit_boxed<T: Send + 'static>(
+        &self,
+        mut f: Box<dyn FnOnce() -> T + Send>,
+    ) -> (Result<(), Rejected>, JoinHandle<T>) {
         if let Some(context) = self.context {
             f = Box::new(context.around(f));
         }
-        self.hand_over(self.linked(f))
-    }
-
-    /// Wraps a closure so that it drops its link to the token when it has run. Also returns the
-    /// slot for that link.
-    fn linked<T, F>(&self, f: F) -> (impl FnOnce() -> T + Send + use<T, F>, Option<Place>)
-    where
-        F: FnOnce() -> T + Send + 'static,
-    {
         let place = self.token.map(|_| Place::default());
         let same_place = place.clone();
         let f = move || {
@@ -325,42 +325,52 @@ impl<'a> TaskBuilder<'a> {
             drop(link.and_then(|it| it.lock().take()));
             result
         };
-        (f, place)
+        let (job, handle) = task::task_of(f, self.settings());
+        (self.hand_over(job, place), handle)
     }
 
-    /// Makes the task of `f`, links it to the token at `place`, and hands its job to the executor.
-    /// If the token is cancelled already, cancels the task, and does not hand it over.
-    fn hand_over<T, F>(&self, (f, place): (F, Option<Place>)) -> (Option<Rejected>, JoinHandle<T>)
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
+    #[inline(always)]
+    fn settings(&self) -> TaskSettings {
         let member = self.group.map(|it| it.group().join());
         let limited = self.executor.limited();
         // A scheduler has one id for all its queues, so a queue's own home takes precedence.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
-        let deadline = self.deadline;
-        let (job, handle) = task::task_of(f, TaskSettings { home, limited, member, deadline });
+        TaskSettings { home, limited, member, deadline: self.deadline }
+    }
+
+    /// Links a task to the token at `place`, and hands its job to the executor. If the token is
+    /// cancelled already, cancels the task, and does not hand it over.
+    ///
+    /// Knows neither the closure nor its type of result, so a program compiles this once.
+    fn hand_over(&self, job: Job, place: Option<Place>) -> Result<(), Rejected> {
+        let task = job.task().expect("`task_of` has made the job").another();
         if let (Some(token), Some(place)) = (self.token, place) {
-            match token.link(handle.any()) {
+            match token.link(task.another()) {
                 Ok(link) => *place.lock() = Some(link),
                 Err(reason) => {
-                    handle.any().cancel(Cause::Cancelled(CancelledBy::Token, reason));
-                    return (None, handle);
+                    task.cancel(Cause::Cancelled(CancelledBy::Token, reason));
+                    return Ok(());
                 }
             }
         }
-        let rejected = self.executor.execute(job).err();
+        let result = self.executor.execute(job);
         if self.token.is_some() {
-            handle.any().was_early();
+            task.was_early();
         }
         // Not earlier, because a worker that waits for the group could run a task that is then
         // refused.
-        if let (Some(group), None) = (self.group, &rejected) {
-            group.group().add(handle.any());
+        if let (Some(group), Ok(())) = (self.group, &result) {
+            group.group().add(task);
         }
-        (rejected, handle)
+        result
     }
+}
+
+#[cold]
+fn refused(task: &AnyTask, Rejected { item: job, reason }: Rejected) {
+    // `cancel` comes first, because dropping the job would resolve the handle without the reason.
+    task.cancel(Cause::Refused(reason));
+    drop(job);
 }
 
 /// Holds a task's link to its token.

@@ -23,6 +23,51 @@ pub(super) struct Common {
     pub(super) deadline: Option<Instant>,
 }
 
+impl Common {
+    #[cold]
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| clock::now() >= deadline)
+    }
+
+    /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
+    /// guard when the task has ended. Until then, a queue whose count the task has left is not
+    /// idle. A thread other than the queue's server says by `has_job` whether the task's job is
+    /// still in the queue.
+    #[inline]
+    pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
+        let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
+        let is_counted = self.state.is_counted();
+        match (count, &self.limited) {
+            (Some(count), _) if is_counted => count(how),
+            (None, Some(Limited(gate)))
+                if is_counted && (!may_leave(gate) || !self.state.leave()) =>
+            {
+                gate.ends(how, has_job);
+                return Some(Counted { gate, is_off: true });
+            }
+            // The thread that comes to the job, or the server, takes the task off.
+            (None, Some(Limited(gate))) if matches!(how, Ended::Dropped | Ended::Cancelled) => {
+                return Some(Counted { gate, is_off: false });
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// A task that is about to end. Dropping this tells the queue that the task has ended.
+pub(super) struct Counted<'a> {
+    gate: &'a Unwatched<dyn Gate>,
+    /// Whether the task has left the count.
+    is_off: bool,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        if self.is_off { self.gate.has_ended() } else { self.gate.has_left_job() }
+    }
+}
+
 /// A task of a closure or future whose type and result are erased.
 pub(super) trait Unfinished: Send + Sync {
     fn common(&self) -> &Common;
@@ -57,31 +102,41 @@ pub(super) trait Unfinished: Send + Sync {
     /// Called when the last reference goes. The task may be unfinished.
     fn abandon(&self) {}
 
-    #[cold]
-    fn is_late(&self) -> bool {
-        self.common().deadline.is_some_and(|deadline| clock::now() >= deadline)
-    }
-
     /// Runs the task, or cancels it if its deadline has passed. Returns whether it ran.
     ///
     /// # Safety
     ///
     /// 1. The caller has claimed the task.
     #[inline]
-    unsafe fn run_in_time(&self, count: Count<'_>) -> bool {
-        let Common { state, .. } = self.common();
-        if state.has_deadline() {
-            if self.is_late() {
-                // SAFETY: I1 — by 1 the claim is the caller's, which ends the task here, once.
-                unsafe { self.cancel_claimed(Cause::Expired, count) };
-                return false;
-            }
-            state.meets_deadline();
+    unsafe fn run_in_time(&self, count: Count<'_>) -> bool
+    where
+        Self: Sized,
+    {
+        // SAFETY: I1 — by 1 the claim is the caller's, which gives it to one of the two calls.
+        if self.common().state.has_deadline() && unsafe { expires(self, count) } {
+            return false;
         }
         // SAFETY: I1 — by 1 the claim is the caller's, which runs the task here, once.
         unsafe { self.run_claimed(count) };
         true
     }
+}
+
+/// Cancels a task that is about to begin, if its deadline has passed. Returns whether it has.
+///
+/// # Safety
+///
+/// 1. The caller has claimed the task, and keeps the claim if the result is `false`.
+#[cold]
+unsafe fn expires(task: &dyn Unfinished, count: Count<'_>) -> bool {
+    let is_late = task.common().is_late();
+    if is_late {
+        // SAFETY: I1 — by 1 the claim is the caller's, which ends the task here, once.
+        unsafe { task.cancel_claimed(Cause::Expired, count) };
+    } else {
+        task.common().state.meets_deadline();
+    }
+    is_late
 }
 
 /// How the server of a queue takes a task off the queue's count (I8). `None` if another thread has
@@ -162,7 +217,7 @@ impl AnyTask {
     /// Returns whether the task has not begun, and its deadline has passed.
     #[cold]
     pub(crate) fn is_expired(&self) -> bool {
-        self.state().has_deadline() && self.0.is_late()
+        self.state().has_deadline() && self.0.common().is_late()
     }
 
     #[inline]

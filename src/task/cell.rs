@@ -1,12 +1,13 @@
 //! The part of a task's allocation that closures and futures share.
 
-use super::any::{AnyTask, Common, Count, Gate, Limited, Reference, Unfinished};
+use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::error::JoinError;
 use super::id::ExecutorId;
+use super::membership::Membership;
 use super::state::{Ended, State};
 use crate::sync::clock::Instant;
 use crate::sync::place::{Place, Watch};
-use crate::sync::{Unwatched, thread};
+use crate::sync::thread;
 use core::mem;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -65,28 +66,36 @@ impl<T> TaskCore<T> {
         TaskCore { common, waker: Place::empty(), result: Place::empty() }
     }
 
-    /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
-    /// guard when the task has ended. Until then, a queue whose count the task has left is not
-    /// idle. A thread other than the queue's server says by `has_job` whether the task's job is
-    /// still in the queue.
-    pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
-        let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
-        let is_counted = self.state.is_counted();
-        match (count, &self.limited) {
-            (Some(count), _) if is_counted => count(how),
-            (None, Some(Limited(gate)))
-                if is_counted && (!may_leave(gate) || !self.state.leave()) =>
-            {
-                gate.ends(how, has_job);
-                return Some(Counted { gate, is_off: true });
+    /// Ends a task whose closure has run.
+    ///
+    /// The value goes straight to its place. Otherwise a `Result` is assembled in parts and at once
+    /// copied as a whole. Such a copy waits for the stores of the parts: 9 ns on an EPYC.
+    #[inline(always)]
+    pub(super) fn ran(
+        &self,
+        result: Result<T, thread::Payload>,
+        member: Option<Membership>,
+        count: Count<'_>,
+    ) {
+        match result {
+            Ok(value) => {
+                let _counted = self.count(count, Ended::Returned, true);
+                // The membership ends first: the queue already has room for another task, and the
+                // handle is not told yet.
+                drop(member.map(Membership::returned));
+                self.finish(Ok(value));
             }
-            // The thread that comes to the job, or the server, takes the task off.
-            (None, Some(Limited(gate))) if matches!(how, Ended::Dropped | Ended::Cancelled) => {
-                return Some(Counted { gate, is_off: false });
-            }
-            _ => {}
+            Err(payload) => self.panicked(JoinError::panic(payload), member, count),
         }
-        None
+    }
+
+    #[cold]
+    fn panicked(&self, error: JoinError, member: Option<Membership>, count: Count<'_>) {
+        let _counted = self.count(count, Ended::Panicked, true);
+        self.finish(Err(match member {
+            Some(member) => member.panicked(error),
+            None => error,
+        }));
     }
 
     /// Stores the result, and wakes the thread that waits for it.
@@ -113,19 +122,6 @@ impl<T> TaskCore<T> {
                 Err(error) => error.resume(),
             }
         }
-    }
-}
-
-/// A task that is about to end. Dropping this tells the queue that the task has ended.
-pub(super) struct Counted<'a> {
-    gate: &'a Unwatched<dyn Gate>,
-    /// Whether the task has left the count.
-    is_off: bool,
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        if self.is_off { self.gate.has_ended() } else { self.gate.has_left_job() }
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) struct TaskSettings {
     pub(crate) deadline: Option<Instant>,
 }
 
+#[inline(always)]
 pub(crate) fn task_of<T, F>(f: F, settings: TaskSettings) -> (Job, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
@@ -39,12 +40,12 @@ where
 {
     let TaskSettings { home, limited, member, deadline } = settings;
     let core = TaskCore::new(State::queued(deadline.is_some()), home, limited, deadline);
-    let cell = Cell { core, closure: Place::empty() };
+    let cell = Box::leak(Box::new(Cell { core, closure: Place::empty() }));
     let closure = (f, member);
     // SAFETY: I1 — no other thread has the cell, and `closure` is forgotten in the next line.
     unsafe { cell.closure.put(&closure) };
     mem::forget(closure);
-    let cell = NonNull::from(Box::leak(Box::new(cell)));
+    let cell = NonNull::from(cell);
     let job = Job::of_task(AnyTask(Reference(cell as NonNull<dyn Unfinished>)));
     (job, JoinHandle::new(Reference(cell as NonNull<dyn Task<T>>)))
 }
@@ -83,34 +84,48 @@ where
         let (f, member) = unsafe { self.closure.take() };
         let group = member.as_ref().map_or(ptr::null(), Membership::group);
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
-        let result = result.map_err(JoinError::panic);
-        let _counted = self.core.count(count, Ended::of(&result), true);
-        // The membership ends in between: the queue already has room for another task, and the
-        // handle is not told yet.
-        self.core.finish(match member {
-            Some(member) => member.end(result),
-            None => result,
-        });
+        self.core.ran(result, member, count);
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
         // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
         // takes it.
         let (f, member) = unsafe { self.closure.take() };
-        let error = JoinError::dropped(cause.clone());
-        let _counted = self.core.count(count, Ended::of(&Err::<T, _>(&error)), true);
-        let is_told = !self.core.state.is_handed_back();
-        let member = member.map(|it| it.cancelled(is_told.then_some(error)));
-        // Caught separately, because the waker and the closure's destructor may both panic. Two
-        // panics at once would end the process.
-        let told = thread::catch(|| self.core.finish(Err(JoinError::dropped(cause))));
-        // As a member, so that a destructor that waits for the group gets an error.
-        let dropped = thread::catch(|| match &member {
-            Some(member) => current::as_member(member.group(), || drop(f)),
-            None => drop(f),
-        });
-        go_on(told, dropped);
+        let mut f = Some(f);
+        cancel(
+            &self.core,
+            member,
+            cause,
+            count,
+            &|error| self.core.finish(Err(error)),
+            &mut || f = None,
+        );
     }
+}
+
+/// Ends a task whose closure does not run. `finish` stores the error, and `drop_closure` drops the
+/// closure.
+fn cancel(
+    task: &Common,
+    member: Option<Membership>,
+    cause: Cause,
+    count: Count<'_>,
+    finish: &dyn Fn(JoinError),
+    drop_closure: &mut dyn FnMut(),
+) {
+    let error = JoinError::dropped(cause.clone());
+    let _counted = task.count(count, Ended::of(&Err::<(), _>(&error)), true);
+    let is_told = !task.state.is_handed_back();
+    let member = member.map(|it| it.cancelled(is_told.then_some(error)));
+    // Caught separately, because the waker and the closure's destructor may both panic. Two panics
+    // at once would end the process.
+    let told = thread::catch(|| finish(JoinError::dropped(cause)));
+    // As a member, so that a destructor that waits for the group gets an error.
+    let dropped = thread::catch(|| match &member {
+        Some(member) => current::as_member(member.group(), drop_closure),
+        None => drop_closure(),
+    });
+    go_on(told, dropped);
 }
 
 impl Job {

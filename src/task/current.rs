@@ -29,19 +29,25 @@ fn now() -> Frame {
 }
 
 /// Runs `f` as this task, which is a member of this group.
+#[inline]
 pub(super) fn during<R>(
     home: Option<ExecutorId>,
     state: &State,
     group: *const (),
     f: impl FnOnce() -> R,
 ) -> R {
+    enter(task_frame(home, state, group), f)
+}
+
+#[inline]
+fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Frame {
     let outer = innermost();
     // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
     // A task without an executor is a part of the thread's innermost frame.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
-    enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)
+    Frame { home, state, stop, group, outer, ..Frame::on(around.base) }
 }
 
 per_thread! {
@@ -69,10 +75,12 @@ pub(crate) fn strangers() -> usize {
 /// Runs `f`, which is a stranger or drops jobs, as a worker of this executor would. `f` is no part
 /// of the task that this thread runs already.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    let (outer, strangers) = (now(), strangers());
+    let (outer, strangers) = (innermost(), strangers());
+    // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
+    let base = unsafe { outer.as_ref() }.unwrap_or(&NOTHING).base;
     let _back = Finally(|| _ = STRANGERS.try_with(|it| it.set(strangers)));
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
-    enter(Frame { home: Some(executor), outer: &raw const outer, ..Frame::on(outer.base) }, f)
+    enter(Frame { home: Some(executor), outer, ..Frame::on(base) }, f)
 }
 
 /// Runs `f` as a member of this group. All other settings are those of the innermost frame.
@@ -270,10 +278,26 @@ fn each_ticket(act: impl Fn(&dyn Ticket)) {
 }
 
 /// Runs `f` with this frame as the innermost of the thread.
+#[inline]
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
-    let outer = CURRENT.try_with(|it| it.replace(&frame)).unwrap_or(ptr::null());
-    let _back = Finally(|| _ = CURRENT.try_with(|it| it.set(outer)));
+    let _entered = Entered(replace(&raw const frame));
     f()
+}
+
+/// Goes back to the frame that was the innermost before.
+struct Entered(*const Frame);
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        replace(self.0);
+    }
+}
+
+/// Makes this frame the innermost of the thread, and returns the one before.
+#[inline]
+fn replace(frame: *const Frame) -> *const Frame {
+    CURRENT.try_with(|it| it.replace(frame)).unwrap_or(ptr::null())
 }
 
 /// Returns whether this thread may run a task of this executor while it waits for the task. It may

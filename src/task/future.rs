@@ -1,9 +1,9 @@
 //! Futures as tasks: each wake-up makes a job that polls the future. The task's word tells which
 //! thread may poll or drop the future (I9). The executor takes the jobs through `Polling`.
 
-use super::any::{AnyTask, Common, Count, Polled, Reference, Unfinished};
+use super::any::{AnyTask, Common, Count, Counted, Polled, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
-use super::cell::{Counted, Task, TaskCore, go_on};
+use super::cell::{Task, TaskCore, go_on};
 use super::context::Captured;
 use super::current;
 use super::error::{CancelledBy, Cause, JoinError, Reason};

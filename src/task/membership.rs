@@ -25,15 +25,28 @@ impl Membership {
         self.group.as_ptr()
     }
 
-    /// Notes that the task has run. The group gets the payload of a panic, and the returned error
-    /// only says that there was a panic.
-    pub(super) fn end<T>(mut self, result: Result<T, JoinError>) -> Result<T, JoinError> {
+    /// Notes that the task has run.
+    pub(super) fn end<T>(self, result: Result<T, JoinError>) -> Result<T, JoinError> {
+        match result {
+            Ok(value) => {
+                drop(self.returned());
+                Ok(value)
+            }
+            Err(error) => Err(self.panicked(error)),
+        }
+    }
+
+    pub(super) fn returned(mut self) -> Self {
         self.is_settled = true;
-        result.map_err(|error| {
-            // The group may drop the payload, whose destructor may wait for the group.
-            current::as_member(self.group(), || self.group.note(error));
-            JoinError::panic(Box::new(WITH_GROUP))
-        })
+        self
+    }
+
+    /// Gives the group the payload of a panic. The returned error only says that there was a panic.
+    pub(super) fn panicked(mut self, error: JoinError) -> JoinError {
+        self.is_settled = true;
+        // The group may drop the payload, whose destructor may wait for the group.
+        current::as_member(self.group(), || self.group.note(error));
+        JoinError::panic(Box::new(WITH_GROUP))
     }
 
     /// Notes that the task does not run. With `None`, the executor refused the task, which
