@@ -149,7 +149,8 @@ fn a_worker_waits_for_what_it_spawned() {
 /// The task is dropped unrun, or runs: the handle reports which.
 #[test]
 fn a_handle_of_a_cancelled_pool_says_whether_its_task_ran() {
-    model("a_handle_of_a_cancelled_pool_says_whether_its_task_ran", Slow(1), || {
+    let bound = Long { preemptions: 1, seconds: 90 };
+    model("a_handle_of_a_cancelled_pool_says_whether_its_task_ran", bound, || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         let submitter = spawn(move || same_pool.spawn(job).join().is_ok());

@@ -29,12 +29,16 @@ const RUNS: u32 = 5;
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("defects")
         .about("Plant known defects in a copy of the source: do their tests notice?")
+        .arg(plants::fit())
         .arg(crate::usage::word("FILTER", "Plant those whose number or text contains this"))
         .after_help("Example: cargo xtask defects b11")
 }
 
 pub(crate) fn command(given: &ArgMatches) -> Result {
     let plants = plants::read(DEFECTS)?;
+    if given.get_flag("fit") {
+        return plants::all_fit(&plants);
+    }
     let trees = Trees::copy("defects", &["tests"], &plants)?;
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     let is_wanted = |it: &Plant| format!("{} {}", it.subject, it.defect).contains(filter);

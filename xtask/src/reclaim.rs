@@ -22,10 +22,14 @@ const LIMIT: Duration = Duration::from_secs(300);
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("reclaim")
         .about("Plant breaches of epoch's contract in a copy of the source: do the models notice?")
+        .arg(plants::fit())
 }
 
-pub(crate) fn command(_: &ArgMatches) -> Result {
+pub(crate) fn command(given: &ArgMatches) -> Result {
     let plants = plants::read(BREACHES)?;
+    if given.get_flag("fit") {
+        return plants::all_fit(&plants);
+    }
     let trees = Trees::copy("reclaim", &[], &plants)?;
     let mut table = Table::new(&["structure", "planted", "seconds", "verdict"]);
     let sound = ["loom_deque::buffers", "loom_pool::snapshot"];
