@@ -5,6 +5,7 @@
 
 mod api;
 mod browser;
+mod compile;
 mod defects;
 mod examples;
 mod fuzz;
@@ -26,7 +27,6 @@ mod spin;
 mod steps;
 mod suite;
 mod targets;
-
 mod tiers;
 mod tsv;
 mod unrun;
@@ -43,7 +43,7 @@ use std::process::ExitCode;
 type Entry = (fn() -> clap::Command, fn(&ArgMatches) -> Result);
 
 /// In the order of the help: the whole, models and proofs, tools that run tests, the rest.
-const COMMANDS: [Entry; 18] = [
+const COMMANDS: [Entry; 19] = [
     (verify::usage, verify::command),
     (prove::usage, prove::command),
     (suite::usage, suite::command),
@@ -62,6 +62,7 @@ const COMMANDS: [Entry; 18] = [
     (examples::usage, examples::command),
     (api::usage, api::command),
     (versus::usage, versus::command),
+    (compile::usage, compile::command),
 ];
 
 fn main() -> ExitCode {
