@@ -12,6 +12,7 @@ mod fuzz;
 mod listing;
 mod litmus;
 mod loom;
+mod modules;
 mod mutants;
 mod nightly;
 mod orderings;
