@@ -232,14 +232,20 @@ impl<'a> TaskBuilder<'a> {
         F::Output: Send + 'static,
     {
         self.try_spawn_future(future).unwrap_or_else(|Rejected { item: future, reason }| {
-            let member = self.group.map(|it| it.group().join());
-            let never = || unreachable!("a refused task does not run");
-            let (job, handle) =
-                task::task_of(never, TaskSettings { member, ..TaskSettings::default() });
-            handle.any().cancel(Cause::Refused(reason));
-            drop((job, future));
+            let handle = self.refused_handle(reason);
+            drop(future);
             handle
         })
+    }
+
+    fn refused_handle<T: Send + 'static>(&self, reason: Reason) -> JoinHandle<T> {
+        let member = self.group.map(|it| it.group().join());
+        let never = || unreachable!("a refused task does not run");
+        let (job, handle) =
+            task::task_of(never, TaskSettings { member, ..TaskSettings::default() });
+        handle.any().cancel(Cause::Refused(reason));
+        drop(job);
+        handle
     }
 
     /// Spawns a future and returns its handle, or gives the future back if the executor refuses it.
