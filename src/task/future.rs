@@ -1,23 +1,22 @@
 //! Futures as tasks: each wake-up makes a job that polls the future. The task's word tells which
 //! thread may poll or drop the future (I9). The executor takes the jobs through `Polling`.
 
-use super::any::{AnyTask, Common, Count, Counted, Polled, Reference, Unfinished};
-use super::cancel::{CancelLink, CancelToken};
+use super::any::{AnyTask, Common, Count, Polled, Reference, Unfinished};
+use super::cancel::CancelToken;
 use super::cell::{Task, TaskCore, go_on};
 use super::context::Captured;
 use super::current;
+use super::enrollment::Enrollment;
 use super::error::{CancelledBy, Cause, JoinError, Reason};
 use super::group::PolledAt;
 use super::handle::JoinHandle;
-use super::job::Job;
 use super::membership::Membership;
 use super::polling::Polling;
-use super::state::{Ended, OwnWake, Rest, State};
+use super::state::{Ended, State};
 use super::waker::{self, Wakes};
 use crate::sync::clock::Instant;
-use crate::sync::lock::Mutex;
 use crate::sync::place::Place;
-use crate::sync::{AtomicUsize, Relaxed, Unwatched, thread};
+use crate::sync::{Unwatched, thread};
 use alloc::boxed::Box;
 use core::future::Future;
 use core::mem::{self, ManuallyDrop};
@@ -25,21 +24,9 @@ use core::pin::Pin;
 use core::ptr::{self, NonNull};
 use core::task::{Context, Poll, Waker};
 
-/// The index of a future that is not on its executor's roll (`Living`).
-const NOWHERE: usize = usize::MAX;
-
 struct FutureCell<F: Future> {
     core: TaskCore<F::Output>,
-    polling: Unwatched<dyn Polling>,
-    /// The number by which `polling` knows it.
-    number: u64,
-    /// Its index on the roll, or `NOWHERE`.
-    index: AtomicUsize,
-    has_token: bool,
-    own_wake: OwnWake,
-    link: Mutex<Option<CancelLink>>,
-    /// The cause of the first request to cancel it.
-    cause: Mutex<Option<Cause>>,
+    enrollment: Enrollment,
     /// The claimer's (I9).
     body: Place<Body<F>>,
 }
@@ -77,17 +64,8 @@ impl NewFuture<'_> {
         let (home, limited) = (polling.home(), polling.limited());
         let state = State::future(limited.is_some(), deadline.is_some());
         let core = TaskCore::new(state, home, limited, deadline);
-        let cell = FutureCell {
-            core,
-            polling,
-            number,
-            index: AtomicUsize::new(NOWHERE),
-            has_token: token.is_some(),
-            own_wake: OwnWake::none(),
-            link: Mutex::default(),
-            cause: Mutex::default(),
-            body: Place::empty(),
-        };
+        let enrollment = Enrollment::new(polling, number, token.is_some());
+        let cell = FutureCell { core, enrollment, body: Place::empty() };
         let polled = member.as_ref().zip(cell.core.limited.as_ref());
         let _polled = polled.map(|(member, gate)| member.group.is_polled_at(gate));
         let body = Body { future, context, member, _polled };
@@ -99,27 +77,12 @@ impl NewFuture<'_> {
         let handle = JoinHandle::new(Reference(pointer as NonNull<dyn Task<F::Output>>));
         // SAFETY: I4 — the handle's reference keeps the task.
         let cell = unsafe { pointer.as_ref() };
-        let begun = match cell.register(token) {
-            // If the future was cancelled already, its job is a tombstone.
-            Ok(()) => cell.polling.begin(number, Job::of_task(task)),
-            Err(Some(cause)) => {
-                cell.core.state.have_no_job();
-                task.cancel(cause);
-                return Ok(handle);
-            }
-            Err(None) => Err((Job::of_task(task), Reason::Closed)),
+        let Err((job, reason)) = cell.enrollment.begin(cell, task, token) else {
+            return Ok(handle);
         };
-        match begun {
-            Ok(()) => {
-                cell.end_if_over();
-                Ok(handle)
-            }
-            Err((job, reason)) => {
-                let future = cell.take_back(reason);
-                drop(job);
-                future.map_or(Ok(handle), |future| Err((future, reason)))
-            }
-        }
+        let future = cell.take_back(reason);
+        drop(job);
+        future.map_or(Ok(handle), |future| Err((future, reason)))
     }
 }
 
@@ -128,57 +91,6 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    /// Enrolls the future with its executor, and links it to its token. If the token is cancelled
-    /// already, returns the cause as an error. The error is `None` if the executor takes no more
-    /// futures.
-    fn register(&self, token: Option<&CancelToken>) -> Result<(), Option<Cause>> {
-        if !self.polling.drops_jobs() {
-            self.enroll().map_err(|_| None)?;
-        }
-        if let Some(token) = token {
-            let link = token.link(self.any());
-            let by_token = |reason| Some(Cause::Cancelled(CancelledBy::Token, reason));
-            *self.link.lock() = Some(link.map_err(by_token)?);
-        }
-        Ok(())
-    }
-
-    /// Puts it on the roll. If that is closed, returns the cause.
-    fn enroll(&self) -> Result<(), Cause> {
-        let index = self.polling.living().add(NonNull::from(self as &dyn Unfinished))?;
-        // Relaxed: only the thread that closes the roll may know the future already, and that
-        // thread does not need the index.
-        self.index.store(index, Relaxed);
-        Ok(())
-    }
-
-    fn any(&self) -> AnyTask {
-        self.core.state.refer();
-        AnyTask(Reference(NonNull::from(self as &dyn Unfinished)))
-    }
-
-    /// Submits a job, which takes over a reference that is already counted. If the executor refuses
-    /// the job, the future ends here.
-    fn submit(&self, is_last: bool) {
-        let task = AnyTask(Reference(NonNull::from(self as &dyn Unfinished)));
-        let job = Job::of_task(task);
-        if let Err((job, reason)) = self.polling.submit(job, is_last) {
-            // The panic of its destructor does not reach the thread that wakes it.
-            self.any().refuse(reason);
-            drop(job);
-        } else {
-            thread::completes(|| self.end_if_over());
-        }
-    }
-
-    /// Cancels the future if its executor drops its jobs. Called after each submission, because the
-    /// job may have come after the executor dropped the others.
-    fn end_if_over(&self) {
-        if let Some(cause) = self.polling.is_over() {
-            self.any().cancel(cause);
-        }
-    }
-
     /// Returns the refused future, unless another thread has cancelled it.
     fn take_back(&self, reason: Reason) -> Option<F> {
         if !self.core.state.claim() {
@@ -187,27 +99,10 @@ where
         // SAFETY: I9 — claimed just now. It was never polled, so it may be moved.
         let Body { future, member, .. } = unsafe { self.body.take() };
         let cause = Cause::Refused(reason);
-        let (_, _counted) = self.leave(None, Ended::Cancelled, false);
+        let (_, _counted) = self.enrollment.leave(&self.core, None, Ended::Cancelled, false);
         drop(member.map(|it| it.cancelled(None)));
         self.core.finish(Err(JoinError::dropped(cause)));
         Some(future)
-    }
-
-    /// Takes the future off its token, the roll and its queue's count, because the future ends.
-    /// Returns whether the caller must call `Polling::ended` afterwards, and the guard of the
-    /// count.
-    fn leave(&self, count: Count<'_>, how: Ended, is_polled: bool) -> (bool, Option<Counted<'_>>) {
-        let was_kept = self.polling.forget(self.number);
-        let has_job = !is_polled && !was_kept && self.core.state.has_job();
-        let index = self.index.load(Relaxed); // Relaxed: as in `enroll`
-        if index != NOWHERE {
-            self.polling.living().remove(index);
-        }
-        if self.has_token {
-            let link = self.link.lock().take();
-            drop(link);
-        }
-        (!was_kept, self.core.count(count, how, has_job))
     }
 
     /// Drops the future where it is.
@@ -238,7 +133,7 @@ where
         let (member, dropped) = unsafe { self.drop_body() };
         let error = JoinError::dropped(cause.clone());
         let ended = Ended::of(&Err::<(), _>(&error));
-        let (is_out, _counted) = self.leave(count, ended, is_polled);
+        let (is_out, _counted) = self.enrollment.leave(&self.core, count, ended, is_polled);
         drop(member.map(|it| it.cancelled(Some(error))));
         go_on(self.tell(Err(JoinError::dropped(cause)), is_out), dropped);
     }
@@ -271,19 +166,8 @@ where
             Ok(Poll::Ready(output)) => Ok(output),
             Err(payload) => Err(JoinError::panic(payload)),
             Ok(Poll::Pending) => {
-                let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: as in `enroll`
-                let has_yielded = self.own_wake.take();
-                let mut may_rest = Ok(());
-                if !has_yielded && !is_on_roll && !state.is_woken() {
-                    may_rest = self.enroll();
-                }
-                let cause = match may_rest.map(|()| state.rest(has_yielded, references)) {
-                    Ok(Rest::Asleep) => return false,
-                    Ok(Rest::Woken) => return true,
-                    Ok(Rest::Asked) => {
-                        let cause = self.cause.lock().take();
-                        cause.unwrap_or(CancelledBy::Handle.into())
-                    }
+                let cause = match self.enrollment.rest(self, references) {
+                    Ok(is_woken) => return is_woken,
                     Err(cause) => cause,
                 };
                 // SAFETY: I9 — the claim is still ours.
@@ -295,7 +179,7 @@ where
         let (member, dropped) = unsafe { self.drop_body() };
         // The panic hook has printed the message already, and the future has its output.
         let _ = dropped.map_err(thread::forget_if_it_panics);
-        let (is_out, _counted) = self.leave(count, Ended::of(&result), true);
+        let (is_out, _counted) = self.enrollment.leave(&self.core, count, Ended::of(&result), true);
         let result = match member {
             Some(member) => member.end(result),
             None => result,
@@ -313,7 +197,7 @@ where
     ) -> Result<(), thread::Payload> {
         let told = thread::catch(|| self.core.finish(result));
         if is_out {
-            let ended = thread::catch(|| self.polling.ended(self.number));
+            let ended = thread::catch(|| self.enrollment.ended());
             return thread::catch(|| go_on(told, ended));
         }
         told
@@ -341,9 +225,9 @@ where
 {
     fn wake(&self) {
         if current::is_in(&self.core.state) {
-            self.own_wake.note();
+            self.enrollment.note_own_wake();
         } else if self.core.state.wake() {
-            self.submit(false);
+            self.enrollment.submit(self, false);
         }
     }
 }
@@ -358,7 +242,7 @@ where
     }
 
     fn note_cause(&self, cause: &Cause) {
-        self.cause.lock().get_or_insert_with(|| cause.clone());
+        self.enrollment.note_cause(cause);
     }
 
     fn run(&self, count: Count<'_>) -> bool {
@@ -377,7 +261,7 @@ where
     unsafe fn run_claimed(&self, count: Count<'_>) {
         // SAFETY: I9 — the caller has claimed it.
         if unsafe { self.poll(count, 1) } {
-            self.submit(true);
+            self.enrollment.submit(self, true);
         }
     }
 

@@ -66,6 +66,7 @@ mod context;
 pub(crate) mod current;
 pub(crate) mod depth;
 mod end;
+mod enrollment;
 pub(crate) mod error;
 mod frame;
 mod future;

@@ -1,0 +1,179 @@
+//! How a future is known to its executor and to its token. Nothing here depends on the type of the
+//! future, so a program compiles this once.
+
+use super::any::{AnyTask, Common, Count, Counted, Reference, Unfinished};
+use super::cancel::{CancelLink, CancelToken};
+use super::error::{CancelledBy, Cause, Reason};
+use super::job::Job;
+use super::polling::Polling;
+use super::state::{Ended, OwnWake, Rest};
+use crate::sync::lock::Mutex;
+use crate::sync::{AtomicUsize, Relaxed, Unwatched, thread};
+use core::ptr::NonNull;
+
+/// The index of a future that is not on its executor's roll (`Living`).
+const NOWHERE: usize = usize::MAX;
+
+/// A future's entry with its executor.
+pub(super) struct Enrollment {
+    polling: Unwatched<dyn Polling>,
+    /// The number by which `polling` knows it.
+    number: u64,
+    /// Its index on the roll, or `NOWHERE`.
+    index: AtomicUsize,
+    has_token: bool,
+    own_wake: OwnWake,
+    link: Mutex<Option<CancelLink>>,
+    /// The cause of the first request to cancel it.
+    cause: Mutex<Option<Cause>>,
+}
+
+fn any(this: &(dyn Unfinished + 'static)) -> AnyTask {
+    this.common().state.refer();
+    AnyTask(Reference(NonNull::from(this)))
+}
+
+impl Enrollment {
+    pub(super) fn new(polling: Unwatched<dyn Polling>, number: u64, has_token: bool) -> Self {
+        Enrollment {
+            polling,
+            number,
+            index: AtomicUsize::new(NOWHERE),
+            has_token,
+            own_wake: OwnWake::none(),
+            link: Mutex::default(),
+            cause: Mutex::default(),
+        }
+    }
+
+    /// Submits the first job of a new future, or cancels the future if its token is cancelled.
+    pub(super) fn begin(
+        &self,
+        this: &(dyn Unfinished + 'static),
+        task: AnyTask,
+        token: Option<&CancelToken>,
+    ) -> Result<(), (Job, Reason)> {
+        match self.register(this, token) {
+            // If the future was cancelled already, its job is a tombstone.
+            Ok(()) => self.polling.begin(self.number, Job::of_task(task))?,
+            Err(Some(cause)) => {
+                this.common().state.have_no_job();
+                task.cancel(cause);
+                return Ok(());
+            }
+            Err(None) => return Err((Job::of_task(task), Reason::Closed)),
+        }
+        self.end_if_over(this);
+        Ok(())
+    }
+
+    /// Enrolls the future with its executor, and links it to its token. If the token is cancelled
+    /// already, returns the cause as an error. The error is `None` if the executor takes no more
+    /// futures.
+    fn register(
+        &self,
+        this: &(dyn Unfinished + 'static),
+        token: Option<&CancelToken>,
+    ) -> Result<(), Option<Cause>> {
+        if !self.polling.drops_jobs() {
+            self.enroll(this).map_err(|_| None)?;
+        }
+        if let Some(token) = token {
+            let link = token.link(any(this));
+            let by_token = |reason| Some(Cause::Cancelled(CancelledBy::Token, reason));
+            *self.link.lock() = Some(link.map_err(by_token)?);
+        }
+        Ok(())
+    }
+
+    /// Puts it on the roll. If that is closed, returns the cause.
+    fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
+        let index = self.polling.living().add(NonNull::from(this))?;
+        // Relaxed: only the thread that closes the roll may know the future already, and that
+        // thread does not need the index.
+        self.index.store(index, Relaxed);
+        Ok(())
+    }
+
+    /// Submits a job, which takes over a reference that is already counted. If the executor refuses
+    /// the job, the future ends here.
+    pub(super) fn submit(&self, this: &(dyn Unfinished + 'static), is_last: bool) {
+        let job = Job::of_task(AnyTask(Reference(NonNull::from(this))));
+        if let Err((job, reason)) = self.polling.submit(job, is_last) {
+            // The panic of its destructor does not reach the thread that wakes it.
+            any(this).refuse(reason);
+            drop(job);
+        } else {
+            thread::completes(|| self.end_if_over(this));
+        }
+    }
+
+    /// Cancels the future if its executor drops its jobs. Called after each submission, because the
+    /// job may have come after the executor dropped the others.
+    fn end_if_over(&self, this: &(dyn Unfinished + 'static)) {
+        if let Some(cause) = self.polling.is_over() {
+            any(this).cancel(cause);
+        }
+    }
+
+    /// Lets a future rest that is not ready. Returns whether it was woken during the poll, or the
+    /// cause for which it must end.
+    pub(super) fn rest(
+        &self,
+        this: &(dyn Unfinished + 'static),
+        references: usize,
+    ) -> Result<bool, Cause> {
+        let state = &this.common().state;
+        let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: as in `enroll`
+        let has_yielded = self.own_wake.take();
+        if !has_yielded && !is_on_roll && !state.is_woken() {
+            self.enroll(this)?;
+        }
+        match state.rest(has_yielded, references) {
+            Rest::Asleep => Ok(false),
+            Rest::Woken => Ok(true),
+            Rest::Asked => {
+                let cause = self.cause.lock().take();
+                Err(cause.unwrap_or(CancelledBy::Handle.into()))
+            }
+        }
+    }
+
+    /// Takes the future off its token, the roll and its queue's count, because the future ends.
+    /// Returns whether the caller must call `Polling::ended` afterwards, and the guard of the
+    /// count.
+    pub(super) fn leave<'a>(
+        &self,
+        task: &'a Common,
+        count: Count<'_>,
+        how: Ended,
+        is_polled: bool,
+    ) -> (bool, Option<Counted<'a>>) {
+        let was_kept = self.polling.forget(self.number);
+        let has_job = !is_polled && !was_kept && task.state.has_job();
+        let index = self.index.load(Relaxed); // Relaxed: as in `enroll`
+        if index != NOWHERE {
+            self.polling.living().remove(index);
+        }
+        if self.has_token {
+            let link = self.link.lock().take();
+            drop(link);
+        }
+        (!was_kept, task.count(count, how, has_job))
+    }
+
+    /// Tells the executor that the future has ended.
+    pub(super) fn ended(&self) {
+        self.polling.ended(self.number);
+    }
+
+    /// Notes that the future has woken itself during a poll.
+    pub(super) fn note_own_wake(&self) {
+        self.own_wake.note();
+    }
+
+    /// Notes the first request to cancel the future.
+    pub(super) fn note_cause(&self, cause: &Cause) {
+        self.cause.lock().get_or_insert_with(|| cause.clone());
+    }
+}
