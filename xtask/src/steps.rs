@@ -45,10 +45,10 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         // A plant that no longer fits is found here, and not by `defects` after half an hour.
         change("plants", 1, [ours(&["defects", "--fit"])?, ours(&["reclaim", "--fit"])?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
-        change("tests", 165, [ours(&["tests"])?, cargo(&["test", "--doc", "--package", "filch"])]),
+        change("tests", 160, [ours(&["tests"])?, cargo(&["test", "--doc", "--package", "filch"])]),
         match all {
             true => change("models", 215, [ours(&["loom", "--short"])?]),
-            false => change("models", 170, [ours(&["loom", "--usual"])?]),
+            false => change("models", 150, [ours(&["loom", "--usual"])?]),
         },
         change("litmus", 5, [ours(&["litmus"])?]),
         all_only(
