@@ -94,9 +94,10 @@ impl<T> Worker<T> {
 
     /// Pushes an item to the bottom, and returns whether the deque was empty.
     ///
-    /// `true` is certain: this item was the only one. `false` may be out of date when it arrives,
-    /// because thieves take at any time. So a caller may skip a wake-up on `false`. The answer does
-    /// not replace the check that a thread makes before it sleeps.
+    /// `true` is certain, because only the owner pushes: this item was the only one. `false` may be
+    /// out of date, because thieves may have emptied the deque before the push. A thief may then
+    /// sleep although the item is there. So skip a wake-up on `false` only if the owner itself takes
+    /// the item, should no thief come.
     ///
     /// Progress, ordering and panics are those of [`push`](Self::push).
     ///

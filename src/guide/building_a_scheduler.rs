@@ -219,7 +219,7 @@
 //! |---|---|
 //! | (a) | no thread sees a batch on its way to the thief's deque; a thread that looks then would sleep although there are items |
 //! | (b) | notifiers woke no other thread because this one was searching; when it stops, it must wake the next |
-//! | (c) | a woken thread takes one item and leaves, but one notification may stand for several; so `commit` returns a search |
+//! | (c) | one notification may stand for several items; if the woken thread takes one and does not end its search, nobody takes the others. So `commit` returns a search |
 //!
 //! A pool does more. It catches panics, which here end the thread. Its workers sometimes look into
 //! the injector first, so that recursion does not starve it. Its threads know to which pool they

@@ -139,10 +139,11 @@ impl<T> Injector<T> {
         item.map_or(Steal::Retry, Steal::Success)
     }
 
-    /// Returns whether a producer is known to have claimed the slot at this plain `head`.
+    /// Returns `true` only if a producer has claimed the slot at this `head`, which
+    /// [`is_plain`](Head::is_plain). After `false`, the caller must read `tail`.
     ///
-    /// Avoids a read of `tail`. If this thread has just added to `tail`, the read would wait for
-    /// the addition.
+    /// Most calls need no read of `tail`. If this thread has just added to `tail`, the read would
+    /// wait for the addition.
     #[inline(always)]
     fn is_something_at(&self, head: Head, segment: &Tagged<T>) -> bool {
         let seen = Spot(self.head.tail_seen.load(PUSHED.acquire()));

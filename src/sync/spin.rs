@@ -135,8 +135,8 @@ mod machine {
             Patience(None)
         }
 
-        /// Relaxes a few times, and returns whether the thread may go on. If it is time to sleep,
-        /// only returns `false`.
+        /// Returns `false` once the longest spin is over. Before, relaxes a few times and returns
+        /// `true`.
         pub(crate) fn lasts(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.0.get_or_insert(now + AT_MOST) {

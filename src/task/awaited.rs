@@ -69,7 +69,7 @@ impl Job {
     /// Returns whether this is the job of the record that begins with `head`.
     #[inline]
     pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
-        // SAFETY: I6 — called only on a job of this kind, whose words hold such a pointer.
+        // SAFETY: I6 — called only if `is_half` is true. The words of such a job hold the pointer.
         let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
         self.is_half() && ptr::eq(ours(), head)
     }

@@ -187,9 +187,11 @@ impl TaskGroup {
     /// Makes a job that belongs to the group until it has run or is dropped.
     ///
     /// A job that an executor refuses belongs to the group until the caller runs or drops the job.
-    /// A thread that waits for the group does not run such jobs. The group knows the executor only
-    /// of tasks that come by [`TaskBuilder::group`](crate::executor::TaskBuilder::group). Allocates
-    /// once, and once more for a context.
+    /// Allocates once, and once more for a context.
+    ///
+    /// A thread that waits for the group runs only tasks that a
+    /// [builder](crate::executor::TaskBuilder::group) has spawned. Of other jobs the group does not
+    /// know the executor, so the thread waits until they have run elsewhere.
     ///
     /// # Examples
     ///

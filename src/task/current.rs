@@ -197,7 +197,7 @@ impl Waiter {
     }
 }
 
-/// Returns the number of a queue's places that this thread and the threads that wait for it have.
+/// Returns how many places of a queue are held by this thread and by the threads that wait for it.
 pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {

@@ -56,8 +56,8 @@ fn own<'a>() -> Option<&'a dyn Own> {
     Some(unsafe { &*own })
 }
 
-/// Takes out the job of a task that the caller is about to claim, if the job is easily found in
-/// this thread's own queue.
+/// Takes a task's job out of this thread's own queue, if it is quickly found there
+/// (`Own::take_out`). The caller is about to claim the task, and the job would become a tombstone.
 pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
     own().filter(|own| own.home() == task.home())?.take_out(task)
 }

@@ -32,9 +32,9 @@
 //! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task. A worker's
 //!   frame may also be kept for its thread until that thread ends. The frame goes before the data
 //!   to which it points.
-//! - **I6** The words of a job hold the closure for which its table of functions was made. They do
-//!   so until the job has run or was dropped. The table of a scope's jobs is in the scope, which
-//!   waits for the jobs. The other tables are statics.
+//! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made, until
+//!   the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's jobs is in
+//!   the scope, which waits for the jobs. Every other `kind` is a static.
 //! - **I7** No reference to the payload of a panic is given out. The payload is only moved.
 //! - **I8** A `COUNTED` task is taken off its queue's count once. Its claimer does that before it
 //!   sets `DONE`. If the claimer has set `LEFT` instead, the thread that comes to the task's job

@@ -5,10 +5,14 @@
 //! the submitter sees the freed room, or that ticket sees the pushed task. Therefore a ticket that
 //! finds no room may leave, and a submitter that finds no room submits no ticket.
 //!
-//! When the executor grows, no lease ends. So a submitter that finds no room first asks the
-//! executor for its parallelism again. A ticket may find room in one reservation and no room in the
-//! next. It then frees the first, and looks again before it leaves. A task that blocks keeps its
-//! lease and its room, so a thread may be idle.
+//! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
+//! that finds no room first asks the executor for its parallelism again.
+//!
+//! A ticket may take room in one reservation and find none in the next. It then frees the first.
+//! Before it leaves, it looks for work again, because a submitter may have seen that room taken.
+//!
+//! A task that blocks keeps its lease and its room. So a thread may be idle although lower tiers
+//! have tasks.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
@@ -31,7 +35,8 @@ pub(crate) struct Reserves {
 }
 
 impl Reserves {
-    /// Keeps threads from the tiers below this one. Replaces an earlier reservation for this tier.
+    /// Reserves `kept` threads for this tier and the tiers above it. Replaces an earlier reservation
+    /// for this tier.
     pub(crate) fn keep(&mut self, tier: usize, kept: usize) {
         self.all.retain(|it| it.tier != tier);
         self.all.push(Reserve { tier, kept, held: AtomicUsize::new(0) });

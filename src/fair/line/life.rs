@@ -118,7 +118,8 @@ impl Life {
         self.0.store(flags, OPENED.release());
     }
 
-    /// Marks the slot as free. The caller has learned from its own step that the queue is over.
+    /// Marks the slot as free. Only the thread calls this whose own update of the word has made the
+    /// queue over.
     pub fn free(&self) {
         // Relaxed: the lock of the registry orders this before the next `open`. No thread changes
         // the word of a queue that is over.

@@ -39,8 +39,9 @@ pub struct QueueMetrics {
     pub submitted: u64,
     /// Tasks that the queue has refused.
     pub refused: u64,
-    /// Accepted tasks that have not ended, including those that run. Without a capacity, up to 64
-    /// tasks of each lease may have ended already.
+    /// Accepted tasks that have not ended, including those that run. A queue with a capacity of
+    /// 1,024 or more, such as the default, counts ended tasks in batches. Then the number may be too
+    /// high, by up to 64 for each lease.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,

@@ -68,8 +68,8 @@ impl Progress {
         Progress { start, now, tasks, told, away, ended, ran, panicked, tombstones, swept, polls }
     }
 
-    /// Takes over a reading of the clock. If the clock has gone back a little, no time has passed.
-    /// If the clock has begun anew, the lease begins with it.
+    /// Advances to a new reading of the clock. Ignores a reading that is earlier by at most
+    /// [`ANEW`]. If the reading is still earlier, the clock was reset, and the lease begins at it.
     fn has_come_to(&mut self, now: u64) {
         if now >= self.now {
             self.now = now;
@@ -297,8 +297,9 @@ fn run_yielded(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Runs a counted task, which leaves the queue's count before its handle reports it done. If there
-/// is a lane, the task is a future, and goes there if it yields. Returns whether it has run here.
+/// Runs a counted task, which leaves the queue's count before its handle reports it done. There is
+/// a lane only for a future, which goes there if it yields. Returns whether the task was run or
+/// polled, and `false` for a tombstone.
 fn run_counted(
     panics: &PanicHandler,
     line: &Line,

@@ -84,6 +84,8 @@ impl Idle {
     /// Notifies a spare worker that one worker less runs, and another of the jobs that this one
     /// leaves.
     pub fn notify_of_place(&self) {
+        // Not `notify_one`, which would rely on a spare worker that searches. That worker may have
+        // counted the places before this one became free.
         self.spares.notify_many(1);
         self.notify_one();
     }

@@ -92,7 +92,8 @@ pub(crate) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
     })
 }
 
-/// Returns the bell of a worker that owns the job's scope and waits.
+/// Returns the *bell* of the job's scope: the waker of the worker that owns the scope. `None` if the
+/// owner is no worker, or does not wait yet.
 pub(crate) fn bell_of(job: &Job) -> Option<Waker> {
     // SAFETY: I7 — the scope waits for the job.
     let core = unsafe { &*job.scope()?.cast::<Core>() };

@@ -37,11 +37,15 @@ use std::io;
 ///
 /// # Order
 ///
-/// A worker takes its own newest job first. Every 61st time it takes the oldest job that was
-/// spawned from outside. Every 976th time it takes the oldest job of any worker, itself included.
-/// So jobs that spawn themselves again leave all others their turns. A future that wakes itself
-/// while it is polled goes behind the worker's other jobs, and behind earlier such futures of that
-/// worker. About every eighth time the jobs from outside come first, up to 32 of them.
+/// A worker takes its own newest job first. Jobs that keep spawning starve no other job:
+///
+/// - Every 61st turn begins with the oldest job that was spawned from outside. If futures have
+///   yielded on this worker, every second such turn begins with one of them.
+/// - Every 976th turn begins with the oldest job of a random worker, perhaps of this one.
+///
+/// A future that wakes itself while it is polled has *yielded*. It waits until the worker's deque is
+/// empty, behind the worker's earlier such futures. Of the turns that find the deque empty, one in
+/// eight begins with up to 32 jobs from outside.
 ///
 /// # Examples
 ///

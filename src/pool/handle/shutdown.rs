@@ -48,8 +48,9 @@ impl ThreadPool {
     /// Returns a future that is ready when all accepted jobs have run or were dropped. It blocks no
     /// thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
-    /// The future does not wait for pending futures, so the pool's own futures may await it. A job
-    /// that blocks on it waits for itself. So does a destructor that [`Shutdown::Cancel`] runs.
+    /// The returned future does not wait for spawned futures that are pending, so those may await
+    /// it. A job of the pool that blocks on it deadlocks, because that job has not ended. So does a
+    /// destructor that [`Shutdown::Cancel`] runs.
     ///
     /// # Examples
     ///

@@ -112,9 +112,11 @@ impl Local {
         }
     }
 
-    /// Returns the newest job of the deque, if nothing else comes first. `next` would find the job
-    /// too, but has several jobs to choose from. So it copies the job by words, then loads the
-    /// words in pairs, which waits for the stores.
+    /// Returns the newest job of the deque, if nothing else comes first.
+    ///
+    /// `next` would find the same job, but would return it from one of several branches. There the
+    /// compiler stores the job in single words and at once loads them in pairs. Such a load waits
+    /// until the stores have reached the cache.
     #[inline(always)]
     fn next_own(&self) -> Option<Job> {
         let attention = self.shared.attention.load(Relaxed);
